@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/event_loop.h"
+
+#include <gtest/gtest.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include <string>
+#include <thread>
+
+#include "base/fd_lane.h"
+
+namespace nd {
+namespace {
+
+using std::chrono::hours;
+
+TEST(EventLoop, TimersRunInOrderAndCanBeCancelledByEachOther) {
+  SkippingClock clock;
+  EventLoop loop(clock);
+  std::string trace;
+  const Time start = clock.Now();
+  loop.At(start + hours(2), [&] { trace += "b"; });
+  EventLoop::TimerId never{};
+  loop.At(start + hours(1), [&] {
+    trace += "a";
+    loop.Cancel(never);
+  });
+  never = loop.At(start + hours(2), [&] { trace += "!"; });
+  loop.At(start + hours(2), [&] { trace += "c"; });
+  loop.RunOnce(Duration::zero());
+  EXPECT_EQ(trace, "");
+  clock.Skip(hours(3));
+  loop.RunOnce(Duration::zero());
+  EXPECT_EQ(trace, "abc");
+}
+
+TEST(EventLoop, RemovedDescriptorIsNotCalledInTheSameRound) {
+  SystemClock clock;
+  EventLoop loop(clock);
+  UniqueFd a, b, c, d;
+  ASSERT_TRUE(MakeSeqpacketPair(&a, &b).ok());
+  ASSERT_TRUE(MakeSeqpacketPair(&c, &d).ok());
+  int calls = 0;
+  const auto once = [&](std::uint32_t) {
+    ++calls;
+    loop.Remove(b.get());
+    loop.Remove(d.get());
+  };
+  ASSERT_TRUE(loop.Add(b.get(), EPOLLIN, once));
+  ASSERT_TRUE(loop.Add(d.get(), EPOLLIN, once));
+  ASSERT_EQ(write(a.get(), "x", 1), 1);
+  ASSERT_EQ(write(c.get(), "x", 1), 1);
+  loop.RunOnce(hours(1));
+  EXPECT_EQ(calls, 1);
+  EXPECT_FALSE(loop.Add(-1, EPOLLIN, once));
+}
+
+TEST(EventLoop, PostsFromOtherThreadsKeepTheirOrder) {
+  SystemClock clock;
+  EventLoop loop(clock);
+  int next = 0;
+  bool ordered = true;
+  std::thread poster([&] {
+    for (int i = 0; i < 10000; ++i) {
+      loop.Post([&, i] { ordered = ordered && next++ == i; });
+    }
+    loop.Post([&] { loop.Stop(); });
+  });
+  loop.Run();
+  poster.join();
+  EXPECT_TRUE(ordered);
+  EXPECT_EQ(next, 10000);
+}
+
+TEST(EventLoop, CallbackMayPostAndTheLoopDoesNotSleepOnIt) {
+  SystemClock clock;
+  EventLoop loop(clock);
+  int rounds = 0;
+  std::function<void()> again = [&] {
+    if (++rounds < 3) loop.Post(again);
+    else loop.Stop();
+  };
+  loop.Post(again);
+  loop.Run();
+  EXPECT_EQ(rounds, 3);
+}
+
+}  // namespace
+}  // namespace nd

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// One datagram with descriptors over a SOCK_SEQPACKET Unix socket (SCM_RIGHTS).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/unique_fd.h"
+#include "nd/status.h"
+
+namespace nd {
+
+inline constexpr std::size_t kMaxFdsPerMessage = 8;
+
+// Never blocks. DEVICE_BUSY: the receiver's buffer is full (or too many descriptors are in flight), try
+// later. CONNECTION_DISCONNECTED: the other end is gone. Descriptors are borrowed.
+Status SendWithFds(int socket, std::span<const std::byte> message, std::span<const int> fds);
+
+struct FdMessage {
+  std::size_t size = 0;        // Bytes written to the caller's buffer.
+  std::vector<UniqueFd> fds;   // All close-on-exec.
+};
+
+// `blocking` false: DEVICE_BUSY when nothing is there. CONNECTION_DISCONNECTED on hang-up.
+// REMOTE_ERROR when the datagram is longer than `buffer` or its descriptors were truncated: the
+// sender broke the protocol and everything it sent has been closed.
+Result<FdMessage> ReceiveWithFds(int socket, std::span<std::byte> buffer, bool blocking);
+
+// Connected pair of non-blocking close-on-exec SEQPACKET sockets.
+Status MakeSeqpacketPair(UniqueFd* a, UniqueFd* b);
+
+}  // namespace nd

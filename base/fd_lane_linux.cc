@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// SCM_RIGHTS with strict counts.
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <string>
+
+#include "base/fd_lane.h"
+
+namespace nd {
+namespace {
+
+union ControlBuffer {
+  cmsghdr align;
+  char data[CMSG_SPACE(sizeof(int) * kMaxFdsPerMessage)];
+};
+
+}  // namespace
+
+Status SendWithFds(int socket, std::span<const std::byte> message, std::span<const int> fds) {
+  if (fds.size() > kMaxFdsPerMessage) return {StatusCode::kInvalidParameter, "too many descriptors in a message"};
+  iovec io{const_cast<std::byte*>(message.data()), message.size()};
+  msghdr header{};
+  header.msg_iov = &io;
+  header.msg_iovlen = 1;
+  ControlBuffer control{};
+  if (!fds.empty()) {
+    header.msg_control = control.data;
+    header.msg_controllen = CMSG_SPACE(fds.size_bytes());
+    cmsghdr* cmsg = CMSG_FIRSTHDR(&header);
+    cmsg->cmsg_level = SOL_SOCKET;
+    cmsg->cmsg_type = SCM_RIGHTS;
+    cmsg->cmsg_len = CMSG_LEN(fds.size_bytes());
+    std::memcpy(CMSG_DATA(cmsg), fds.data(), fds.size_bytes());
+  }
+  ssize_t sent;
+  do {
+    sent = sendmsg(socket, &header, MSG_DONTWAIT | MSG_NOSIGNAL);
+  } while (sent < 0 && errno == EINTR);
+  if (sent >= 0) return Status::Ok();
+  switch (errno) {
+    case EAGAIN:
+    case ENOBUFS:
+    case ETOOMANYREFS:
+      return {StatusCode::kDeviceBusy, "the receiver does not take its messages", Detail::kTransport, errno};
+    default:
+      return {StatusCode::kConnectionDisconnected, std::strerror(errno), Detail::kTransport, errno};
+  }
+}
+
+Result<FdMessage> ReceiveWithFds(int socket, std::span<std::byte> buffer, bool blocking) {
+  iovec io{buffer.data(), buffer.size()};
+  ControlBuffer control{};
+  msghdr header{};
+  header.msg_iov = &io;
+  header.msg_iovlen = 1;
+  header.msg_control = control.data;
+  header.msg_controllen = sizeof control.data;
+  ssize_t got;
+  do {
+    got = recvmsg(socket, &header, MSG_CMSG_CLOEXEC | (blocking ? 0 : MSG_DONTWAIT));
+  } while (got < 0 && errno == EINTR);
+  if (got < 0) {
+    if (errno == EAGAIN) return Status{StatusCode::kDeviceBusy, "no message waits"};
+    return Status{StatusCode::kConnectionDisconnected, std::strerror(errno), Detail::kTransport, errno};
+  }
+  FdMessage message;
+  message.size = static_cast<std::size_t>(got);
+  for (cmsghdr* cmsg = CMSG_FIRSTHDR(&header); cmsg != nullptr; cmsg = CMSG_NXTHDR(&header, cmsg)) {
+    if (cmsg->cmsg_level != SOL_SOCKET || cmsg->cmsg_type != SCM_RIGHTS) continue;
+    const std::size_t count = (cmsg->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    for (std::size_t i = 0; i < count; ++i) {
+      int fd;
+      std::memcpy(&fd, CMSG_DATA(cmsg) + i * sizeof fd, sizeof fd);
+      message.fds.emplace_back(fd);
+    }
+  }
+  if ((header.msg_flags & (MSG_CTRUNC | MSG_TRUNC)) != 0) {
+    return Status{StatusCode::kRemoteError, "a message was longer, or carried more descriptors, than agreed",
+                  Detail::kProtocol};
+  }
+  // A hang-up; our protocols have no empty datagrams.
+  if (got == 0) return Status{StatusCode::kConnectionDisconnected, "the other end hung up"};
+  return message;
+}
+
+Status MakeSeqpacketPair(UniqueFd* a, UniqueFd* b) {
+  int fds[2];
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds) != 0) {
+    return {StatusCode::kInsufficientResources, std::string("cannot create a socket pair: ") + std::strerror(errno),
+            Detail::kTransport, errno};
+  }
+  a->reset(fds[0]);
+  b->reset(fds[1]);
+  return Status::Ok();
+}
+
+}  // namespace nd

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/fd_lane.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstring>
+
+namespace nd {
+namespace {
+
+class FdLane : public testing::Test {
+ protected:
+  void SetUp() override { ASSERT_TRUE(MakeSeqpacketPair(&a_, &b_).ok()); }
+  static std::span<const std::byte> Text(const char* text) {
+    return std::as_bytes(std::span(text, std::strlen(text)));
+  }
+  static int CountOpenFds() {
+    int count = 0;
+    for (int fd = 0; fd < 1024; ++fd) count += fcntl(fd, F_GETFD) >= 0;
+    return count;
+  }
+  UniqueFd a_, b_;
+  std::array<std::byte, 64> buffer_{};
+};
+
+TEST_F(FdLane, DescriptorsArriveCloseOnExecWithTheirMessage) {
+  int pipe_fds[2];
+  ASSERT_EQ(pipe(pipe_fds), 0);
+  UniqueFd reader(pipe_fds[0]), writer(pipe_fds[1]);
+  const int fds[] = {reader.get(), writer.get()};
+  ASSERT_TRUE(SendWithFds(a_.get(), Text("two"), fds).ok());
+  auto message = ReceiveWithFds(b_.get(), buffer_, false);
+  ASSERT_TRUE(message.ok());
+  EXPECT_EQ(message->size, 3u);
+  ASSERT_EQ(message->fds.size(), 2u);
+  EXPECT_NE(fcntl(message->fds[0].get(), F_GETFD) & FD_CLOEXEC, 0);
+  ASSERT_EQ(write(message->fds[1].get(), "!", 1), 1);
+  char got = 0;
+  ASSERT_EQ(read(reader.get(), &got, 1), 1);
+  EXPECT_EQ(got, '!');
+}
+
+TEST_F(FdLane, NothingThereAndHangUpAreDifferent) {
+  EXPECT_EQ(ReceiveWithFds(b_.get(), buffer_, false).code(), StatusCode::kDeviceBusy);
+  a_.reset();
+  EXPECT_EQ(ReceiveWithFds(b_.get(), buffer_, false).code(), StatusCode::kConnectionDisconnected);
+  EXPECT_EQ(SendWithFds(b_.get(), Text("x"), {}).code(), StatusCode::kConnectionDisconnected);
+}
+
+TEST_F(FdLane, AFullReceiverIsBusyNotBlocking) {
+  Status status;
+  for (int i = 0; i < 100000 && status.ok(); ++i) status = SendWithFds(a_.get(), Text("x"), {});
+  EXPECT_EQ(status.code(), StatusCode::kDeviceBusy);
+}
+
+TEST_F(FdLane, TooLongADatagramIsABreachAndLeaksNothing) {
+  const int fds[] = {STDERR_FILENO, STDERR_FILENO};
+  const std::array<std::byte, 65> longer{};
+  const int before = CountOpenFds();
+  ASSERT_TRUE(SendWithFds(a_.get(), longer, fds).ok());
+  EXPECT_EQ(ReceiveWithFds(b_.get(), buffer_, false).code(), StatusCode::kRemoteError);
+  EXPECT_EQ(CountOpenFds(), before);
+}
+
+TEST_F(FdLane, TooManyDescriptorsAreABreachAndLeakNothing) {
+  // Nine descriptors, sent without our own limit.
+  std::array<int, 9> fds;
+  fds.fill(STDERR_FILENO);
+  iovec io{buffer_.data(), 1};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof fds)] = {};
+  msghdr header{};
+  header.msg_iov = &io;
+  header.msg_iovlen = 1;
+  header.msg_control = control;
+  header.msg_controllen = sizeof control;
+  cmsghdr* cmsg = CMSG_FIRSTHDR(&header);
+  cmsg->cmsg_level = SOL_SOCKET;
+  cmsg->cmsg_type = SCM_RIGHTS;
+  cmsg->cmsg_len = CMSG_LEN(sizeof fds);
+  std::memcpy(CMSG_DATA(cmsg), fds.data(), sizeof fds);
+  ASSERT_EQ(sendmsg(a_.get(), &header, 0), 1);
+  const int before = CountOpenFds();
+  EXPECT_EQ(ReceiveWithFds(b_.get(), buffer_, false).code(), StatusCode::kRemoteError);
+  EXPECT_EQ(CountOpenFds(), before);
+  EXPECT_EQ(SendWithFds(a_.get(), Text("x"), fds).code(), StatusCode::kInvalidParameter);
+}
+
+}  // namespace
+}  // namespace nd

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sealed shared memory: anonymous, never named, gone with its last holder.
+//
+// A segment from Create() carries the seals GROW, SHRINK and SEAL, so that nobody who holds it can
+// truncate it under a mapping (SIGBUS) or add seals. Its *contents* may change to any value at any time.
+#pragma once
+
+#include <cstddef>
+
+#include "base/unique_fd.h"
+#include "nd/status.h"
+
+namespace nd {
+
+// A new zeroed segment of `size` bytes (rounded up to pages). INSUFFICIENT_RESOURCES when the kernel has none.
+Result<UniqueFd> CreateSealedMemfd(const char* name, std::size_t size);
+
+// Same, but later writable mappings are refused too: the creator maps it first (through `mapping`),
+// everyone else can only read.
+class Mapping;
+Result<UniqueFd> CreateReadOnlyMemfd(const char* name, std::size_t size, Mapping* mapping);
+
+// Checks that `fd` is a memfd with at least those seals and exactly or at least `size` bytes.
+// ACCESS_VIOLATION with the reason otherwise. Returns the true size.
+Result<std::size_t> CheckSealedMemfd(int fd, std::size_t min_size);
+
+// An owned mmap.
+class Mapping {
+ public:
+  Mapping() = default;
+  static Result<Mapping> Map(int fd, std::size_t size, bool writable);
+  Mapping(Mapping&& other) noexcept;
+  Mapping& operator=(Mapping&& other) noexcept;
+  ~Mapping();
+
+  std::byte* data() const { return data_; }
+  std::size_t size() const { return size_; }
+  explicit operator bool() const { return data_ != nullptr; }
+
+ private:
+  std::byte* data_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+}  // namespace nd

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// Linux memfds and their seals.
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "base/memfd.h"
+
+#ifndef F_SEAL_FUTURE_WRITE
+#define F_SEAL_FUTURE_WRITE 0x0010
+#endif
+
+namespace nd {
+namespace {
+
+constexpr int kSizeSeals = F_SEAL_GROW | F_SEAL_SHRINK;
+
+Status NoMemory(const char* what) {
+  return {StatusCode::kInsufficientResources, std::string(what) + ": " + std::strerror(errno), Detail::kTransport,
+          errno};
+}
+
+std::size_t RoundToPages(std::size_t size) {
+  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  return (size + page - 1) / page * page;
+}
+
+Result<UniqueFd> CreateSized(const char* name, std::size_t size) {
+  UniqueFd fd(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!fd) return NoMemory("cannot create shared memory");
+  if (ftruncate(fd.get(), static_cast<off_t>(RoundToPages(size))) != 0) return NoMemory("cannot size shared memory");
+  return fd;
+}
+
+}  // namespace
+
+Result<UniqueFd> CreateSealedMemfd(const char* name, std::size_t size) {
+  Result<UniqueFd> fd = CreateSized(name, size);
+  if (!fd.ok()) return fd;
+  if (fcntl(fd->get(), F_ADD_SEALS, kSizeSeals | F_SEAL_SEAL) != 0) return NoMemory("cannot seal shared memory");
+  return fd;
+}
+
+Result<UniqueFd> CreateReadOnlyMemfd(const char* name, std::size_t size, Mapping* mapping) {
+  Result<UniqueFd> fd = CreateSized(name, size);
+  if (!fd.ok()) return fd;
+  Result<Mapping> map = Mapping::Map(fd->get(), RoundToPages(size), /*writable=*/true);
+  if (!map.ok()) return map.status();
+  if (fcntl(fd->get(), F_ADD_SEALS, kSizeSeals | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL) != 0) {
+    return NoMemory("cannot seal shared memory");
+  }
+  *mapping = std::move(map).value();
+  return fd;
+}
+
+Result<std::size_t> CheckSealedMemfd(int fd, std::size_t min_size) {
+  const int seals = fcntl(fd, F_GET_SEALS);
+  if (seals < 0) return Status{StatusCode::kAccessViolation, "the descriptor is not a memfd"};
+  if ((seals & (kSizeSeals | F_SEAL_SEAL)) != (kSizeSeals | F_SEAL_SEAL)) {
+    return Status{StatusCode::kAccessViolation, "the memfd is not sealed against GROW, SHRINK and SEAL"};
+  }
+  struct stat info;
+  if (fstat(fd, &info) != 0) return NoMemory("cannot stat shared memory");
+  if (info.st_size < 0 || static_cast<std::size_t>(info.st_size) < min_size) {
+    return Status{StatusCode::kAccessViolation, "the memfd has " + std::to_string(info.st_size) +
+                                                    " bytes, expected at least " + std::to_string(min_size)};
+  }
+  return static_cast<std::size_t>(info.st_size);
+}
+
+Result<Mapping> Mapping::Map(int fd, std::size_t size, bool writable) {
+  const int protection = writable ? PROT_READ | PROT_WRITE : PROT_READ;
+  void* data = mmap(nullptr, size, protection, MAP_SHARED, fd, 0);
+  if (data == MAP_FAILED) return NoMemory("cannot map shared memory");
+  Mapping mapping;
+  mapping.data_ = static_cast<std::byte*>(data);
+  mapping.size_ = size;
+  return mapping;
+}
+
+Mapping::Mapping(Mapping&& other) noexcept
+    : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+
+Mapping& Mapping::operator=(Mapping&& other) noexcept {
+  if (this != &other) {
+    if (data_ != nullptr) munmap(data_, size_);
+    data_ = std::exchange(other.data_, nullptr);
+    size_ = std::exchange(other.size_, 0);
+  }
+  return *this;
+}
+
+Mapping::~Mapping() {
+  if (data_ != nullptr) munmap(data_, size_);
+}
+
+}  // namespace nd

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+// Addresses between text, sockaddr and parts.
+#include "nd/types.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+
+namespace nd {
+namespace {
+
+std::size_t ExpectedLength(Address::Family family) {
+  switch (family) {
+    case Address::Family::kIpv4:
+      return 4;
+    case Address::Family::kIpv6:
+      return 16;
+    default:
+      return 0;
+  }
+}
+
+Status BadAddress(std::string_view text, std::string_view why) {
+  return {StatusCode::kInvalidAddress, "'" + std::string(text) + "' is not an address: " + std::string(why) +
+                                           "; expected 1.2.3.4, 1.2.3.4:5, ::1 or [::1]:5"};
+}
+
+bool ParsePort(std::string_view text, std::uint16_t* port) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *port);
+  return error == std::errc() && end == text.data() + text.size() && !text.empty();
+}
+
+}  // namespace
+
+Address Address::FromParts(Family family, std::string_view ip, std::uint16_t port) {
+  Address address;
+  address.family_ = family;
+  address.ip_length_ = static_cast<std::uint8_t>(std::min(ip.size(), address.ip_.size()));
+  std::memcpy(address.ip_.data(), ip.data(), address.ip_length_);
+  address.port_ = port;
+  return address;
+}
+
+Address Address::V4(std::array<std::uint8_t, 4> ip, std::uint16_t port) {
+  return FromParts(Family::kIpv4, {reinterpret_cast<const char*>(ip.data()), ip.size()}, port);
+}
+
+Address Address::V6(std::array<std::uint8_t, 16> ip, std::uint16_t port) {
+  return FromParts(Family::kIpv6, {reinterpret_cast<const char*>(ip.data()), ip.size()}, port);
+}
+
+Result<Address> Address::Parse(std::string_view text) {
+  std::string_view host = text;
+  std::uint16_t port = 0;
+  if (text.starts_with('[')) {
+    const std::size_t close = text.find(']');
+    if (close == std::string_view::npos) return BadAddress(text, "']' is missing");
+    host = text.substr(1, close - 1);
+    const std::string_view rest = text.substr(close + 1);
+    if (!rest.empty() && (rest[0] != ':' || !ParsePort(rest.substr(1), &port))) {
+      return BadAddress(text, "the port after ']' is not 0-65535");
+    }
+  } else if (const std::size_t colon = text.find(':');
+             colon != std::string_view::npos && text.find(':', colon + 1) == std::string_view::npos) {
+    host = text.substr(0, colon);
+    if (!ParsePort(text.substr(colon + 1), &port)) return BadAddress(text, "the port is not 0-65535");
+  }
+  const std::string zero_terminated(host);
+  std::array<std::uint8_t, 16> ip{};
+  if (inet_pton(AF_INET, zero_terminated.c_str(), ip.data()) == 1) {
+    return V4({ip[0], ip[1], ip[2], ip[3]}, port);
+  }
+  if (inet_pton(AF_INET6, zero_terminated.c_str(), ip.data()) == 1) return V6(ip, port);
+  return BadAddress(text, "the host part is no IP address (names are not resolved here)");
+}
+
+Address Address::FromSockaddr(const sockaddr* address, std::size_t length) {
+  if (address == nullptr || length < sizeof(sa_family_t)) return {};
+  const auto* bytes = reinterpret_cast<const std::uint8_t*>(address);
+  sa_family_t raw_family;
+  std::memcpy(&raw_family, bytes, sizeof raw_family);
+  Family family = Family::kOther;
+  std::size_t ip_offset = 0;
+  if (raw_family == AF_INET) {
+    family = Family::kIpv4;
+    ip_offset = offsetof(sockaddr_in, sin_addr);
+  } else if (raw_family == AF_INET6) {
+    family = Family::kIpv6;
+    ip_offset = offsetof(sockaddr_in6, sin6_addr);
+  } else {
+    return FromParts(raw_family == AF_UNSPEC ? Family::kUnspecified : Family::kOther, {}, 0);
+  }
+  std::uint16_t port = 0;
+  if (length >= sizeof(sa_family_t) + sizeof port) std::memcpy(&port, bytes + sizeof(sa_family_t), sizeof port);
+  const std::size_t present =
+      length > ip_offset ? std::min(length - ip_offset, ExpectedLength(family)) : 0;
+  return FromParts(family, {reinterpret_cast<const char*>(bytes) + ip_offset, present}, ntohs(port));
+}
+
+Address Address::WithPort(std::uint16_t port) const {
+  Address copy = *this;
+  copy.port_ = port;
+  return copy;
+}
+
+bool Address::well_formed() const {
+  const std::size_t expected = ExpectedLength(family_);
+  return expected != 0 && ip_length_ == expected;
+}
+
+bool Address::unspecified() const {
+  return well_formed() && std::all_of(ip_.begin(), ip_.begin() + ip_length_, [](auto b) { return b == 0; });
+}
+
+bool Address::multicast() const {
+  if (!well_formed()) return false;
+  if (family_ == Family::kIpv6) return ip_[0] == 0xFF;
+  const bool broadcast = std::all_of(ip_.begin(), ip_.begin() + 4, [](auto b) { return b == 0xFF; });
+  return (ip_[0] & 0xF0) == 0xE0 || broadcast;
+}
+
+std::size_t Address::ToSockaddr(void* storage) const {
+  if (!well_formed()) return 0;
+  if (family_ == Family::kIpv4) {
+    sockaddr_in in{};
+    in.sin_family = AF_INET;
+    in.sin_port = htons(port_);
+    std::memcpy(&in.sin_addr, ip_.data(), 4);
+    std::memcpy(storage, &in, sizeof in);
+    return sizeof in;
+  }
+  sockaddr_in6 in6{};
+  in6.sin6_family = AF_INET6;
+  in6.sin6_port = htons(port_);
+  std::memcpy(&in6.sin6_addr, ip_.data(), 16);
+  std::memcpy(storage, &in6, sizeof in6);
+  return sizeof in6;
+}
+
+std::string Address::IpToString() const {
+  if (!well_formed()) return "malformed";
+  char text[INET6_ADDRSTRLEN];
+  return inet_ntop(family_ == Family::kIpv4 ? AF_INET : AF_INET6, ip_.data(), text, sizeof text);
+}
+
+std::string Address::ToString() const {
+  if (!well_formed()) return "malformed";
+  const std::string port = std::to_string(port_);
+  return family_ == Family::kIpv4 ? IpToString() + ":" + port : "[" + IpToString() + "]:" + port;
+}
+
+std::string_view Name(DisconnectReason reason) {
+  static constexpr std::string_view kNames[] = {
+      "unknown",          "peer disconnected",        "peer process died",   "peer broker lost",
+      "transport retry exceeded", "local administrator", "adapter disabled", "establishment failed",
+  };
+  const auto index = static_cast<std::size_t>(reason);
+  return index < std::size(kNames) ? kNames[index] : "unknown";
+}
+
+}  // namespace nd

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// The broker's state machine: sessions, port space, listeners, connectors, shared endpoints, quotas.
+//
+// One call, Step(event) -> actions. No thread, system call, clock or random device inside; the order of
+// everything is defined, so the same events give the same actions, in the daemon and in the simulator. One
+// thread at a time. Nothing an event contains can make it abort: a wrong operation is answered, a broken
+// session is ended. Its own invariants are CHECKed.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "daemon/core/action.h"
+#include "daemon/core/event.h"
+#include "daemon/core/policy.h"
+#include "daemon/core/settings.h"
+
+namespace nd::core {
+
+// Connector states of the Network Direct specification (docs/status.md has the whole table).
+enum class ConnectorState : std::uint8_t {
+  kUnbound, kBound, kWaiting, kConnecting, kReplied, kCompleting,
+  kIncoming, kAccepting, kConnected, kPeerClosed, kDisconnecting, kDead,
+};
+std::string_view Name(ConnectorState state);
+
+// Rows of the admin lists, in order of creation.
+struct ConnectionRow {
+  Handle id;
+  ConnectorState state = ConnectorState::kUnbound;
+  Address local, peer;
+  SessionId session{};
+  Identity owner;
+  std::string adapter;
+  bool passive = false;
+  provider::CmId cm_id{};
+  ReadLimits limits;
+  Time created;
+  std::uint32_t counter_slot = 0;  // Of the queue pair; meaningful when has_queue_pair.
+  bool has_queue_pair = false;
+  Handle through;  // Listener or shared endpoint.
+};
+struct ListenerRow {
+  Handle id;
+  Address local;
+  std::string state;  // "unbound", "bound", "listening", "paused", "closing"
+  SessionId session{};
+  Identity owner;
+  std::string adapter;
+  std::uint32_t backlog_limit = 0, backlog_used = 0, waiting_gets = 0;
+  std::uint64_t accepted = 0, refused = 0;
+  Time created;
+};
+struct EndpointRow {
+  Handle id;
+  Address local;
+  bool closing = false;
+  SessionId session{};
+  Identity owner;
+  std::string adapter;
+  std::uint32_t connections = 0;
+};
+struct PortRow {
+  Address local;
+  std::string adapter;
+  std::string kind;   // "listener", "connector", "shared endpoint"
+  std::string state;  // "held", "lingering"
+  Handle holder;
+  Identity owner;
+  std::uint32_t references = 0;
+};
+struct SessionRow {
+  SessionId id{};
+  Identity owner;
+  Time opened;
+  std::uint32_t connectors = 0, listeners = 0, shared_endpoints = 0, queue_pairs = 0;
+  std::uint64_t operations = 0;
+  std::uint32_t pending_operations = 0;
+};
+struct AdapterRow {
+  provider::AdapterDescription description;
+  bool enabled = true;
+  std::uint32_t connections = 0, listeners = 0, ephemeral_used = 0;
+};
+struct Counters {
+  std::uint64_t connect = 0, accept = 0, connect_failure = 0, connection_error = 0, active_connection = 0;
+  std::vector<std::pair<StatusCode, std::uint64_t>> failures;  // Completions that were not SUCCESS.
+  std::vector<std::pair<Detail, std::uint64_t>> refusals;      // Inbound requests refused here, by cause.
+};
+
+class Broker {
+ public:
+  struct Options {
+    std::uint32_t boot_epoch = 1;  // Differs from that of the previous life.
+    std::uint64_t seed = 0;        // Start of the ephemeral port search.
+    Settings settings;
+    Policy policy;
+    std::vector<provider::AdapterDescription> adapters;
+    // Answers ResolveAddress; pure for the core's purposes. Null: the first address of the same family.
+    std::function<Result<Address>(const std::string& adapter, const Address& remote)> resolve;
+  };
+
+  explicit Broker(Options options);
+  ~Broker();
+
+  // Applies one event; appends what is to be done to `actions`.
+  void Step(Time now, const Event& event, Actions* actions);
+  // When a Tick is due next, if ever.
+  std::optional<Time> NextDeadline() const;
+
+  std::vector<AdapterRow> Adapters() const;
+  std::vector<ListenerRow> Listeners() const;
+  std::vector<ConnectionRow> Connections() const;
+  std::vector<EndpointRow> Endpoints() const;
+  std::vector<PortRow> Ports() const;
+  std::vector<SessionRow> Sessions() const;
+  Counters counters() const;
+  // Submission time of the oldest operation that still waits.
+  std::optional<Time> OldestPending() const;
+
+  // Recounts everything from scratch and compares (tests, simulator): empty when all invariants hold,
+  // otherwise one line per violation.
+  std::string CheckInvariants() const;
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace nd::core

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// An established transport on its way from the broker to a client: the datagram of the fd lane.
+//
+// The record is one fixed struct in host byte order (both ends are on one host), followed by nothing. Its
+// descriptors travel in the same datagram, exactly `fd_count` of them:
+//   kShared   0: the sealed memfd of the segment, 1: this side's end of the doorbell SEQPACKET socket
+//   kIwarp    0: the TCP socket
+// The receiver copies the record, then checks it (docs/wire.md), then uses the copy.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+#include <vector>
+
+#include "base/unique_fd.h"
+
+namespace nd::provider {
+
+enum class Transport : std::uint32_t { kNone = 0, kShared = 1, kIwarp = 2, kVerbs = 3 };
+
+enum HandOffFlags : std::uint32_t {
+  kHandOffActive = 0x1,    // This side called Connect.
+  kHandOffCrc = 0x2,       // CRC32c is on in both directions.
+  kHandOffConfirm = 0x4,   // Both ends are ndbroker: a zero-length Read confirms delivery (docs/wire.md).
+  kHandOffShareMemory = 0x8,  // The peer may map this process's nd::Buffer memory and the reverse.
+};
+
+struct HandOffRecord {
+  static constexpr std::uint32_t kMagic = 0x4E44484F;  // "NDHO"
+  static constexpr std::uint16_t kVersion = 1;
+
+  std::uint32_t magic = kMagic;
+  std::uint16_t version = kVersion;
+  std::uint16_t size = sizeof(HandOffRecord);
+  std::uint64_t id = 0;         // Matches Completion.hand_off.
+  std::uint64_t connector = 0;  // The connector's handle.
+  Transport transport = Transport::kNone;
+  std::uint32_t fd_count = 0;
+  std::uint32_t flags = 0;
+  std::uint32_t read_inbound = 0;   // Final limits of this side.
+  std::uint32_t read_outbound = 0;
+  // iWARP: the next message sequence numbers, queue 0 (Send) and queue 1 (Read Request).
+  std::uint32_t send_msn_out = 1, send_msn_in = 1;
+  std::uint32_t read_msn_out = 1, read_msn_in = 1;
+  std::uint32_t max_ulpdu = 0;  // iWARP: the largest ULPDU to send; 0: decide from the socket.
+  std::uint64_t segment_size = 0;  // Shared: bytes of the memfd.
+  std::uint32_t peer_uid = 0;
+  std::uint32_t peer_pid = 0;
+};
+static_assert(std::is_trivially_copyable_v<HandOffRecord>);
+
+struct HandOff {
+  HandOffRecord record;
+  std::vector<UniqueFd> fds;
+};
+
+// Other datagrams of the fd lane. Broker to client, first: Token; then a CountersPage for every 256 queue
+// pairs. Client to broker: Ack of each HandOff and CountersPage.
+struct TokenRecord {
+  static constexpr std::uint32_t kMagic = 0x4E44544B;  // "NDTK"
+  std::uint32_t magic = kMagic;
+  std::uint16_t version = 1;
+  std::uint16_t size = sizeof(TokenRecord);
+  std::uint8_t token[16] = {};
+};
+
+struct CountersPageRecord {
+  static constexpr std::uint32_t kMagic = 0x4E444350;  // "NDCP"
+  std::uint32_t magic = kMagic;
+  std::uint16_t version = 1;
+  std::uint16_t size = sizeof(CountersPageRecord);
+  std::uint64_t id = 0;
+  std::uint32_t first_slot = 0;
+  std::uint32_t slot_count = 0;  // One descriptor: a memfd of slot_count * sizeof(QpCounters).
+  std::uint32_t fd_count = 1;
+  std::uint32_t reserved = 0;
+};
+
+struct AckRecord {
+  static constexpr std::uint32_t kMagic = 0x4E44414B;  // "NDAK"
+  std::uint32_t magic = kMagic;
+  std::uint16_t version = 1;
+  std::uint16_t size = sizeof(AckRecord);
+  std::uint64_t id = 0;  // HandOffRecord::id or CountersPageRecord::id.
+};
+
+}  // namespace nd::provider

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// The client half of a provider: memory, queues and queue pairs inside the application's process.
+//
+// The public classes in <nd/...> are thin handles over these. Statuses are those of docs/status.md, data
+// path. Thread rule: posting to one queue of a queue pair is serialised by the caller; everything else may
+// be called from any thread. No call blocks unless its comment says so; none calls into application code
+// except through the two callbacks of QpOptions, which run on whatever thread made progress and must only
+// hand the fact on.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+
+#include "base/clock.h"
+#include "nd/status.h"
+#include "nd/types.h"
+#include "provider/counters.h"
+#include "provider/hand_off.h"
+
+namespace nd::provider {
+
+// Zeroed memory that same-host peers can be allowed to map: one sealed memfd, one mapping.
+class Buffer {
+ public:
+  virtual ~Buffer() = default;
+  virtual std::byte* data() const = 0;
+  virtual std::size_t size() const = 0;
+};
+
+class MemoryRegion {
+ public:
+  virtual ~MemoryRegion() = default;
+  virtual std::uint32_t local_token() const = 0;
+  virtual std::uint32_t remote_token() const = 0;
+  // DEVICE_BUSY while a window is bound to it. Afterwards both tokens are dead; peers' accesses fail.
+  virtual Status Deregister() = 0;
+};
+
+class MemoryWindow {
+ public:
+  virtual ~MemoryWindow() = default;
+  // Of the newest bind; changes with each Bind. 0 before the first.
+  virtual std::uint32_t remote_token() const = 0;
+};
+
+class CompletionQueue {
+ public:
+  virtual ~CompletionQueue() = default;
+  // Fills the front of `out`, returns how many. Makes progress on the attached queue pairs first when it
+  // would return nothing.
+  virtual std::size_t Poll(std::span<Completion> out) = 0;
+  // Arms the handle: it becomes readable when a completion of that kind arrives (at once, when one already
+  // waits for kAny). Merge rule: ANY absorbs all, SOLICITED absorbs ERRORS.
+  virtual Status Notify(NotifyType type) = 0;
+  // Readable when an armed notification fired; ConsumeNotification() resets it.
+  virtual int handle() const = 0;
+  virtual void ConsumeNotification() = 0;
+  // Blocks until Poll() would return something. IO_TIMEOUT at the deadline. CANCELED when closed meanwhile.
+  virtual Status Wait(Time deadline) = 0;
+  virtual Status Resize(std::uint32_t depth) = 0;
+  // BUFFER_OVERFLOW once the queue overran; it is lost then.
+  virtual Status state() const = 0;
+};
+
+class SharedReceiveQueue {
+ public:
+  virtual ~SharedReceiveQueue() = default;
+  virtual Status Receive(void* request_context, std::span<const Sge> sges) = 0;
+};
+
+struct QpOptions {
+  std::shared_ptr<CompletionQueue> receive_cq, initiator_cq;
+  std::shared_ptr<SharedReceiveQueue> srq;  // May be null.
+  void* context = nullptr;                  // queue_pair_context of its completions.
+  std::uint32_t receive_depth = 0, initiator_depth = 0;
+  std::uint32_t max_receive_sge = 0, max_initiator_sge = 0;
+  std::uint32_t inline_size = 0;
+  QpCounters* counters = nullptr;           // Outlives the queue pair; null: private ones.
+  // The peer's goodbye or the loss of the transport, once.
+  std::function<void(DisconnectReason)> on_peer_closed;
+};
+
+class QueuePair {
+ public:
+  virtual ~QueuePair() = default;  // Drops a live connection (the peer sees a lost process).
+
+  // Device-wide number for providers whose queue pair lives in the device, else 0.
+  virtual std::uint32_t device_number() const { return 0; }
+
+  // Adopts an established transport. Checks everything in it; on failure the descriptors are closed and
+  // the queue pair is as before. Receives posted so far stay posted.
+  virtual Status Attach(HandOff hand_off) = 0;
+
+  virtual Status Receive(void* request_context, std::span<const Sge> sges) = 0;
+  virtual Status Send(void* request_context, std::span<const Sge> sges, std::uint32_t flags) = 0;
+  virtual Status SendAndInvalidate(void* request_context, std::span<const Sge> sges, std::uint32_t flags,
+                                   std::uint32_t remote_token) = 0;
+  virtual Status Write(void* request_context, std::span<const Sge> sges, std::uint64_t remote_address,
+                       std::uint32_t remote_token, std::uint32_t flags) = 0;
+  virtual Status Read(void* request_context, std::span<const Sge> sges, std::uint64_t remote_address,
+                      std::uint32_t remote_token, std::uint32_t flags) = 0;
+  virtual Status BindWindow(void* request_context, MemoryRegion& region, MemoryWindow& window,
+                            void* address, std::size_t length, std::uint32_t flags) = 0;
+  // Invalidates a window of this side (local operation, ordered with the initiator queue).
+  virtual Status Invalidate(void* request_context, MemoryWindow& window, std::uint32_t flags) = 0;
+  // Completes every outstanding request CANCELED, receives and initiator requests each in posting order.
+  virtual Status Flush() = 0;
+
+  // Graceful goodbye: outstanding initiator requests are let finish on the wire, then the goodbye goes out;
+  // when the peer's answer (its own goodbye) came or `timeout` passed, everything is flushed, then `done`
+  // runs once: SUCCESS or IO_TIMEOUT.
+  virtual void Disconnect(Duration timeout, std::function<void(Status)> done) = 0;
+  // Ends the transport at once and flushes. on_peer_closed does not run.
+  virtual void Drop() = 0;
+};
+
+class Device {
+ public:
+  virtual ~Device() = default;
+  virtual Result<std::shared_ptr<Buffer>> AllocateBuffer(std::size_t size) = 0;
+  // `address` stays the application's and must stay mapped. Any memory; inside a Buffer it is shareable.
+  virtual Result<std::shared_ptr<MemoryRegion>> Register(void* address, std::size_t length,
+                                                         std::uint32_t access) = 0;
+  virtual Result<std::shared_ptr<MemoryWindow>> CreateWindow() = 0;
+  virtual Result<std::shared_ptr<CompletionQueue>> CreateCompletionQueue(std::uint32_t depth) = 0;
+  virtual Result<std::shared_ptr<SharedReceiveQueue>> CreateSharedReceiveQueue(std::uint32_t depth,
+                                                                               std::uint32_t max_sge) = 0;
+  virtual Result<std::shared_ptr<QueuePair>> CreateQueuePair(const QpOptions& options) = 0;
+};
+
+struct DeviceOptions {
+  // One background thread per process moves data while the application sleeps. Off: only Poll and Wait do.
+  bool progress_thread = true;
+};
+
+}  // namespace nd::provider
