@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the broker of this host, or of this user, has its sockets. The one rule for daemon, library and tools.
+// Where the broker of this host, or of this user, has its sockets. The one rule for daemon, library and
+// tools.
 //
 // Any thread; reads the environment and the file system, changes nothing, never fails.
 #pragma once

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// The Terminate message (RFC 5040 4.8): the last words of a stream, with the headers of what offended.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+#include "provider/soft/wire/bytes.h"
+#include "provider/soft/wire/ddp.h"
+#include "provider/soft/wire/fault.h"
+#include "provider/soft/wire/rdmap.h"
+
+namespace nd::provider::soft::wire {
+
+inline constexpr std::size_t kMinTerminateSize = 4;
+// Control 4, DDP segment length 2, DDP header 18, Read Request header 28.
+inline constexpr std::size_t kMaxTerminateSize = 4 + 2 + kUntaggedHeaderSize + kReadRequestSize;
+
+// Linux siw on little-endian machines writes the control word's bit fields mirrored: layer and type are
+// swapped within the first byte, and M, D, R are the low bits of the third.
+enum class TerminateLayout : std::uint8_t { kRfc, kSiw };
+
+struct Terminate {
+  Fault fault;
+  std::optional<std::uint16_t> segment_length;  // M: of the offending DDP segment.
+  std::optional<DdpHeader> ddp_header;          // D
+  std::optional<ReadRequest> read_request;      // R; only with `ddp_header`.
+};
+
+// Which layout a payload has, judged by where the M, D, R bits are; kRfc when none is set.
+TerminateLayout DetectTerminateLayout(ByteSpan payload);
+
+// The payload of a kTerminate segment. Empty when it is shorter than 4 bytes. Included headers that are cut
+// off or make no sense are left out: a stream's last words are never an error.
+std::optional<Terminate> DecodeTerminate(ByteSpan payload, TerminateLayout layout);
+
+// Writes the payload (the DDP header of the Terminate message itself is not included), returns its size.
+std::size_t EncodeTerminate(const Terminate& terminate, TerminateLayout layout,
+                            std::span<std::byte, kMaxTerminateSize> to);
+
+// What to send about an offending ULPDU: includes its length and headers as RFC 5040 asks for that fault.
+Terminate MakeTerminate(const Fault& fault, ByteSpan offending_ulpdu);
+
+}  // namespace nd::provider::soft::wire
