@@ -20,8 +20,8 @@ struct AdapterOptions {
   std::string name = "soft0";
   // Empty: every address of this host, loopback included, followed as interfaces come and go.
   std::vector<Address> addresses;
-  bool tcp_mode = false;              // false: separate ND port space behind one TCP port.
-  std::uint16_t tcp_port = 4794;      // separate mode: where this adapter's addresses listen.
+  bool tcp_mode = false;          // false: separate ND port space behind one TCP port.
+  std::uint16_t tcp_port = 4794;  // separate mode: where this adapter's addresses listen.
   // Separate mode: destinations that are spoken to in tcp mode, and may connect so.
   std::vector<Network> tcp_networks;
   bool crc = true;

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sends each command to the half that owns it: this host's own addresses to the loop, others to TCP.
+#include "provider/soft/cm/soft_cm.h"
+
+#include <optional>
+#include <utility>
+
+#include "provider/soft/cm/adapter_set.h"
+#include "provider/soft/cm/host_addresses.h"
+#include "provider/soft/cm/inbound_ids.h"
+#include "provider/soft/cm/loop_cm.h"
+#include "provider/soft/cm/route.h"
+#include "provider/soft/cm/tcp_cm.h"
+
+namespace nd::provider::soft {
+namespace {
+
+class SoftCm final : public ConnectionManager {
+ public:
+  SoftCm(const Options& options, AdapterSet adapters, EventLoop& loop, CmSink& sink)
+      : sink_(sink),
+        adapters_(std::move(adapters)),
+        loop_cm_(sink, ids_),
+        tcp_(options, loop, sink, adapters_, ids_),
+        watch_(loop, [this] { OnHostChanged(); }) {}
+
+  Status Start() { return tcp_.listeners().Start(); }
+
+  std::vector<AdapterDescription> adapters() const override { return adapters_.Describe(); }
+
+  void Reserve(EndpointId endpoint, const std::string& adapter, const Address& local) override {
+    sink_.OnReserved(endpoint, tcp_.listeners().Reserve(endpoint, adapter, local));
+  }
+  void Release(EndpointId endpoint) override { tcp_.listeners().Release(endpoint); }
+  void Listen(EndpointId endpoint, const std::string&, const Address&) override {
+    tcp_.listeners().Listen(endpoint);
+  }
+  void Unlisten(EndpointId endpoint) override { tcp_.listeners().Unlisten(endpoint); }
+
+  void Connect(const ConnectParams& params) override {
+    const Adapter* adapter = adapters_.Find(params.adapter);
+    if (adapter == nullptr) {
+      sink_.OnFailed(params.id, {StatusCode::kNetworkUnreachable, "adapter " + params.adapter + " is gone"});
+      return;
+    }
+    if (const Adapter* own = adapters_.Owner(params.remote)) {
+      loop_cm_.Connect(params, own->options.name);
+    } else {
+      tcp_.Connect(params, *adapter);
+    }
+  }
+
+  void Accept(CmId id, const AcceptParams& params) override {
+    loop_cm_.Owns(id) ? loop_cm_.Accept(id, params) : tcp_.Accept(id, params);
+  }
+  void Reject(CmId id, Detail detail, const Bytes& private_data) override {
+    loop_cm_.Owns(id) ? loop_cm_.Reject(id, detail, private_data) : tcp_.Reject(id, detail, private_data);
+  }
+  void Confirm(CmId id) override { loop_cm_.Owns(id) ? loop_cm_.Confirm(id) : tcp_.Confirm(id); }
+  void Abort(CmId id) override { loop_cm_.Owns(id) ? loop_cm_.Abort(id) : tcp_.Abort(id); }
+
+  // The client's half says goodbye on soft (client_disconnects), so there is nothing to do but to answer.
+  void Disconnect(CmId id) override {
+    sink_.OnDisconnected(id,
+                         {StatusCode::kNotSupported, "soft connections are disconnected by their client"});
+  }
+
+  Result<HandOff> TakeHandOff(CmId id) override {
+    return loop_cm_.Owns(id) ? loop_cm_.TakeHandOff(id) : tcp_.TakeHandOff(id);
+  }
+
+  Result<Address> Resolve(const std::string& adapter_name, const Address& remote) const override {
+    if (const Adapter* adapter = adapters_.Find(adapter_name)) return FindRoute(*adapter, remote);
+    if (!adapter_name.empty()) {
+      return Status{StatusCode::kInvalidAddress, "there is no adapter " + adapter_name};
+    }
+    Result<Address> last = Status{StatusCode::kNetworkUnreachable, "there is no adapter"};
+    for (const Adapter& adapter : adapters_.adapters()) {
+      last = FindRoute(adapter, remote);
+      if (last.ok()) break;
+    }
+    return last;
+  }
+
+  std::uint32_t handshakes() const override { return loop_cm_.handshakes() + tcp_.handshakes(); }
+
+ private:
+  void OnHostChanged() {
+    if (!adapters_.Refresh(ListHostAddresses())) return;
+    tcp_.listeners().Sync();
+    sink_.OnAdaptersChanged();
+  }
+
+  CmSink& sink_;
+  AdapterSet adapters_;
+  InboundIds ids_;
+  LoopCm loop_cm_;
+  TcpCm tcp_;
+  HostAddressWatch watch_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<ConnectionManager>> MakeSoftCm(const Options& options, EventLoop& loop, CmSink& sink) {
+  Result<AdapterSet> adapters = AdapterSet::Make(options, ListHostAddresses());
+  if (!adapters.ok()) return adapters.status();
+  auto manager = std::make_unique<SoftCm>(options, std::move(adapters).value(), loop, sink);
+  if (Status status = manager->Start(); !status.ok()) return status;
+  return std::unique_ptr<ConnectionManager>(std::move(manager));
+}
+
+}  // namespace nd::provider::soft

@@ -1,0 +1,453 @@
+// SPDX-License-Identifier: Apache-2.0
+// Two managers over real sockets of the loopback interface.
+#include "provider/soft/cm/soft_cm.h"
+
+#include <gtest/gtest.h>
+#include <netinet/tcp.h>
+
+#include "provider/soft/cm/cm_test_util.h"
+
+namespace nd::provider::soft {
+namespace {
+
+class SoftCm : public CmFixture {
+ protected:
+  void OpenBoth(const std::function<void(Options&)>& change = {}) {
+    ASSERT_NO_FATAL_FAILURE(Open(a, 1, change));
+    ASSERT_NO_FATAL_FAILURE(Open(p, 2, change));
+  }
+  // Leaves the pair with the request at the passive side; returns its id there.
+  CmId Request(std::uint64_t id = 1) {
+    a.cm->Connect(To(TestAddress(1, 50001), TestAddress(2, 7000), id));
+    const Recorded request = Next(p);
+    EXPECT_EQ(request.kind, Recorded::kRequest);
+    return request.id;
+  }
+  CmId Reply(std::uint64_t id = 1) {
+    const CmId inbound = Request(id);
+    AcceptParams accept;
+    accept.limits = {8, 4};
+    accept.private_data = {9};
+    p.cm->Accept(inbound, accept);
+    EXPECT_EQ(Next(a).kind, Recorded::kReply);
+    return inbound;
+  }
+  void ExpectSilence() {
+    Settle();
+    EXPECT_TRUE(a.sink.events.empty() && p.sink.events.empty());
+    EXPECT_EQ(a.cm->handshakes() + p.cm->handshakes(), 0u);
+  }
+
+  Host a, p;
+};
+
+void Tcp(Options& options) {
+  options.adapters[0].tcp_mode = true;
+}
+
+TEST_F(SoftCm, DescribesItsAdapter) {
+  Open(a, 1);
+  const auto adapters = a.cm->adapters();
+  ASSERT_EQ(adapters.size(), 1u);
+  EXPECT_EQ(adapters[0].info.name, "soft0");
+  EXPECT_EQ(adapters[0].info.addresses, std::vector{TestAddress(1)});
+  EXPECT_EQ(adapters[0].info.max_caller_data, 240u);
+  EXPECT_EQ(adapters[0].tcp_port, 4794);
+  EXPECT_FALSE(adapters[0].reserve_ports);
+}
+
+TEST_F(SoftCm, EstablishesAndHandsOverSocketsThatCarryData) {
+  const std::size_t before = CountDescriptors();
+  OpenBoth();
+  const std::size_t idle = CountDescriptors();
+  a.cm->Connect(To(TestAddress(1, 50001), TestAddress(2, 7000)));
+  const Recorded request = Next(p);
+  ASSERT_EQ(request.kind, Recorded::kRequest);
+  EXPECT_EQ(request.request.local, TestAddress(2, 7000));
+  EXPECT_EQ(request.request.remote, TestAddress(1, 50001));
+  EXPECT_EQ(request.request.adapter, "soft0");
+  EXPECT_EQ(request.limits, (ReadLimits{16, 16}));
+  EXPECT_EQ(request.data, (Bytes{1, 2, 3}));
+  EXPECT_NE(static_cast<std::uint64_t>(request.id) & kInboundBit, 0u);
+  AcceptParams accept;
+  accept.limits = {8, 4};
+  accept.private_data = {9};
+  p.cm->Accept(request.id, accept);
+  const Recorded reply = Next(a);
+  ASSERT_EQ(reply.kind, Recorded::kReply);
+  EXPECT_EQ(reply.limits, (ReadLimits{8, 4}));
+  EXPECT_EQ(reply.data, (Bytes{9}));
+  a.cm->Confirm(CmId{1});
+  EXPECT_EQ(Next(a).kind, Recorded::kEstablished);
+  EXPECT_EQ(Next(p).kind, Recorded::kEstablished);
+  {
+    auto active = a.cm->TakeHandOff(CmId{1});
+    auto passive = p.cm->TakeHandOff(request.id);
+    ASSERT_TRUE(active.ok() && passive.ok());
+    EXPECT_EQ(active->record.transport, Transport::kIwarp);
+    EXPECT_EQ(active->record.flags, kHandOffActive | kHandOffCrc | kHandOffConfirm);
+    EXPECT_EQ(passive->record.flags, kHandOffCrc | kHandOffConfirm);
+    EXPECT_EQ(active->record.read_inbound, 4u);
+    EXPECT_EQ(active->record.read_outbound, 8u);
+    EXPECT_EQ(passive->record.read_inbound, 8u);
+    EXPECT_EQ(passive->record.read_outbound, 4u);
+    ASSERT_EQ(active->fds.size(), 1u);
+    const int from = active->fds[0].get(), to = passive->fds[0].get();
+    RawSend(from, {4, 5});
+    pollfd ready{to, POLLIN, 0};
+    ASSERT_EQ(poll(&ready, 1, 5000), 1);
+    EXPECT_EQ(RawReceive(to), (Bytes{4, 5}));
+    linger how{};
+    socklen_t length = sizeof how;
+    getsockopt(from, SOL_SOCKET, SO_LINGER, &how, &length);
+    EXPECT_EQ(how.l_onoff, 1);
+    EXPECT_EQ(how.l_linger, 0);
+    char name[16] = {};
+    length = sizeof name;
+    getsockopt(from, IPPROTO_TCP, TCP_CONGESTION, name, &length);
+    EXPECT_TRUE(std::string(name) == "cubic" || std::string(name) == "reno") << name;
+    // A second time there is nothing, and letting go is harmless.
+    EXPECT_FALSE(a.cm->TakeHandOff(CmId{1}).ok());
+    a.cm->Abort(CmId{1});
+    p.cm->Abort(request.id);
+  }
+  ExpectSilence();
+  EXPECT_EQ(CountDescriptors(), idle);
+  a.cm.reset();
+  p.cm.reset();
+  EXPECT_EQ(CountDescriptors(), before);
+}
+
+TEST_F(SoftCm, DataThatFollowsTheConfirmationIsLeftInTheSocket) {
+  OpenBoth();
+  const CmId inbound = Reply();
+  a.cm->Confirm(CmId{1});
+  ASSERT_EQ(Next(a).kind, Recorded::kEstablished);
+  auto active = a.cm->TakeHandOff(CmId{1});
+  RawSend(active->fds[0].get(), Bytes(5000, 7));
+  ASSERT_EQ(Next(p).kind, Recorded::kEstablished);
+  auto passive = p.cm->TakeHandOff(inbound);
+  Bytes got;
+  Pump([&] {
+    const Bytes more = RawReceive(passive->fds[0].get());
+    got.insert(got.end(), more.begin(), more.end());
+    return got.size() >= 5000;
+  });
+  EXPECT_EQ(got, Bytes(5000, 7));
+}
+
+TEST_F(SoftCm, ARejectionTellsReasonAndData) {
+  OpenBoth();
+  p.cm->Reject(Request(1), Detail::kPeerRejected, Bytes(240, 3));
+  Recorded seen = Next(a);
+  EXPECT_EQ(seen.kind, Recorded::kRejected);
+  EXPECT_EQ(seen.status.code(), StatusCode::kConnectionRefused);
+  EXPECT_EQ(seen.status.detail(), Detail::kPeerRejected);
+  EXPECT_EQ(seen.data, Bytes(240, 3));
+  p.cm->Reject(Request(2), Detail::kNoListener, {});
+  seen = Next(a);
+  EXPECT_EQ(seen.status.detail(), Detail::kNoListener);
+  EXPECT_TRUE(seen.data.empty());
+  ExpectSilence();
+}
+
+TEST_F(SoftCm, TheActiveSideMayRejectTheReply) {
+  OpenBoth();
+  const CmId inbound = Reply();
+  a.cm->Reject(CmId{1}, Detail::kPeerRejected, {5, 6});
+  const Recorded seen = Next(p);
+  EXPECT_EQ(seen.kind, Recorded::kLost);
+  EXPECT_EQ(seen.id, inbound);
+  EXPECT_EQ(seen.status.code(), StatusCode::kConnectionAborted);
+  EXPECT_EQ(seen.status.detail(), Detail::kPeerRejected);
+  EXPECT_EQ(seen.data, (Bytes{5, 6}));
+  ExpectSilence();
+}
+
+TEST_F(SoftCm, WithdrawalIsSeenInEveryState) {
+  OpenBoth();
+  const std::size_t idle = CountDescriptors();
+  Request(1);
+  a.cm->Abort(CmId{1});
+  Recorded seen = Next(p);
+  EXPECT_EQ(seen.kind, Recorded::kLost);
+  EXPECT_EQ(seen.status.code(), StatusCode::kConnectionAborted);
+  EXPECT_EQ(seen.status.detail(), Detail::kPeerWithdrew);
+  Reply(2);
+  a.cm->Abort(CmId{2});
+  seen = Next(p);
+  EXPECT_EQ(seen.kind, Recorded::kLost);
+  EXPECT_EQ(seen.status.code(), StatusCode::kConnectionAborted);
+  const CmId third = Reply(3);
+  p.cm->Abort(third);
+  seen = Next(a);
+  EXPECT_EQ(seen.kind, Recorded::kLost);
+  EXPECT_EQ(seen.status.code(), StatusCode::kConnectionAborted);
+  EXPECT_EQ(seen.status.detail(), Detail::kPeerWithdrew);
+  ExpectSilence();
+  EXPECT_EQ(CountDescriptors(), idle);
+}
+
+TEST_F(SoftCm, NoTimerRunsAgainstSlowApplications) {
+  OpenBoth();
+  const CmId inbound = Request();
+  clock.Skip(std::chrono::hours(1));
+  Settle();
+  EXPECT_TRUE(a.sink.events.empty() && p.sink.events.empty());
+  p.cm->Accept(inbound, {});
+  EXPECT_EQ(Next(a).kind, Recorded::kReply);
+  clock.Skip(std::chrono::hours(1));
+  Settle();
+  EXPECT_TRUE(a.sink.events.empty() && p.sink.events.empty());
+  a.cm->Confirm(CmId{1});
+  EXPECT_EQ(Next(a).kind, Recorded::kEstablished);
+  EXPECT_EQ(Next(p).kind, Recorded::kEstablished);
+}
+
+TEST_F(SoftCm, NoBrokerThereIsARefusal) {
+  Open(a, 1);
+  a.cm->Connect(To(TestAddress(1, 50001), TestAddress(9, 7000)));
+  const Recorded seen = Next(a);
+  EXPECT_EQ(seen.kind, Recorded::kFailed);
+  EXPECT_EQ(seen.status.code(), StatusCode::kConnectionRefused);
+  EXPECT_EQ(seen.status.detail(), Detail::kNoListener);
+  EXPECT_EQ(seen.status.native(), ECONNREFUSED);
+  EXPECT_EQ(a.cm->handshakes(), 0u);
+}
+
+TEST_F(SoftCm, NoRouteIsNetworkUnreachable) {
+  Open(a, 1);
+  // From a loopback address there is no way out.
+  a.cm->Connect(To(TestAddress(1, 50001), Address::V4({203, 0, 113, 1}, 7000)));
+  const Recorded seen = Next(a);
+  EXPECT_EQ(seen.kind, Recorded::kFailed);
+  EXPECT_EQ(seen.status.code(), StatusCode::kNetworkUnreachable);
+}
+
+TEST_F(SoftCm, AnUnansweredConnectTimesOut) {
+  // A full backlog makes Linux drop SYNs.
+  UniqueFd deaf(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_storage storage{};
+  const std::size_t length = TestAddress(9, 4794).ToSockaddr(&storage);
+  ASSERT_EQ(bind(deaf.get(), reinterpret_cast<sockaddr*>(&storage), static_cast<socklen_t>(length)), 0);
+  ASSERT_EQ(listen(deaf.get(), 0), 0);
+  const UniqueFd filler = RawConnect(TestAddress(9, 4794));
+  Open(a, 1);
+  a.cm->Connect(To(TestAddress(1, 50001), TestAddress(9, 7000)));
+  Settle();
+  EXPECT_TRUE(a.sink.events.empty());
+  clock.Skip(std::chrono::seconds(11));
+  const Recorded seen = Next(a);
+  EXPECT_EQ(seen.kind, Recorded::kFailed);
+  EXPECT_EQ(seen.status.code(), StatusCode::kIoTimeout);
+  EXPECT_EQ(a.cm->handshakes(), 0u);
+}
+
+TEST_F(SoftCm, ATakenTcpPortIsNamed) {
+  const UniqueFd other = RawListen(TestAddress(1, 4794));
+  Options options;
+  options.adapters.emplace_back();
+  options.adapters[0].addresses = {TestAddress(1)};
+  auto made = MakeSoftCm(options, loop, a.sink);
+  EXPECT_EQ(made.code(), StatusCode::kSharingViolation);
+  EXPECT_NE(made.status().message().find("4794"), std::string::npos);
+  options.adapters[0].addresses = {Address::V4({192, 0, 2, 77})};
+  EXPECT_EQ(MakeSoftCm(options, loop, a.sink).code(), StatusCode::kInvalidAddress);
+}
+
+TEST_F(SoftCm, TheDefaultAdapterHasTheHostsAddresses) {
+  Options options;
+  options.adapters.emplace_back();
+  // Loopback only in a sandbox; the port may be taken by a broker of this machine, so another one.
+  const UniqueFd probe = RawListen(Address::V4({127, 0, 0, 1}, 0));
+  options.adapters[0].tcp_port = static_cast<std::uint16_t>(LocalAddressOf(probe.get()).port() ^ 1);
+  auto made = MakeSoftCm(options, loop, a.sink);
+  ASSERT_TRUE(made.ok()) << made.status().ToString();
+  const auto adapters = (*made)->adapters();
+  const auto& addresses = adapters[0].info.addresses;
+  EXPECT_NE(std::find(addresses.begin(), addresses.end(), Address::V4({127, 0, 0, 1})), addresses.end());
+}
+
+TEST_F(SoftCm, ResolvesRoutes) {
+  Open(a, 1);
+  EXPECT_EQ(*a.cm->Resolve("soft0", TestAddress(9, 5)), TestAddress(1));
+  EXPECT_EQ(*a.cm->Resolve("", TestAddress(1)), TestAddress(1));
+  EXPECT_EQ(a.cm->Resolve("soft0", Address::V4({203, 0, 113, 1})).code(), StatusCode::kNetworkUnreachable);
+  EXPECT_EQ(a.cm->Resolve("soft0", Address::V4({0, 0, 0, 0})).code(), StatusCode::kNetworkUnreachable);
+  EXPECT_EQ(a.cm->Resolve("soft0", Address::V4({224, 0, 0, 1})).code(), StatusCode::kNetworkUnreachable);
+  EXPECT_EQ(a.cm->Resolve("soft0", Address()).code(), StatusCode::kInvalidAddress);
+  EXPECT_EQ(a.cm->Resolve("soft0", Address::V6({0xFD, 1})).code(), StatusCode::kNetworkUnreachable);
+}
+
+TEST_F(SoftCm, ManyConnectionsAtOnceAllArrive) {
+  OpenBoth();
+  for (std::uint64_t id = 1; id <= 300; ++id) {
+    a.cm->Connect(To(TestAddress(1, static_cast<std::uint16_t>(50000 + id)), TestAddress(2, 7000), id));
+  }
+  Pump([&] { return p.sink.events.size() == 300; });
+  for (const Recorded& request : p.sink.events) p.cm->Reject(request.id, Detail::kBacklogFull, {});
+  Pump([&] { return a.sink.events.size() == 300; });
+  for (const Recorded& refused : a.sink.events) EXPECT_EQ(refused.status.detail(), Detail::kBacklogFull);
+  p.sink.events.clear();
+  a.sink.events.clear();
+  ExpectSilence();
+}
+
+TEST_F(SoftCm, WorksOverIpv6) {
+  const Address six = *Address::Parse("::1");
+  const UniqueFd probe = RawListen(six);
+  if (!probe) GTEST_SKIP() << "no IPv6 here";
+  Open(p, 2, [&](Options& options) {
+    options.adapters[0].addresses = {six};
+    options.adapters[0].tcp_port = static_cast<std::uint16_t>(LocalAddressOf(probe.get()).port() ^ 1);
+  });
+  // The same address on the other side would be the loop's, so this end is played by hand.
+  const UniqueFd raw = RawConnect(six.WithPort(p.cm->adapters()[0].tcp_port));
+  ASSERT_TRUE(raw);
+  ActiveHandshake handshake({PortMode::kSeparate, true, 128}, 50001, 7000, {1, 1}, {1});
+  RawSend(raw.get(), handshake.Start().send);
+  const Recorded request = Next(p);
+  ASSERT_EQ(request.kind, Recorded::kRequest);
+  EXPECT_EQ(request.request.local, six.WithPort(7000));
+  EXPECT_EQ(request.request.remote, six.WithPort(50001));
+}
+
+// ---- tcp mode
+
+class TcpMode : public SoftCm {
+ protected:
+  void Reserve(Host& host, std::uint64_t endpoint, const Address& local,
+               StatusCode expected = StatusCode::kSuccess) {
+    host.cm->Reserve(EndpointId{endpoint}, "soft0", local);
+    const Recorded answer = Next(host);
+    ASSERT_EQ(answer.kind, Recorded::kReserved);
+    EXPECT_EQ(answer.status.code(), expected) << answer.status.ToString();
+  }
+};
+
+TEST_F(TcpMode, NdPortsAreTcpPorts) {
+  OpenBoth(Tcp);
+  EXPECT_TRUE(a.cm->adapters()[0].reserve_ports);
+  EXPECT_EQ(a.cm->adapters()[0].info.max_caller_data, 248u);
+  Reserve(p, 7, TestAddress(2, 7000));
+  Reserve(a, 1, TestAddress(1, 50001));
+  a.cm->Connect(To(TestAddress(1, 50001), TestAddress(2, 7000)));
+  Recorded seen = Next(a);
+  EXPECT_EQ(seen.status.code(), StatusCode::kConnectionRefused);  // Reserved, but nobody listens.
+  p.cm->Listen(EndpointId{7}, "soft0", TestAddress(2, 7000));
+  const CmId inbound = Reply();
+  a.cm->Confirm(CmId{1});
+  EXPECT_EQ(Next(a).kind, Recorded::kEstablished);
+  EXPECT_EQ(Next(p).kind, Recorded::kEstablished);
+  auto active = a.cm->TakeHandOff(CmId{1});
+  auto passive = p.cm->TakeHandOff(inbound);
+  EXPECT_EQ(LocalAddressOf(active->fds[0].get()), TestAddress(1, 50001));
+  EXPECT_EQ(LocalAddressOf(passive->fds[0].get()), TestAddress(2, 7000));
+  EXPECT_EQ(active->record.flags, kHandOffActive | kHandOffCrc);
+  p.cm->Unlisten(EndpointId{7});
+  EXPECT_FALSE(RawConnect(TestAddress(2, 7000)));
+  p.cm->Listen(EndpointId{7}, "soft0", TestAddress(2, 7000));
+  EXPECT_TRUE(RawConnect(TestAddress(2, 7000)));
+}
+
+TEST_F(TcpMode, AReservedPortIsHeldAgainstEverybody) {
+  OpenBoth(Tcp);
+  Reserve(p, 1, TestAddress(2, 7000));
+  // Whatever options the other process uses, listening or not.
+  EXPECT_EQ(HoldPort(TestAddress(2, 7000)).code(), StatusCode::kSharingViolation);
+  EXPECT_EQ(ListenOn(TestAddress(2, 7000)).code(), StatusCode::kSharingViolation);
+  EXPECT_EQ(BindBeside(-1, TestAddress(2, 7000)).code(), StatusCode::kSharingViolation);
+  Reserve(p, 2, TestAddress(2, 7000), StatusCode::kSharingViolation);
+  p.cm->Listen(EndpointId{1}, "soft0", TestAddress(2, 7000));
+  EXPECT_EQ(BindBeside(-1, TestAddress(2, 7000)).code(), StatusCode::kSharingViolation);
+  p.cm->Unlisten(EndpointId{1});
+  EXPECT_EQ(BindBeside(-1, TestAddress(2, 7000)).code(), StatusCode::kSharingViolation);
+  p.cm->Release(EndpointId{1});
+  Reserve(p, 2, TestAddress(2, 7000));
+  Reserve(p, 3, Address::V4({203, 0, 113, 1}, 7000), StatusCode::kInvalidAddress);
+}
+
+TEST_F(TcpMode, TimeWaitDoesNotKeepAPort) {
+  OpenBoth(Tcp);
+  for (int round = 0; round < 3; ++round) {
+    Reserve(p, 7, TestAddress(2, 7000));
+    p.cm->Listen(EndpointId{7}, "soft0", TestAddress(2, 7000));
+    Reserve(a, 1, TestAddress(1, 50001));
+    // A rejection is closed by the passive side, whose port then lingers.
+    p.cm->Reject(Request(), Detail::kPeerRejected, {});
+    EXPECT_EQ(Next(a).kind, Recorded::kRejected);
+    Settle();
+    p.cm->Release(EndpointId{7});
+    a.cm->Release(EndpointId{1});
+  }
+}
+
+TEST_F(TcpMode, AListenerOnTheUnspecifiedAddressHoldsEveryAddressOfItsAdapter) {
+  Open(p, 2, [](Options& options) {
+    Tcp(options);
+    options.adapters[0].addresses.push_back(TestAddress(3));
+  });
+  Reserve(p, 7, Address::V4({0, 0, 0, 0}, 7000));
+  p.cm->Listen(EndpointId{7}, "soft0", Address::V4({0, 0, 0, 0}, 7000));
+  EXPECT_TRUE(RawConnect(TestAddress(2, 7000)));
+  EXPECT_TRUE(RawConnect(TestAddress(3, 7000)));
+  EXPECT_FALSE(RawConnect(TestAddress(4, 7000)));
+}
+
+TEST_F(TcpMode, ClosingWithoutAnAnswerIsARefusal) {
+  Open(a, 1, Tcp);
+  const UniqueFd foreign = RawListen(TestAddress(9, 7000));
+  Reserve(a, 1, TestAddress(1, 50001));
+  a.cm->Connect(To(TestAddress(1, 50001), TestAddress(9, 7000)));
+  UniqueFd accepted;
+  Pump([&] {
+    accepted.reset(accept4(foreign.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    return static_cast<bool>(accepted);
+  });
+  accepted.reset();
+  const Recorded seen = Next(a);
+  EXPECT_EQ(seen.kind, Recorded::kFailed);
+  EXPECT_EQ(seen.status.code(), StatusCode::kConnectionRefused);
+}
+
+TEST_F(TcpMode, ASecondConnectionOfTheSameFourAddressesExistsAlready) {
+  OpenBoth(Tcp);
+  Reserve(p, 7, TestAddress(2, 7000));
+  p.cm->Listen(EndpointId{7}, "soft0", TestAddress(2, 7000));
+  Reserve(a, 1, TestAddress(1, 50001));
+  Request(1);
+  ConnectParams again = To(TestAddress(1, 50001), TestAddress(2, 7000), 2);
+  again.endpoint = EndpointId{1};
+  a.cm->Connect(again);
+  const Recorded seen = Next(a);
+  EXPECT_EQ(seen.id, CmId{2});
+  EXPECT_EQ(seen.status.code(), StatusCode::kAddressAlreadyExists);
+}
+
+TEST_F(TcpMode, ListedNetworksAreSpokenToPlainlyFromASeparateAdapter) {
+  OpenBoth([](Options& options) {
+    // This host is "separate", the other (and nobody else) is listed as a foreign one.
+    options.adapters[0].tcp_networks = {{TestAddress(1), 32}, {TestAddress(2), 32}};
+  });
+  EXPECT_TRUE(a.cm->adapters()[0].reserve_ports);
+  EXPECT_EQ(a.cm->adapters()[0].mode, "separate");
+  Reserve(p, 7, TestAddress(2, 7000));
+  p.cm->Listen(EndpointId{7}, "soft0", TestAddress(2, 7000));
+  Reserve(a, 1, TestAddress(1, 50001));
+  const CmId inbound = Reply();
+  a.cm->Confirm(CmId{1});
+  EXPECT_EQ(Next(a).kind, Recorded::kEstablished);
+  EXPECT_EQ(Next(p).kind, Recorded::kEstablished);
+  EXPECT_EQ(LocalAddressOf(p.cm->TakeHandOff(inbound)->fds[0].get()), TestAddress(2, 7000));
+  // From an address that is not listed the port is closed at once.
+  UniqueFd raw(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_storage storage{};
+  std::size_t length = TestAddress(5).ToSockaddr(&storage);
+  ASSERT_EQ(bind(raw.get(), reinterpret_cast<sockaddr*>(&storage), static_cast<socklen_t>(length)), 0);
+  length = TestAddress(2, 7000).ToSockaddr(&storage);
+  ASSERT_EQ(connect(raw.get(), reinterpret_cast<sockaddr*>(&storage), static_cast<socklen_t>(length)), 0);
+  Pump([&] { return RawClosed(raw.get()); });
+}
+
+}  // namespace
+}  // namespace nd::provider::soft

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// Connections to and from other hosts: sockets, timers and limits around the handshake state machines.
+//
+// Loop thread only. Commands for ids it does not own are ignored. Every way a connection can end goes through
+// Close().
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/event_loop.h"
+#include "base/unique_fd.h"
+#include "provider/cm.h"
+#include "provider/soft/cm/adapter_set.h"
+#include "provider/soft/cm/handshake.h"
+#include "provider/soft/cm/inbound_ids.h"
+#include "provider/soft/cm/options.h"
+#include "provider/soft/cm/tcp_listeners.h"
+
+namespace nd::provider::soft {
+
+class TcpCm {
+ public:
+  TcpCm(const Options& options, EventLoop& loop, CmSink& sink, const AdapterSet& adapters, InboundIds& ids);
+  ~TcpCm();
+  TcpCm(const TcpCm&) = delete;
+  TcpCm& operator=(const TcpCm&) = delete;
+
+  TcpListeners& listeners() { return listeners_; }
+  std::uint32_t handshakes() const;
+
+  void Connect(const ConnectParams& params, const Adapter& adapter);
+  void Accept(CmId id, const AcceptParams& params);
+  void Reject(CmId id, Detail detail, const Bytes& private_data);
+  void Confirm(CmId id);
+  void Abort(CmId id);
+  // INVALID_PARAMETER: no such id, or not established.
+  Result<HandOff> TakeHandOff(CmId id);
+
+ private:
+  enum class Stage : std::uint8_t { kConnecting, kHandshake, kEstablished };
+  struct Connection {
+    CmId id{};
+    UniqueFd fd;
+    Stage stage = Stage::kHandshake;
+    PortMode mode = PortMode::kSeparate;
+    std::string adapter;
+    Address local, remote;                  // With ND ports once they are known.
+    std::optional<ActiveHandshake> active;  // One of the two.
+    std::optional<PassiveHandshake> passive;
+    bool half_open = false;  // Inbound without a whole request yet.
+    bool in_loop = false;
+    bool low_water_raised = false;
+    std::string source;  // Of half-open ones: the peer's /24 or /64.
+    std::optional<EventLoop::TimerId> timer;
+    Deadline armed = Deadline::kNone;
+    Time replied_at{};
+  };
+
+  Result<UniqueFd> MakeConnectSocket(const ConnectParams& params, PortMode mode);
+  void OnAccepted(UniqueFd fd, const std::string& adapter, PortMode mode);
+  void OnReady(Connection& connection, std::uint32_t events);
+  void OnConnectReady(Connection& connection);
+  void OnTcpConnected(Connection& connection);
+  void Examine(Connection& connection);
+  void OnClosed(Connection& connection, Ending ending);
+  void OnSendFailed(Connection& connection, HandshakeStep step, int error);
+  void SendConfirmation(CmId id);
+  // May end the connection; it must not be touched afterwards.
+  void Apply(Connection& connection, HandshakeStep step);
+  void Report(CmId id, HandshakeStep& step);
+  void ReportRequest(Connection& connection, HandshakeStep& step);
+  bool Consume(Connection& connection, std::size_t count);
+  void ArmDeadline(Connection& connection);
+  void SetTimer(Connection& connection, Duration after);
+  void ClearTimer(Connection& connection);
+  void Close(Connection& connection, HandshakeStep::Close how);
+  void EndHalfOpen(Connection& connection);
+  void EvictOneHalfOpen();
+  Connection* Find(CmId id);
+
+  const Options options_;
+  EventLoop& loop_;
+  CmSink& sink_;
+  const AdapterSet& adapters_;
+  InboundIds& ids_;
+  std::map<CmId, std::unique_ptr<Connection>> connections_;  // Inbound ids grow: oldest first.
+  std::map<std::string, std::uint32_t> half_open_by_source_;
+  std::uint32_t half_open_ = 0;
+  TcpListeners listeners_;
+};
+
+}  // namespace nd::provider::soft
