@@ -115,8 +115,8 @@ struct Notice {
 };
 
 using Action = std::variant<Complete, HandOffTo, SendConnectEvent, SendDisconnectEvent, SendTransportCommand,
-                            SendAdapterEvent, EndSession, CmReserve, CmRelease, CmListen, CmUnlisten, CmConnect,
-                            CmAccept, CmReject, CmConfirm, CmAbort, CmDisconnect, Notice>;
+                            SendAdapterEvent, EndSession, CmReserve, CmRelease, CmListen, CmUnlisten,
+                            CmConnect, CmAccept, CmReject, CmConfirm, CmAbort, CmDisconnect, Notice>;
 using Actions = std::vector<Action>;
 
 }  // namespace nd::core

@@ -8,25 +8,21 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "daemon/core/action.h"
+#include "daemon/core/connector_state.h"
 #include "daemon/core/event.h"
 #include "daemon/core/policy.h"
 #include "daemon/core/settings.h"
 
 namespace nd::core {
-
-// Connector states of the Network Direct specification (docs/status.md has the whole table).
-enum class ConnectorState : std::uint8_t {
-  kUnbound, kBound, kWaiting, kConnecting, kReplied, kCompleting,
-  kIncoming, kAccepting, kConnected, kPeerClosed, kDisconnecting, kDead,
-};
-std::string_view Name(ConnectorState state);
 
 // Rows of the admin lists, in order of creation.
 struct ConnectionRow {

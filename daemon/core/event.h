@@ -137,11 +137,12 @@ struct ReattachOp {
   bool passive = false;
 };
 
-using Op = std::variant<ListAdaptersOp, OpenAdapterOp, ResolveAddressOp, CheckAddressOp, CreateQueuePairOp,
-                        CreateConnectorOp, CreateListenerOp, CreateSharedEndpointOp, CloseOp, BindOp, ConnectOp,
-                        CompleteConnectOp, AcceptOp, RejectOp, GetReadLimitsOp, GetPrivateDataOp,
-                        GetLocalAddressOp, GetPeerAddressOp, NotifyDisconnectOp, DisconnectOp, CancelOp, ListenOp,
-                        ControlConnectEventsOp, GetConnectionRequestOp, TransportReportOp, ReattachOp>;
+using Op =
+    std::variant<ListAdaptersOp, OpenAdapterOp, ResolveAddressOp, CheckAddressOp, CreateQueuePairOp,
+                 CreateConnectorOp, CreateListenerOp, CreateSharedEndpointOp, CloseOp, BindOp, ConnectOp,
+                 CompleteConnectOp, AcceptOp, RejectOp, GetReadLimitsOp, GetPrivateDataOp, GetLocalAddressOp,
+                 GetPeerAddressOp, NotifyDisconnectOp, DisconnectOp, CancelOp, ListenOp,
+                 ControlConnectEventsOp, GetConnectionRequestOp, TransportReportOp, ReattachOp>;
 
 // ---- Events -------------------------------------------------------------------------------------------
 struct SessionOpened {
@@ -221,8 +222,9 @@ struct SettingsChanged {
   Policy policy;
 };
 
-using Event = std::variant<SessionOpened, SessionClosed, ClientOp, CmReserved, CmRequested, CmReplied, CmRejected,
-                           CmFailed, CmEstablished, CmLost, CmPeerClosed, CmDisconnected, AdaptersChanged, Tick,
-                           SetAdapter, KillConnection, KillSession, PauseListener, SettingsChanged>;
+using Event =
+    std::variant<SessionOpened, SessionClosed, ClientOp, CmReserved, CmRequested, CmReplied, CmRejected,
+                 CmFailed, CmEstablished, CmLost, CmPeerClosed, CmDisconnected, AdaptersChanged, Tick,
+                 SetAdapter, KillConnection, KillSession, PauseListener, SettingsChanged>;
 
 }  // namespace nd::core

@@ -2,6 +2,7 @@
 // The numbers and switches that the core obeys. Defaults in one place; the file is read by daemon/config.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 
 #include "base/clock.h"
@@ -13,6 +14,9 @@ struct Settings {
   std::uint32_t max_backlog = 1024;
   // Handshakes that this host has in flight on the wire as the active side; the rest wait in order.
   std::uint32_t max_handshakes_in_flight = 256;
+  // A handshake that is out longer than this no longer counts as in flight: what it waits for then is the
+  // peer's application, and a slow application must not hold up connections to others.
+  Duration handshake_pace = std::chrono::seconds(1);
   // Ephemeral ND ports, inclusive.
   std::uint16_t ephemeral_first = 49152, ephemeral_last = 65535;
   // Ports below this need uid 0 (0: off).
@@ -23,9 +27,9 @@ struct Settings {
   Duration establish_timeout = Duration::zero();
 
   // Compatibility switches (docs/status.md); default is the specification's text.
-  bool accept_refused_on_reject = false;    // Accept reports CONNECTION_REFUSED when the active side said no.
+  bool accept_refused_on_reject = false;  // Accept reports CONNECTION_REFUSED when the active side said no.
   bool allow_same_owner_bind_sharing = false;
-  bool bad_network_name = false;            // BAD_NETWORK_NAME for an unusable destination.
+  bool bad_network_name = false;  // BAD_NETWORK_NAME for an unusable destination.
   bool notify_success_on_local_disconnect = false;
 };
 

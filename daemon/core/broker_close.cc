@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+// Cancel, Close and the reclaim of a dead client's objects, successors always before antecedents.
+#include <utility>
+
+#include "daemon/core/check.h"
+#include "daemon/core/impl.h"
+
+namespace nd::core {
+namespace {
+
+Status Canceled() {
+  return {StatusCode::kCanceled, "The operation was cancelled."};
+}
+
+}  // namespace
+
+void Broker::Impl::CancelAll(Connector& c, const Status& status) {
+  if (c.state == ConnectorState::kWaiting) {
+    Listener* const l = Find<Listener>(c.waits_at);
+    ND_CORE_CHECK(l != nullptr);
+    const bool removed = l->queue.RemoveGet(c.op.sequence);
+    ND_CORE_CHECK(removed);
+    c.waits_at = {};
+    c.state = ConnectorState::kUnbound;
+  }
+  // An operation and notifications never wait together.
+  Finish(c.session, c.op, status);
+  FinishNotifies(c, status);
+}
+
+void Broker::Impl::Cancel(Connector& c) {
+  switch (c.state) {
+    case ConnectorState::kUnbound:
+      CancelAll(c, Canceled());
+      if (c.claim.reserving) {
+        DropPort(c.claim);
+        c.local = {};
+      }
+      return;
+    case ConnectorState::kConnecting:
+      ++counters_.connect_failure;
+      [[fallthrough]];
+    case ConnectorState::kCompleting:
+    case ConnectorState::kAccepting:
+      CancelAll(c, Canceled());
+      Kill(c);
+      return;
+    case ConnectorState::kWaiting:
+    case ConnectorState::kConnected:
+      CancelAll(c, Canceled());
+      return;
+    case ConnectorState::kDisconnecting:
+      if (StateOf(c).description.client_disconnects) {
+        Emit(SendTransportCommand{c.session, c.handle, SendTransportCommand::What::kDrop,
+                                  DisconnectReason::kUnknown, 0});
+      }
+      FinishGoodbye(c, Canceled());
+      return;
+    default:
+      return;
+  }
+}
+
+void Broker::Impl::Cancel(Listener& l) {
+  if (l.op) {
+    Finish(l.session, l.op, Canceled());
+    DropPort(l.claim);
+    l.local = {};
+    l.connect_events = false;
+  }
+  CancelGets(l, Canceled());
+}
+
+void Broker::Impl::Do(Session& s, Pending p, const CancelOp& op) {
+  Object* const object = FindAny(op.handle);
+  if (object == nullptr || object->session != s.id || object->closing) {
+    Finish(s.id, p, {StatusCode::kInvalidHandle, "The handle names no open object of this session."});
+    return;
+  }
+  if (object->kind == ObjectKind::kConnector) Cancel(static_cast<Connector&>(*object));
+  if (object->kind == ObjectKind::kListener) Cancel(static_cast<Listener&>(*object));
+  Finish(s.id, p, {});
+}
+
+void Broker::Impl::Do(Session& s, Pending p, const CloseOp& op) {
+  Object* const object = FindAny(op.handle);
+  if (object == nullptr || object->session != s.id || object->closing) {
+    Finish(s.id, p, {StatusCode::kInvalidHandle, "The handle names no open object of this session."});
+    return;
+  }
+  object->close_op = p;
+  switch (object->kind) {
+    case ObjectKind::kAdapter:
+      Close(static_cast<OpenedAdapter&>(*object));
+      return;
+    case ObjectKind::kQueuePair:
+      Close(static_cast<QueuePair&>(*object), op.ndk);
+      return;
+    case ObjectKind::kConnector:
+      Close(static_cast<Connector&>(*object));
+      return;
+    case ObjectKind::kListener:
+      Close(static_cast<Listener&>(*object));
+      return;
+    case ObjectKind::kSharedEndpoint:
+      Close(static_cast<SharedEndpoint&>(*object));
+      return;
+  }
+}
+
+void Broker::Impl::Close(OpenedAdapter& a) {
+  a.closing = true;
+  MaybeFinishClose(a.handle);
+}
+
+void Broker::Impl::Close(Connector& c) {
+  c.closing = true;
+  if (c.state == ConnectorState::kConnecting) ++counters_.connect_failure;
+  CancelAll(c, Canceled());
+  switch (c.state) {
+    case ConnectorState::kConnected:
+      StartGoodbye(c);
+      return;  // Goes on in FinishGoodbye.
+    case ConnectorState::kDisconnecting:
+      return;  // Likewise.
+    case ConnectorState::kIncoming:
+      Emit(CmReject{*c.cm, Detail::kPeerRejected, {}});
+      ForgetCm(c, false);
+      break;
+    default:
+      break;
+  }
+  DestroyConnector(c);
+}
+
+void Broker::Impl::DestroyConnector(Connector& c) {
+  // The completion comes before those of antecedents that waited for this one.
+  Finish(c.session, c.close_op, {});
+  Kill(c);
+  ReleaseTuple(c);
+  DropPort(c.claim);
+  DetachQueuePair(c);
+  const Handle through = std::exchange(c.through, {});
+  Destroy(c);
+  if (through) DropSuccessor(through);
+}
+
+void Broker::Impl::Close(Listener& l) {
+  l.closing = true;
+  if (l.op) {
+    Finish(l.session, l.op, Canceled());
+    DropPort(l.claim);
+  }
+  StopListening(l, Detail::kListenerClosed, Canceled());
+  if (l.claim.key) {
+    PortEntry* const entry = ports_.Find(*l.claim.key);
+    if (entry->holder == l.handle) entry->closing = true;
+  }
+  MaybeFinishClose(l.handle);
+}
+
+void Broker::Impl::Close(SharedEndpoint& e) {
+  e.closing = true;
+  if (e.op) {
+    Finish(e.session, e.op, Canceled());
+    DropPort(e.claim);
+  }
+  if (e.claim.key) ports_.Find(*e.claim.key)->closing = true;
+  MaybeFinishClose(e.handle);
+}
+
+void Broker::Impl::Close(QueuePair& q, bool ndk) {
+  q.closing = true;
+  q.ndk_close = ndk;
+  const Handle handle = q.handle;
+  if (!q.connector) {
+    MaybeFinishClose(handle);
+    return;
+  }
+  if (ndk) return;  // Goes on when the connector lets go of it.
+  Connector& c = ConnectorAt(q.connector);
+  switch (c.state) {
+    case ConnectorState::kConnecting:
+      ++counters_.connect_failure;
+      [[fallthrough]];
+    case ConnectorState::kReplied:
+    case ConnectorState::kCompleting:
+    case ConnectorState::kAccepting:
+      CancelAll(c, {StatusCode::kCanceled, "The queue pair was closed."});
+      Kill(c);  // Detaches, and so finishes this Close.
+      return;
+    case ConnectorState::kConnected:
+      StartGoodbye(c);
+      return;  // Goes on in FinishGoodbye.
+    case ConnectorState::kDisconnecting:
+      CancelAll(c, {StatusCode::kCanceled, "The queue pair was closed."});
+      return;  // Likewise.
+    case ConnectorState::kPeerClosed:
+      Kill(c);
+      [[fallthrough]];
+    default:
+      DetachQueuePair(c);
+      return;
+  }
+}
+
+void Broker::Impl::Reclaim(Object& object) {
+  switch (object.kind) {
+    case ObjectKind::kConnector: {
+      Connector& c = static_cast<Connector&>(object);
+      if (c.state == ConnectorState::kConnecting) ++counters_.connect_failure;
+      CancelAll(c, Canceled());
+      if (c.state == ConnectorState::kIncoming) {
+        Emit(CmReject{*c.cm, Detail::kPeerProcessDied, {}});
+        ForgetCm(c, false);
+      }
+      c.closing = true;
+      DestroyConnector(c);
+      return;
+    }
+    case ObjectKind::kListener:
+      Close(static_cast<Listener&>(object));
+      return;
+    case ObjectKind::kSharedEndpoint:
+      Close(static_cast<SharedEndpoint&>(object));
+      return;
+    case ObjectKind::kQueuePair:
+      Close(static_cast<QueuePair&>(object), false);
+      return;
+    case ObjectKind::kAdapter:
+      Close(static_cast<OpenedAdapter&>(object));
+      return;
+  }
+}
+
+}  // namespace nd::core

@@ -1,0 +1,391 @@
+// SPDX-License-Identifier: Apache-2.0
+// The active side: Connect in its three dialects, CompleteConnect, and the pacing of handshakes.
+#include <utility>
+
+#include "daemon/core/address_rules.h"
+#include "daemon/core/check.h"
+#include "daemon/core/impl.h"
+#include "daemon/core/read_limits.h"
+
+namespace nd::core {
+namespace {
+
+ReadLimits CapsOf(const AdapterInfo& info) {
+  return {info.max_inbound_read_limit, info.max_outbound_read_limit};
+}
+
+Status WrongState(StatusCode code, const Connector& c) {
+  return {code, "The connector is in state " + std::string(Name(c.state)) + "."};
+}
+
+Status BadHandle() {
+  return {StatusCode::kInvalidHandle, "A handle names no open object of this session."};
+}
+
+}  // namespace
+
+ConnectorFlags Broker::Impl::FlagsOf(const Connector& c) const {
+  return {.refusal_data = c.refusal_data,
+          .was_bound = c.claim.key.has_value(),
+          .was_connected = c.was_connected,
+          .withdrawn_incoming = c.withdrawn_incoming,
+          .withdrawn_replied = c.withdrawn_replied,
+          .expired_replied = c.expired_replied,
+          .completion_told = c.completion_told,
+          .notify_success = settings_.notify_success_on_local_disconnect};
+}
+
+StatusCode Broker::Impl::VerdictOf(ConnectorOp op, const Connector& c) const {
+  // A Bind that waits for the provider has not moved the connector yet, but nothing else may start.
+  if (c.state == ConnectorState::kUnbound && c.claim.reserving) {
+    if (op == ConnectorOp::kBind) return StatusCode::kAddressAlreadyAssociated;
+    if (op == ConnectorOp::kConnectNd2 || op == ConnectorOp::kConnectNdk)
+      return StatusCode::kConnectionActive;
+    if (op == ConnectorOp::kGetConnectionRequest) return StatusCode::kConnectionActive;
+  }
+  return Judge(op, c.state, FlagsOf(c));
+}
+
+void Broker::Impl::Do(Session& s, Pending p, const ConnectOp& op) {
+  Connector* const c = FindOwn<Connector>(s, op.connector);
+  QueuePair* const q = FindOwn<QueuePair>(s, op.queue_pair);
+  SharedEndpoint* const e = op.shared_endpoint ? FindOwn<SharedEndpoint>(s, op.shared_endpoint) : nullptr;
+  if (c == nullptr || c->reattaching || q == nullptr || (op.shared_endpoint && (e == nullptr || e->op))) {
+    Finish(s.id, p, BadHandle());
+    return;
+  }
+  const AdapterInfo& info = StateOf(*c).description.info;
+  const bool ndk = op.has_source || op.shared_endpoint;
+  // Shape: changes nothing.
+  Status shape;
+  if (c->removed || q->removed || (e != nullptr && e->removed)) {
+    shape = Status(StatusCode::kDeviceRemoved, "The adapter was removed or disabled.");
+  } else if (op.has_source && op.shared_endpoint) {
+    shape = Status(StatusCode::kInvalidParameterMix, "Give a source address or a shared endpoint, not both.");
+  } else if (Status data =
+                 CheckPrivateData(op.private_data.size(), op.private_data_length, info.max_caller_data);
+             !data.ok()) {
+    shape = std::move(data);
+  } else if (op.has_source && !op.source.well_formed()) {
+    shape = Status(StatusCode::kInvalidAddress, "The source is not a complete IPv4 or IPv6 address.");
+  } else if (Status remote = CheckDestinationShape(op.remote, op.has_source  ? op.source
+                                                              : e != nullptr ? e->local
+                                                                             : c->local);
+             !remote.ok()) {
+    shape = std::move(remote);
+  } else if (q->adapter_no != c->adapter_no) {
+    shape = Status(StatusCode::kInvalidParameter1, "The queue pair belongs to another adapter.");
+  } else if (e != nullptr && e->adapter_no != c->adapter_no) {
+    shape = Status(StatusCode::kInvalidParameter2, "The shared endpoint belongs to another adapter.");
+  }
+  if (!shape.ok()) {
+    Finish(s.id, p, std::move(shape));
+    return;
+  }
+  const StatusCode verdict = VerdictOf(ndk ? ConnectorOp::kConnectNdk : ConnectorOp::kConnectNd2, *c);
+  if (verdict != StatusCode::kSuccess) {
+    Finish(s.id, p, WrongState(verdict, *c));
+    return;
+  }
+  // From here on it is an attempt; what fails is a failed connection.
+  c->state = ConnectorState::kConnecting;
+  c->passive = false;
+  c->op = p;
+  c->attempt = next_attempt_++;
+  c->refusal_data = false;
+  c->data.clear();
+  if (Status busy = CheckQueuePair(*q); !busy.ok()) {
+    FailConnect(*c, std::move(busy));
+    return;
+  }
+  c->remote = op.remote;
+  Status local = ConnectLocal(s, *c, op, e);
+  if (!local.ok()) {
+    FailConnect(*c, std::move(local));
+    return;
+  }
+  c->queue_pair = q->handle;
+  q->connector = c->handle;
+  c->offer = CapOffer(op.limits, CapsOf(info));
+  c->send_data = op.private_data;
+  ArmEstablish(*c);
+  Note(Notice::Level::kInfo, "connection.connecting", Show(c->handle),
+       c->local.ToString() + " to " + c->remote.ToString() + ".");
+  if (Reserve(*c, c->claim)) return;
+  Launch(*c);
+}
+
+Status Broker::Impl::CheckQueuePair(const QueuePair& q) {
+  const Connector* const holder = q.connector ? Find<Connector>(q.connector) : nullptr;
+  if (holder != nullptr && holder->state != ConnectorState::kDead) {
+    return {StatusCode::kConnectionActive, "The queue pair belongs to another connection."};
+  }
+  if (q.spent) {
+    return {StatusCode::kInvalidDeviceState, "The queue pair was connected before; make a new one."};
+  }
+  return {};
+}
+
+// Local address, 4-tuple, policy and destination, in that order. What was taken stays on the connector for
+// FailConnect to give back.
+Status Broker::Impl::ConnectLocal(Session& s, Connector& c, const ConnectOp& op, SharedEndpoint* endpoint) {
+  if (endpoint != nullptr) {
+    const PortEntry* const entry = ports_.Find(*endpoint->claim.key);
+    if (MayTake(entry->holding(), Newcomer::kConnectShared) != PortAnswer::kOk) {
+      return {StatusCode::kSharingViolation, "The shared endpoint is closing."};
+    }
+    c.claim.key = endpoint->claim.key;
+    ports_.AddReference(*c.claim.key);
+    c.local = endpoint->local;
+    c.through = endpoint->handle;
+    ++endpoint->successors;
+  } else if (op.has_source) {
+    if (Status bad = CheckLocalAddress(StateOf(c).description.info, op.source, false); !bad.ok()) return bad;
+    if (Status bad = TakePort(s, c, c.claim, op.source, PortKind::kConnector, &c.local); !bad.ok())
+      return bad;
+  }
+  const TupleHolder other =
+      tuples_.Conflict(TupleOf(c), Role::kActive, settings_.allow_same_owner_bind_sharing);
+  if (other.attempt != 0) {
+    return {StatusCode::kAddressAlreadyExists,
+            "A connection from " + c.local.ToString() + " to " + c.remote.ToString() + " exists already."};
+  }
+  tuples_.Put(TupleOf(c), Role::kActive, {c.attempt, c.handle});
+  c.has_tuple = true;
+  if (const Verdict verdict = policy_.MayConnect(s.who, c.remote); !verdict.allowed) {
+    return {StatusCode::kAccessDenied, verdict.reason, Detail::kPolicy};
+  }
+  return CheckDestinationUsable(c.remote, settings_.bad_network_name);
+}
+
+void Broker::Impl::Launch(Connector& c) {
+  if (!launch_queue_.empty() || in_flight_ >= settings_.max_handshakes_in_flight) {
+    c.queue_key = next_sequence_++;
+    launch_queue_.insert({c.queue_key, c.handle});
+    return;
+  }
+  SendConnect(c);
+}
+
+void Broker::Impl::SendConnect(Connector& c) {
+  c.queue_key = 0;
+  c.in_flight = true;
+  ++in_flight_;
+  Arm(c, TimerKind::kPace, now_ + settings_.handshake_pace);
+  c.cm = CmId{c.attempt};
+  cm_[c.attempt] = {c.handle, {}, 0};
+  const AdapterState& adapter = StateOf(c);
+  const Session& s = SessionOf(c.session);
+  provider::ConnectParams params;
+  params.id = *c.cm;
+  params.adapter = adapter.description.info.name;
+  if (adapter.description.reserve_ports) params.endpoint = ports_.Find(*c.claim.key)->endpoint;
+  params.local = c.local;
+  params.remote = c.remote;
+  params.offer = c.offer;
+  params.private_data = std::exchange(c.send_data, {});
+  params.device_qp = Find<QueuePair>(c.queue_pair)->device_number;
+  params.owner_uid = s.who.uid;
+  params.owner_pid = s.who.pid;
+  Emit(CmConnect{std::move(params)});
+}
+
+void Broker::Impl::LaunchQueued() {
+  while (!launch_queue_.empty() && in_flight_ < settings_.max_handshakes_in_flight) {
+    Connector& c = ConnectorAt(launch_queue_.begin()->second);
+    launch_queue_.erase(launch_queue_.begin());
+    SendConnect(c);
+  }
+}
+
+void Broker::Impl::ReleaseFlight(Connector& c) {
+  if (!c.in_flight) return;
+  c.in_flight = false;
+  Disarm(c.pace_timer);
+  ND_CORE_CHECK(in_flight_ > 0);
+  --in_flight_;
+  LaunchQueued();
+}
+
+void Broker::Impl::LeaveQueue(Connector& c) {
+  if (c.queue_key == 0) return;
+  launch_queue_.erase(c.queue_key);
+  c.queue_key = 0;
+}
+
+void Broker::Impl::ReleaseTuple(Connector& c) {
+  if (!c.has_tuple) return;
+  c.has_tuple = false;
+  tuples_.Erase(TupleOf(c), c.passive ? Role::kPassive : Role::kActive, c.attempt);
+}
+
+// May free a queue pair that is being closed.
+void Broker::Impl::DetachQueuePair(Connector& c) {
+  if (!c.queue_pair) return;
+  QueuePair* const q = Find<QueuePair>(std::exchange(c.queue_pair, {}));
+  ND_CORE_CHECK(q != nullptr && q->connector == c.handle);
+  q->connector = {};
+  MaybeFinishClose(q->handle);
+}
+
+void Broker::Impl::ForgetCm(Connector& c, bool abort) {
+  if (!c.cm) return;
+  cm_.erase(static_cast<std::uint64_t>(*c.cm));
+  if (abort) Emit(CmAbort{*c.cm});
+  c.cm.reset();
+}
+
+void Broker::Impl::Kill(Connector& c) {
+  LeaveQueue(c);
+  ReleaseFlight(c);
+  Disarm(c.establish_timer);
+  Disarm(c.goodbye_timer);
+  ForgetCm(c, true);
+  if (c.claim.reserving) {
+    ReleaseTuple(c);
+    DropPort(c.claim);
+    c.local = {};
+  }
+  if (c.state == ConnectorState::kConnected) --counters_.active_connection;
+  c.state = ConnectorState::kDead;
+  c.send_data.clear();
+  if (!c.was_connected) DetachQueuePair(c);
+}
+
+void Broker::Impl::FailConnect(Connector& c, Status status) {
+  ND_CORE_CHECK(c.state == ConnectorState::kConnecting);
+  ++counters_.connect_failure;
+  Note(Notice::Level::kInfo, "connection.failed", Show(c.handle),
+       c.local.ToString() + " to " + c.remote.ToString() + ": " + status.ToString());
+  const bool retryable = IsRetryableConnectFailure(status.code());
+  Finish(c.session, c.op, std::move(status));  // Before a queue pair's Close that may have waited for it.
+  Kill(c);
+  if (!retryable) return;
+  ReleaseTuple(c);
+  c.remote = {};
+  c.state = ConnectorState::kBound;
+  if (c.persistent) return;
+  c.state = ConnectorState::kUnbound;
+  DropPort(c.claim);
+  c.local = {};
+  if (const Handle through = std::exchange(c.through, {})) DropSuccessor(through);
+}
+
+void Broker::Impl::ArmEstablish(Connector& c) {
+  if (settings_.establish_timeout > Duration::zero()) {
+    Arm(c, TimerKind::kEstablish, now_ + settings_.establish_timeout);
+  }
+}
+
+void Broker::Impl::Expire(Connector& c) {
+  const Status expired(StatusCode::kIoTimeout, "The administrator's limit for establishment passed.",
+                       Detail::kLocalAdministrator);
+  switch (c.state) {
+    case ConnectorState::kConnecting:
+      FailConnect(c, expired);
+      return;
+    case ConnectorState::kReplied:
+      Kill(c);
+      c.expired_replied = true;
+      c.ended = expired;
+      return;
+    case ConnectorState::kCompleting:
+    case ConnectorState::kAccepting:
+      Finish(c.session, c.op, expired);
+      Kill(c);
+      return;
+    default:
+      return;
+  }
+}
+
+void Broker::Impl::On(const CmReplied& event) {
+  const auto found = cm_.find(static_cast<std::uint64_t>(event.id));
+  if (found == cm_.end() || !found->second.connector) return;
+  Connector& c = ConnectorAt(found->second.connector);
+  if (c.state != ConnectorState::kConnecting) return;
+  ReleaseFlight(c);
+  c.limits_known = event.limits_known;
+  if (event.limits_known) {
+    const std::optional<ReadLimits> limits =
+        ActiveFinal(c.offer, event.peer, CapsOf(StateOf(c).description.info));
+    if (!limits) {
+      Emit(CmReject{*c.cm, Detail::kProtocol, {}});
+      ForgetCm(c, false);
+      FailConnect(c, {StatusCode::kInsufficientResources,
+                      "The peer wants more reads in flight than this adapter can serve.", Detail::kProtocol});
+      return;
+    }
+    c.limits = *limits;
+  } else {
+    c.limits = c.offer;
+  }
+  c.state = ConnectorState::kReplied;
+  c.data = event.private_data;
+  Reply reply;
+  reply.address = c.local;
+  reply.limits = c.limits;
+  reply.private_data = c.data;
+  Finish(c.session, c.op, {}, std::move(reply));
+}
+
+void Broker::Impl::On(const CmRejected& event) {
+  const auto found = cm_.find(static_cast<std::uint64_t>(event.id));
+  if (found == cm_.end() || !found->second.connector) return;
+  Connector& c = ConnectorAt(found->second.connector);
+  if (c.state != ConnectorState::kConnecting) return;
+  ForgetCm(c, false);
+  if (event.status.detail() == Detail::kPeerRejected && !event.private_data.empty()) {
+    c.data = event.private_data;
+    c.refusal_data = true;
+  }
+  FailConnect(c, event.status.ok() || event.status.pending()
+                     ? Status(StatusCode::kConnectionRefused, "The peer refused.", Detail::kPeerRejected)
+                     : event.status);
+  LaunchQueued();
+}
+
+void Broker::Impl::On(const CmFailed& event) {
+  const auto found = cm_.find(static_cast<std::uint64_t>(event.id));
+  if (found == cm_.end() || !found->second.connector) return;
+  Connector& c = ConnectorAt(found->second.connector);
+  if (c.state != ConnectorState::kConnecting) return;
+  ForgetCm(c, false);
+  FailConnect(c, event.status.ok() || event.status.pending()
+                     ? Status(StatusCode::kConnectionRefused, "The attempt failed.", Detail::kTransport)
+                     : event.status);
+  LaunchQueued();
+}
+
+void Broker::Impl::Do(Session& s, Pending p, const CompleteConnectOp& op) {
+  Connector* const c = FindOwn<Connector>(s, op.connector);
+  if (c == nullptr || c->reattaching) {
+    Finish(s.id, p, BadHandle());
+    return;
+  }
+  if (c->removed) {
+    Finish(s.id, p, {StatusCode::kDeviceRemoved, "The adapter was removed or disabled."});
+    return;
+  }
+  const StatusCode verdict = VerdictOf(ConnectorOp::kCompleteConnect, *c);
+  if (verdict != StatusCode::kSuccess) {
+    const bool told = verdict == c->ended.code() && !c->ended.ok();
+    if (c->withdrawn_replied || c->expired_replied) c->completion_told = true;
+    Finish(s.id, p, told ? c->ended : WrongState(verdict, *c));
+    return;
+  }
+  const TupleHolder sibling = tuples_.Sibling(TupleOf(*c), Role::kActive);
+  const Connector* const other = sibling.connector ? Find<Connector>(sibling.connector) : nullptr;
+  if (other != nullptr && other->state == ConnectorState::kConnected) {
+    Kill(*c);
+    Finish(s.id, p,
+           {StatusCode::kAddressAlreadyExists, "The peer's connection between the same addresses is up."});
+    return;
+  }
+  c->state = ConnectorState::kCompleting;
+  c->disconnect_event = op.disconnect_event;
+  c->op = p;
+  Emit(CmConfirm{*c->cm});
+}
+
+}  // namespace nd::core

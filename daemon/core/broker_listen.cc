@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// Listeners: Listen in both dialects, pause, and the end of listening.
+#include <utility>
+
+#include "daemon/core/address_rules.h"
+#include "daemon/core/check.h"
+#include "daemon/core/impl.h"
+
+namespace nd::core {
+namespace {
+
+Status BadHandle() {
+  return {StatusCode::kInvalidHandle, "The handle names no open listener of this session."};
+}
+
+}  // namespace
+
+void Broker::Impl::Do(Session& s, Pending p, const ListenOp& op) {
+  Listener* const l = FindOwn<Listener>(s, op.listener);
+  if (l == nullptr) {
+    Finish(s.id, p, BadHandle());
+    return;
+  }
+  if (l->removed) {
+    Finish(s.id, p, {StatusCode::kDeviceRemoved, "The adapter was removed or disabled."});
+    return;
+  }
+  if (op.has_local && !op.local.well_formed()) {
+    Finish(s.id, p, CheckLocalAddress(StateOf(*l).description.info, op.local, true));
+    return;
+  }
+  const auto wanted = op.has_local ? Listener::State::kUnbound : Listener::State::kBound;
+  if (l->state != wanted || l->op) {
+    const char* const why = l->state == Listener::State::kListening ? "The listener listens already."
+                            : l->op                                 ? "The listener waits for its port."
+                            : op.has_local                          ? "The listener is bound already."
+                                                                    : "The listener is not bound.";
+    Finish(s.id, p, {StatusCode::kInvalidDeviceState, why});
+    return;
+  }
+  const Address& local = op.has_local ? op.local : l->local;
+  if (op.has_local) {
+    if (Status bad = CheckLocalAddress(StateOf(*l).description.info, local, true); !bad.ok()) {
+      Finish(s.id, p, std::move(bad));
+      return;
+    }
+  }
+  if (const Verdict verdict = policy_.MayListen(s.who, local); !verdict.allowed) {
+    Finish(s.id, p, {StatusCode::kAccessDenied, verdict.reason, Detail::kPolicy});
+    return;
+  }
+  l->asked_backlog = op.backlog;
+  l->connect_events = op.connect_events;
+  if (!op.has_local) {
+    StartListening(*l);
+    Reply reply;
+    reply.address = l->local;
+    Finish(s.id, p, {}, std::move(reply));
+    return;
+  }
+  l->op = p;
+  l->listen_after_bind = true;
+  Status taken = TakePort(s, *l, l->claim, op.local, PortKind::kListener, &l->local);
+  if (taken.ok() && Reserve(*l, l->claim)) return;
+  Reserved(*l, std::move(taken));
+}
+
+void Broker::Impl::StartListening(Listener& l) {
+  l.state = Listener::State::kListening;
+  l.queue.set_limit(ListenerQueue::EffectiveBacklog(l.asked_backlog, settings_.max_backlog));
+  AdapterState& adapter = StateOf(l);
+  ++adapter.listeners;
+  Emit(CmListen{ports_.Find(*l.claim.key)->endpoint, adapter.description.info.name, l.local});
+  Note(Notice::Level::kInfo, "listener.listening", Show(l.handle), l.local.ToString() + ".");
+}
+
+void Broker::Impl::StopListening(Listener& l, Detail detail, const Status& gets) {
+  if (l.state != Listener::State::kListening) return;
+  l.state = Listener::State::kBound;
+  AdapterState& adapter = StateOf(l);
+  ND_CORE_CHECK(adapter.listeners > 0);
+  --adapter.listeners;
+  Emit(CmUnlisten{ports_.Find(*l.claim.key)->endpoint});
+  while (std::optional<provider::InboundRequest> request = l.queue.TakeOldestRequest()) {
+    const auto id = static_cast<std::uint64_t>(request->id);
+    tuples_.Erase({l.adapter_no, request->local, request->remote}, Role::kPassive, id);
+    cm_.erase(id);
+    RefuseInbound(*request, &l, detail);
+  }
+  CancelGets(l, gets);
+  Note(Notice::Level::kInfo, "listener.closed", Show(l.handle), l.local.ToString() + ".");
+}
+
+void Broker::Impl::CancelGets(Listener& l, const Status& status) {
+  while (const std::optional<Handle> get = l.queue.TakeOldestGet()) {
+    Connector& c = ConnectorAt(*get);
+    c.state = ConnectorState::kUnbound;
+    c.waits_at = {};
+    Finish(c.session, c.op, status);
+  }
+}
+
+void Broker::Impl::SetPaused(Listener& l, bool paused) {
+  l.queue.set_paused(paused);
+}
+
+void Broker::Impl::Do(Session& s, Pending p, const ControlConnectEventsOp& op) {
+  Listener* const l = FindOwn<Listener>(s, op.listener);
+  if (l == nullptr) {
+    Finish(s.id, p, BadHandle());
+    return;
+  }
+  if (l->removed) {
+    Finish(s.id, p, {StatusCode::kDeviceRemoved, "The adapter was removed or disabled."});
+    return;
+  }
+  if (l->state != Listener::State::kListening) {
+    Finish(s.id, p, {StatusCode::kInvalidDeviceState, "The listener does not listen."});
+    return;
+  }
+  SetPaused(*l, op.pause);
+  Finish(s.id, p, {});
+}
+
+void Broker::Impl::On(const PauseListener& event) {
+  Listener* const l = Find<Listener>(event.listener);
+  if (l == nullptr || l->state != Listener::State::kListening) return;
+  SetPaused(*l, event.pause);
+  Note(Notice::Level::kWarning, event.pause ? "listener.paused" : "listener.resumed", Show(l->handle),
+       l->local.ToString() + " by the administrator.");
+}
+
+}  // namespace nd::core

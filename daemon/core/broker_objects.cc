@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: Apache-2.0
+// Birth and end of objects, and the adapter's own operations.
+#include <utility>
+
+#include "daemon/core/address_rules.h"
+#include "daemon/core/check.h"
+#include "daemon/core/impl.h"
+
+namespace nd::core {
+namespace {
+
+std::uint32_t* CountOf(Session& s, ObjectKind kind) {
+  switch (kind) {
+    case ObjectKind::kAdapter:
+      return &s.adapters;
+    case ObjectKind::kQueuePair:
+      return &s.queue_pairs;
+    case ObjectKind::kConnector:
+      return &s.connectors;
+    case ObjectKind::kListener:
+      return &s.listeners;
+    case ObjectKind::kSharedEndpoint:
+      return &s.shared_endpoints;
+  }
+  return nullptr;
+}
+
+std::optional<Resource> ResourceOf(ObjectKind kind) {
+  switch (kind) {
+    case ObjectKind::kAdapter:
+      return std::nullopt;
+    case ObjectKind::kQueuePair:
+      return Resource::kQueuePairs;
+    case ObjectKind::kConnector:
+      return Resource::kConnectors;
+    case ObjectKind::kListener:
+      return Resource::kListeners;
+    case ObjectKind::kSharedEndpoint:
+      return Resource::kSharedEndpoints;
+  }
+  return std::nullopt;
+}
+
+Status BadHandle() {
+  return {StatusCode::kInvalidHandle, "The handle names no open object of this session."};
+}
+Status Removed() {
+  return {StatusCode::kDeviceRemoved, "The adapter was removed or disabled."};
+}
+
+}  // namespace
+
+Object* Broker::Impl::FindAny(Handle handle) {
+  std::unique_ptr<Object>* const slot = objects_.Find(handle);
+  return slot == nullptr ? nullptr : slot->get();
+}
+
+Connector& Broker::Impl::ConnectorAt(Handle handle) {
+  Connector* const c = Find<Connector>(handle);
+  ND_CORE_CHECK(c != nullptr);
+  return *c;
+}
+
+std::optional<Quota::Token> Broker::Impl::Charge(const Session& s, Resource resource, Status* why) {
+  const std::optional<std::uint32_t> limit = LimitOf(policy_.LimitsOf(s.who), resource);
+  std::optional<Quota::Token> token = quota_.Charge(s.who.uid, resource, limit);
+  if (!token) {
+    *why = Status(StatusCode::kInsufficientResources,
+                  "User " + std::to_string(s.who.uid) + " may hold " + std::to_string(limit.value_or(0)) +
+                      " " + Name(resource) + " and holds them all.",
+                  Detail::kQuota);
+  }
+  return token;
+}
+
+template <typename T>
+T* Broker::Impl::Create(Session& s, const OpenedAdapter& adapter, Status* why) {
+  auto object = std::make_unique<T>();
+  if (const std::optional<Resource> resource = ResourceOf(object->kind)) {
+    std::optional<Quota::Token> charge = Charge(s, *resource, why);
+    if (!charge) return nullptr;
+    object->charge = std::move(*charge);
+  }
+  T* const raw = object.get();
+  raw->session = s.id;
+  raw->adapter_no = adapter.adapter_no;
+  raw->created = now_;
+  // The adapter may be the temporary that stands for one being opened: then it has no handle.
+  raw->adapter = adapter.handle;
+  const Handle handle = objects_.Insert(std::move(object));
+  if (!handle) {
+    *why = Status(StatusCode::kInsufficientResources, "The broker has no free handles left.");
+    return nullptr;
+  }
+  raw->handle = handle;
+  raw->sequence = next_sequence_++;
+  s.objects.insert({raw->sequence, raw->handle});
+  ++*CountOf(s, raw->kind);
+  if (Object* const antecedent = FindAny(raw->adapter)) ++antecedent->successors;
+  return raw;
+}
+template Connector* Broker::Impl::Create<Connector>(Session&, const OpenedAdapter&, Status*);
+template SharedEndpoint* Broker::Impl::Create<SharedEndpoint>(Session&, const OpenedAdapter&, Status*);
+
+void Broker::Impl::Destroy(Object& object) {
+  const Handle handle = object.handle, adapter = object.adapter;
+  const SessionId session = object.session;
+  Session& s = SessionOf(session);
+  Finish(session, object.close_op, {});
+  s.objects.erase(object.sequence);
+  --*CountOf(s, object.kind);
+  const bool erased = objects_.Erase(handle);
+  ND_CORE_CHECK(erased);
+  if (adapter) DropSuccessor(adapter);
+}
+
+void Broker::Impl::DropSuccessor(Handle antecedent) {
+  Object* const object = FindAny(antecedent);
+  ND_CORE_CHECK(object != nullptr && object->successors > 0);
+  --object->successors;
+  MaybeFinishClose(antecedent);
+}
+
+void Broker::Impl::MaybeFinishClose(Handle handle) {
+  Object* const object = FindAny(handle);
+  if (object == nullptr || !object->closing || object->successors > 0) return;
+  switch (object->kind) {
+    case ObjectKind::kListener:
+      DropPort(static_cast<Listener*>(object)->claim);
+      break;
+    case ObjectKind::kSharedEndpoint:
+      DropPort(static_cast<SharedEndpoint*>(object)->claim);
+      break;
+    case ObjectKind::kQueuePair: {
+      QueuePair& q = static_cast<QueuePair&>(*object);
+      if (q.connector) return;
+      SessionOf(q.session).free_slots.insert(q.counter_slot);
+      break;
+    }
+    case ObjectKind::kConnector:
+      return;  // Ends by its own state machine.
+    case ObjectKind::kAdapter:
+      break;
+  }
+  Destroy(*object);
+}
+
+OpenedAdapter* Broker::Impl::UsableAdapter(Session& s, Pending& p, Handle handle) {
+  OpenedAdapter* const adapter = FindOwn<OpenedAdapter>(s, handle);
+  if (adapter == nullptr) {
+    Finish(s.id, p, BadHandle());
+    return nullptr;
+  }
+  const AdapterState& state = adapters_[adapter->adapter_no];
+  if (!state.present || !state.enabled) {
+    Finish(s.id, p, Removed());
+    return nullptr;
+  }
+  return adapter;
+}
+
+void Broker::Impl::Do(Session& s, Pending p, const ListAdaptersOp&) {
+  Reply reply;
+  for (const AdapterState& a : adapters_) {
+    if (a.present) reply.adapters.push_back(a.description.info);
+  }
+  Finish(s.id, p, {}, std::move(reply));
+}
+
+void Broker::Impl::Do(Session& s, Pending p, const OpenAdapterOp& op) {
+  const bool by_address = op.name.empty() && op.local.family() != Address::Family::kUnspecified;
+  for (AdapterNo no = 0; no < adapters_.size(); ++no) {
+    const AdapterState& a = adapters_[no];
+    if (!a.present) continue;
+    if (!op.name.empty() && a.description.info.name != op.name) continue;
+    if (by_address && !CheckLocalAddress(a.description.info, op.local, false).ok()) continue;
+    if (!a.enabled) {
+      Finish(s.id, p,
+             {StatusCode::kDeviceNotReady, "Adapter " + a.description.info.name + " is disabled.",
+              Detail::kAdapterDisabled});
+      return;
+    }
+    if (s.adapters >= kMaxOpenAdapters) {
+      Finish(
+          s.id, p,
+          {StatusCode::kInsufficientResources, "This session has opened too many adapters.", Detail::kQuota});
+      return;
+    }
+    OpenedAdapter self;
+    self.adapter_no = no;
+    Status why;
+    const OpenedAdapter* const opened = Create<OpenedAdapter>(s, self, &why);
+    if (opened == nullptr) {
+      Finish(s.id, p, std::move(why));
+      return;
+    }
+    Reply reply;
+    reply.handle = opened->handle;
+    reply.adapters.push_back(a.description.info);
+    Finish(s.id, p, {}, std::move(reply));
+    return;
+  }
+  Finish(s.id, p,
+         {StatusCode::kInvalidParameter,
+          op.name.empty() ? (by_address ? "No adapter has the address " + op.local.IpToString() + "."
+                                        : std::string("There is no adapter."))
+                          : "There is no adapter named " + op.name.substr(0, 64) + "."});
+}
+
+void Broker::Impl::Do(Session& s, Pending p, const ResolveAddressOp& op) {
+  OpenedAdapter* const adapter = UsableAdapter(s, p, op.adapter);
+  if (adapter == nullptr) return;
+  if (Status shape = CheckDestinationShape(op.remote, {}); !shape.ok()) {
+    Finish(s.id, p, std::move(shape));
+    return;
+  }
+  const AdapterInfo& info = StateOf(*adapter).description.info;
+  Reply reply;
+  if (resolve_) {
+    Result<Address> local = resolve_(info.name, op.remote);
+    if (!local.ok()) {
+      Finish(s.id, p, local.status());
+      return;
+    }
+    reply.address = local->WithPort(0);
+    Finish(s.id, p, {}, std::move(reply));
+    return;
+  }
+  for (const Address& own : info.addresses) {
+    if (own.family() != op.remote.family()) continue;
+    reply.address = own.WithPort(0);
+    Finish(s.id, p, {}, std::move(reply));
+    return;
+  }
+  Finish(s.id, p,
+         {StatusCode::kNetworkUnreachable, "Adapter " + info.name + " has no address of that family."});
+}
+
+void Broker::Impl::Do(Session& s, Pending p, const CheckAddressOp& op) {
+  OpenedAdapter* const adapter = UsableAdapter(s, p, op.adapter);
+  if (adapter == nullptr) return;
+  const auto family = op.local.family();
+  const bool known = family == Address::Family::kIpv4 || family == Address::Family::kIpv6;
+  if (known && !op.local.well_formed()) {
+    Finish(s.id, p, {StatusCode::kInvalidParameter2, "The address is shorter than its family needs."});
+    return;
+  }
+  Finish(s.id, p, CheckLocalAddress(StateOf(*adapter).description.info, op.local, false));
+}
+
+void Broker::Impl::Do(Session& s, Pending p, const CreateQueuePairOp& op) {
+  OpenedAdapter* const adapter = UsableAdapter(s, p, op.adapter);
+  if (adapter == nullptr) return;
+  const AdapterInfo& info = StateOf(*adapter).description.info;
+  // Numbered as the fields of nd::QueuePairOptions.
+  if (op.receive_depth > info.max_receive_queue_depth) {
+    Finish(s.id, p,
+           {StatusCode::kInvalidParameter5,
+            "receive_depth is above the adapter's " + std::to_string(info.max_receive_queue_depth) + "."});
+    return;
+  }
+  if (op.initiator_depth > info.max_initiator_queue_depth) {
+    Finish(s.id, p,
+           {StatusCode::kInvalidParameter6, "initiator_depth is above the adapter's " +
+                                                std::to_string(info.max_initiator_queue_depth) + "."});
+    return;
+  }
+  Status why;
+  QueuePair* const q = Create<QueuePair>(s, *adapter, &why);
+  if (q == nullptr) {
+    Finish(s.id, p, std::move(why));
+    return;
+  }
+  q->device_number = op.device_number;
+  if (s.free_slots.empty()) {
+    q->counter_slot = s.next_slot++;
+  } else {
+    q->counter_slot = *s.free_slots.begin();
+    s.free_slots.erase(s.free_slots.begin());
+  }
+  Reply reply;
+  reply.handle = q->handle;
+  reply.counter_slot = q->counter_slot;
+  Finish(s.id, p, {}, std::move(reply));
+}
+
+void Broker::Impl::Do(Session& s, Pending p, const CreateConnectorOp& op) {
+  OpenedAdapter* const adapter = UsableAdapter(s, p, op.adapter);
+  if (adapter == nullptr) return;
+  Status why;
+  const Connector* const c = Create<Connector>(s, *adapter, &why);
+  Reply reply;
+  if (c != nullptr) reply.handle = c->handle;
+  Finish(s.id, p, std::move(why), std::move(reply));
+}
+
+void Broker::Impl::Do(Session& s, Pending p, const CreateListenerOp& op) {
+  OpenedAdapter* const adapter = UsableAdapter(s, p, op.adapter);
+  if (adapter == nullptr) return;
+  Status why;
+  const Listener* const l = Create<Listener>(s, *adapter, &why);
+  Reply reply;
+  if (l != nullptr) reply.handle = l->handle;
+  Finish(s.id, p, std::move(why), std::move(reply));
+}
+
+void Broker::Impl::Do(Session& s, Pending p, const CreateSharedEndpointOp& op) {
+  OpenedAdapter* const adapter = UsableAdapter(s, p, op.adapter);
+  if (adapter == nullptr) return;
+  if (Status bad = CheckLocalAddress(StateOf(*adapter).description.info, op.local, false); !bad.ok()) {
+    Finish(s.id, p, std::move(bad));
+    return;
+  }
+  Status why;
+  SharedEndpoint* const e = Create<SharedEndpoint>(s, *adapter, &why);
+  if (e == nullptr) {
+    Finish(s.id, p, std::move(why));
+    return;
+  }
+  e->op = p;
+  Status taken = TakePort(s, *e, e->claim, op.local, PortKind::kSharedEndpoint, &e->local);
+  if (taken.ok() && Reserve(*e, e->claim)) return;
+  Reserved(*e, taken);
+}
+
+}  // namespace nd::core

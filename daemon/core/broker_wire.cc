@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the connection manager tells about an attempt after it was answered: up, lost, ended.
+#include <utility>
+
+#include "daemon/core/check.h"
+#include "daemon/core/impl.h"
+
+namespace nd::core {
+
+// Only the state changes; the operation that led here is the caller's to finish.
+void Broker::Impl::BecomeConnected(Connector& c) {
+  Disarm(c.establish_timer);
+  c.state = ConnectorState::kConnected;
+  c.was_connected = true;
+  Find<QueuePair>(c.queue_pair)->spent = true;
+  ++counters_.active_connection;
+  Note(Notice::Level::kInfo, "connection.connected", Show(c.handle),
+       c.local.ToString() + (c.passive ? " from " : " to ") + c.remote.ToString() + ".");
+}
+
+void Broker::Impl::On(const CmEstablished& event) {
+  const auto found = cm_.find(static_cast<std::uint64_t>(event.id));
+  if (found == cm_.end() || !found->second.connector) return;
+  Connector& c = ConnectorAt(found->second.connector);
+  if (c.state != ConnectorState::kCompleting && c.state != ConnectorState::kAccepting) return;
+  if (c.passive) {
+    // Head to head: at most one of the two between the same addresses may be up.
+    const TupleHolder sibling = tuples_.Sibling(TupleOf(c), Role::kPassive);
+    const Connector* const other = sibling.connector ? Find<Connector>(sibling.connector) : nullptr;
+    if (other != nullptr &&
+        (other->state == ConnectorState::kConnected || other->state == ConnectorState::kCompleting)) {
+      Finish(c.session, c.op,
+             {StatusCode::kAddressAlreadyExists, "Our own connection between the same addresses is up."});
+      Kill(c);
+      return;
+    }
+    ++counters_.accept;
+    if (Listener* const l = Find<Listener>(c.through)) ++l->accepted;
+  } else {
+    ++counters_.connect;
+  }
+  BecomeConnected(c);
+  Reply reply;
+  reply.limits = c.limits;
+  reply.hand_off = next_hand_off_++;
+  Emit(HandOffTo{c.session, *c.cm, c.handle, reply.hand_off, c.limits});
+  Finish(c.session, c.op, {}, std::move(reply));
+}
+
+void Broker::Impl::On(const CmLost& event) {
+  const auto found = cm_.find(static_cast<std::uint64_t>(event.id));
+  if (found == cm_.end()) return;
+  const CmEntry entry = found->second;
+  if (!entry.connector) {
+    // Withdrawn while it waited: its place in the backlog is free again, and nobody needs to know.
+    Listener* const l = Find<Listener>(entry.listener);
+    ND_CORE_CHECK(l != nullptr);
+    const std::optional<provider::InboundRequest> request = l->queue.TakeRequest(entry.key);
+    ND_CORE_CHECK(request.has_value());
+    tuples_.Erase({l->adapter_no, request->local, request->remote}, Role::kPassive,
+                  static_cast<std::uint64_t>(event.id));
+    cm_.erase(static_cast<std::uint64_t>(event.id));
+    return;
+  }
+  Connector& c = ConnectorAt(entry.connector);
+  ForgetCm(c, false);
+  Lost(c, event.status, event.private_data);
+}
+
+void Broker::Impl::Lost(Connector& c, const Status& status, const Bytes& private_data) {
+  const bool timeout = status == StatusCode::kIoTimeout;
+  Status why = timeout ? status
+                       : Status(StatusCode::kConnectionAborted,
+                                status.message().empty() ? "The peer withdrew." : status.message(),
+                                status.ok() ? Detail::kPeerWithdrew : status.detail(), status.native());
+  const auto keep_data = [&] {
+    if (private_data.empty()) return;
+    c.data = private_data;
+    c.refusal_data = true;
+  };
+  switch (c.state) {
+    case ConnectorState::kConnecting:
+      FailConnect(c, timeout
+                         ? std::move(why)
+                         : Status(StatusCode::kConnectionRefused, why.message(), why.detail(), why.native()));
+      return;
+    case ConnectorState::kIncoming:
+      Kill(c);
+      c.withdrawn_incoming = true;
+      c.ended =
+          timeout ? Status(StatusCode::kConnectionAborted, why.message(), why.detail(), why.native()) : why;
+      keep_data();
+      return;
+    case ConnectorState::kReplied:
+      ++counters_.connect_failure;
+      Kill(c);
+      (timeout ? c.expired_replied : c.withdrawn_replied) = true;
+      c.ended = std::move(why);
+      keep_data();
+      return;
+    case ConnectorState::kAccepting:
+      if (!timeout && settings_.accept_refused_on_reject &&
+          (why.detail() == Detail::kPeerRejected || why.detail() == Detail::kPeerWithdrew)) {
+        why = Status(StatusCode::kConnectionRefused, why.message(), why.detail(), why.native());
+      }
+      keep_data();
+      Finish(c.session, c.op, std::move(why));
+      Kill(c);
+      return;
+    case ConnectorState::kCompleting:
+      ++counters_.connect_failure;
+      Finish(c.session, c.op, std::move(why));
+      Kill(c);
+      return;
+    case ConnectorState::kConnected:
+      PeerClosed(c, timeout ? DisconnectReason::kTransportRetryExceeded : DisconnectReason::kUnknown);
+      return;
+    case ConnectorState::kDisconnecting:
+      FinishGoodbye(c, {});
+      return;
+    default:
+      return;
+  }
+}
+
+void Broker::Impl::On(const CmPeerClosed& event) {
+  const auto found = cm_.find(static_cast<std::uint64_t>(event.id));
+  if (found == cm_.end()) return;
+  if (!found->second.connector) {
+    On(CmLost{event.id, {StatusCode::kConnectionAborted, "The peer withdrew.", Detail::kPeerWithdrew}, {}});
+    return;
+  }
+  Connector& c = ConnectorAt(found->second.connector);
+  switch (c.state) {
+    case ConnectorState::kAccepting:
+    case ConnectorState::kCompleting:
+      // The goodbye overtook the confirmation: it was up, and is over.
+      ++(c.passive ? counters_.accept : counters_.connect);
+      BecomeConnected(c);
+      Finish(c.session, c.op, {});
+      PeerClosed(c, event.reason);
+      return;
+    case ConnectorState::kConnected:
+      PeerClosed(c, event.reason);
+      return;
+    case ConnectorState::kDisconnecting:
+      FinishGoodbye(c, {});  // Crossing goodbyes answer each other.
+      return;
+    case ConnectorState::kConnecting:
+    case ConnectorState::kReplied:
+    case ConnectorState::kIncoming:
+      ForgetCm(c, true);
+      Lost(c, {StatusCode::kConnectionAborted, "The peer withdrew.", Detail::kPeerWithdrew}, {});
+      return;
+    default:
+      return;
+  }
+}
+
+void Broker::Impl::On(const CmDisconnected& event) {
+  const auto found = cm_.find(static_cast<std::uint64_t>(event.id));
+  if (found == cm_.end() || !found->second.connector) return;
+  Connector& c = ConnectorAt(found->second.connector);
+  if (c.state != ConnectorState::kDisconnecting) return;
+  FinishGoodbye(c, event.status == StatusCode::kIoTimeout ? event.status : Status::Ok());
+}
+
+}  // namespace nd::core

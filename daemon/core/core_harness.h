@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// A world for tests: brokers wired back to back by a connection manager that delivers at once, clients that
+// answer the broker's commands, and a clock that is cranked by hand. After every event each broker's
+// invariants are checked.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "daemon/core/broker.h"
+
+namespace nd::core {
+
+inline Address Ip(const std::string& text) {
+  Result<Address> address = Address::Parse(text);
+  EXPECT_TRUE(address.ok()) << text;
+  return address.ok() ? *address : Address();
+}
+
+inline Bytes Data(const std::string& text) {
+  return {text.begin(), text.end()};
+}
+
+provider::AdapterDescription TestAdapter(const std::string& name, const std::vector<std::string>& ips);
+
+class World {
+ public:
+  // Of one host: adapters a0 (10.0.<host>.1, 10.0.<host>.2, fd00::<host>) and a1 (10.1.<host>.1).
+  explicit World(int hosts = 1, const Settings& settings = {}, const Policy& policy = {});
+
+  // --- clients
+  struct Client {
+    int host = 0;
+    SessionId session{};
+    Handle adapter;
+  };
+  Client Open(int host = 0, std::uint32_t uid = 1000, std::uint32_t pid = 0,
+              const std::string& adapter = "a0");
+  void Die(const Client& client);
+  // Submits; the id finds the completion.
+  OpId Submit(const Client& client, Op op);
+  // Submits again under an id that was used.
+  void Resubmit(const Client& client, OpId id, Op op);
+  bool Done(const Client& client, OpId id) const;
+  // The completion; PENDING when there is none yet.
+  const Complete& Result(const Client& client, OpId id) const;
+  StatusCode Code(const Client& client, OpId id) const { return Result(client, id).status.code(); }
+  Complete Call(const Client& client, Op op) { return Result(client, Submit(client, std::move(op))); }
+  StatusCode Try(const Client& client, Op op) { return Call(client, std::move(op)).status.code(); }
+
+  Handle Qp(const Client& client);
+  Handle Connector(const Client& client);
+  Handle Bound(const Client& client, const std::string& local);
+  Handle Listener(const Client& client, const std::string& local, std::uint32_t backlog = 0);
+  Handle NdkListener(const Client& client, const std::string& local);
+  Handle Endpoint(const Client& client, const std::string& local);
+  OpId Connect(const Client& client, Handle connector, Handle qp, const std::string& remote,
+               const std::string& data = "");
+  // A connector with the next request of the listener, in state Incoming.
+  Handle Incoming(const Client& client, Handle listener);
+  StatusCode Close(const Client& client, Handle handle, bool ndk = false) {
+    return Try(client, CloseOp{handle, ndk});
+  }
+  ConnectorState State(const Client& client, Handle connector) const;
+
+  struct Up {
+    Client a, p;
+    Handle listener, ac, pc, aq, pq;
+  };
+  // One pair in the wanted stage. a.host connects to host 1 if there is one, else to itself.
+  enum class Stage { kListening, kConnecting, kIncoming, kReplied, kConnected, kPeerClosed };
+  Up Pair(Stage stage, const std::string& local = "10.0.0.1:6000");
+
+  // --- events, actions, time
+  void Step(int host, const Event& event);
+  void Advance(Duration by);
+  Broker& broker(int host = 0) { return *hosts_[static_cast<std::size_t>(host)].broker; }
+  const Broker& broker(int host = 0) const { return *hosts_[static_cast<std::size_t>(host)].broker; }
+  Time now() const { return now_; }
+
+  // Everything the brokers asked for, by host, in order.
+  template <typename A>
+  std::vector<A> Seen(int host = 0) const {
+    std::vector<A> seen;
+    for (const Action& action : hosts_[static_cast<std::size_t>(host)].log) {
+      if (const A* a = std::get_if<A>(&action)) seen.push_back(*a);
+    }
+    return seen;
+  }
+  void ClearLog();
+  // One line per action, for comparing two runs.
+  std::string trace() const { return trace_; }
+  std::vector<OpId> completion_order(const Client& client) const;
+
+  // --- knobs
+  bool check_always = true;
+  bool keep_trace = false;
+  bool wire_is_cut = false;     // Requests and everything else on the wire vanish.
+  bool clients_answer = true;   // To TransportCommand DISCONNECT.
+  bool delay_goodbyes = false;  // Held until ReleaseGoodbyes().
+  bool answer_reserves = true;
+  std::map<std::uint16_t, StatusCode> reserve_answers;  // By port; others are granted.
+  std::optional<Status> fail_connects;                  // Instead of delivering them.
+  void ReleaseGoodbyes();
+
+ private:
+  struct Host {
+    std::unique_ptr<Broker> broker;
+    std::vector<Action> log;
+    std::map<SessionId, std::map<OpId, Complete>> completions;
+    std::map<SessionId, std::vector<OpId>> order;
+    std::uint64_t next_inbound = 1;
+  };
+  // One connection between two ids.
+  struct Link {
+    int hosts[2];
+    CmId ids[2];
+    bool up = false;
+    Handle connectors[2];
+    SessionId sessions[2];
+    ReadLimits answer;
+  };
+  struct Queued {
+    int host;
+    Event event;
+  };
+
+  void Drain();
+  void Act(int host, const Action& action);
+  Link* Find(int host, CmId id, int* side);
+  Link* Find(int host, Handle connector, int* side);
+  void Post(int host, Event event) { queue_.push_back({host, std::move(event)}); }
+  void Report(Link& link, int side, TransportReportOp::What what, DisconnectReason reason);
+
+  Time now_{std::chrono::hours(1)};
+  std::vector<Host> hosts_;
+  std::vector<std::unique_ptr<Link>> links_;
+  std::map<std::pair<int, std::uint64_t>, Link*> by_id_;
+  std::map<std::pair<int, Handle>, Link*> by_connector_;
+  std::deque<Queued> queue_;
+  std::vector<Queued> held_;
+  bool draining_ = false;
+  OpId next_op_ = 1;
+  std::uint64_t next_session_ = 1;
+  std::string trace_;
+  Complete pending_;
+};
+
+}  // namespace nd::core

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ports of one (adapter, family, number) are neighbours in the map, so that the wildcard rule is a look at
+// the neighbours and not a search.
+#include "daemon/core/port_space.h"
+
+#include <array>
+#include <string>
+
+#include "daemon/core/check.h"
+
+namespace nd::core {
+namespace {
+
+Address Unspecified(Address::Family family) {
+  return family == Address::Family::kIpv4 ? Address::V4({}) : Address::V6({});
+}
+
+// The lowest key of a port number: an empty address sorts first.
+PortKey FirstOf(AdapterNo adapter, Address::Family family, std::uint16_t port) {
+  return {adapter, family, port, Address()};
+}
+
+bool SameNumber(const PortKey& a, const PortKey& b) {
+  return a.adapter == b.adapter && a.family == b.family && a.port == b.port;
+}
+
+const char* KindName(PortKind kind) {
+  switch (kind) {
+    case PortKind::kListener:
+      return "listener";
+    case PortKind::kConnector:
+      return "connector";
+    case PortKind::kSharedEndpoint:
+      return "shared endpoint";
+  }
+  return "?";
+}
+
+}  // namespace
+
+PortAnswer MayTake(Holding existing, Newcomer newcomer) {
+  using enum PortAnswer;
+  static constexpr std::array<std::array<PortAnswer, 5>, 6> kTable = {{
+      // Listen             exclusive           CreateEndpoint      ConnectShared      inbound
+      {kOk, kOk, kOk, kNotApplicable, kRefused},                                               // nothing
+      {kSharingViolation, kSharingViolation, kSharingViolation, kNotApplicable, kOk},          // listener
+      {kSharingViolation, kSharingViolation, kSharingViolation, kNotApplicable, kRefused},     // closing
+      {kSharingViolation, kSharingViolation, kSharingViolation, kNotApplicable, kRefused},     // connector
+      {kSharingViolation, kSharingViolation, kSharingViolation, kOk, kRefused},                // endpoint
+      {kSharingViolation, kSharingViolation, kSharingViolation, kSharingViolation, kRefused},  // closing
+  }};
+  return kTable[static_cast<std::size_t>(existing)][static_cast<std::size_t>(newcomer)];
+}
+
+Holding PortEntry::holding() const {
+  switch (kind) {
+    case PortKind::kListener:
+      return closing ? Holding::kListenerClosing : Holding::kListener;
+    case PortKind::kConnector:
+      return Holding::kConnector;
+    case PortKind::kSharedEndpoint:
+      return closing ? Holding::kEndpointClosing : Holding::kEndpoint;
+  }
+  return Holding::kConnector;
+}
+
+PortSpace::PortSpace(std::uint64_t seed, std::uint16_t first, std::uint16_t last)
+    : first_(first), last_(last), prng_(seed) {}
+
+Status PortSpace::Check(const PortKey& key, Newcomer newcomer) const {
+  const bool wild = key.ip.unspecified();
+  for (auto it = entries_.lower_bound(FirstOf(key.adapter, key.family, key.port));
+       it != entries_.end() && SameNumber(it->first, key); ++it) {
+    if (!wild && !it->first.ip.unspecified() && it->first.ip != key.ip) continue;
+    if (MayTake(it->second.holding(), newcomer) == PortAnswer::kOk) continue;
+    return {StatusCode::kSharingViolation,
+            key.local().ToString() + " is held by a " + KindName(it->second.kind) + " on " +
+                it->first.local().ToString() + " of process " + std::to_string(it->second.owner.pid) +
+                (it->second.closing ? " that was closed but still has connections." : ".")};
+  }
+  return {};
+}
+
+bool PortSpace::Taken(AdapterNo adapter, const Address& ip, std::uint16_t port) const {
+  const PortKey key{adapter, ip.family(), port, ip};
+  const bool wild = ip.unspecified();
+  for (auto it = entries_.lower_bound(FirstOf(adapter, ip.family(), port));
+       it != entries_.end() && SameNumber(it->first, key); ++it) {
+    if (wild || it->first.ip.unspecified() || it->first.ip == ip) return true;
+  }
+  return false;
+}
+
+EphemeralPool& PortSpace::Pool(AdapterNo adapter, const Address& ip) {
+  const PoolKey key{adapter, ip};
+  const auto found = pools_.find(key);
+  if (found != pools_.end()) return found->second;
+  EphemeralPool& pool = pools_.try_emplace(key, first_, last_, prng_.Next()).first->second;
+  const auto end = PortKey{adapter, ip.family(), last_, Unspecified(ip.family())};
+  for (auto it = entries_.lower_bound(FirstOf(adapter, ip.family(), first_));
+       it != entries_.end() && it->first.adapter == adapter && it->first.family == ip.family() &&
+       it->first.port <= end.port;
+       ++it) {
+    if (Taken(adapter, ip, it->first.port)) pool.Remove(it->first.port);
+  }
+  return pool;
+}
+
+Result<std::uint16_t> PortSpace::Choose(AdapterNo adapter, const Address& local) {
+  const std::optional<std::uint16_t> port = Pool(adapter, local.WithPort(0)).Oldest();
+  if (port) return *port;
+  return Status(StatusCode::kTooManyAddresses, "Every port from " + std::to_string(first_) + " to " +
+                                                   std::to_string(last_) + " of " + local.IpToString() +
+                                                   " is in use.");
+}
+
+void PortSpace::Refresh(const PortKey& key) {
+  const auto refresh = [&](const Address& ip, EphemeralPool& pool) {
+    if (Taken(key.adapter, ip, key.port)) {
+      pool.Remove(key.port);
+    } else {
+      pool.PutBack(key.port);
+    }
+  };
+  if (key.ip.unspecified()) {
+    for (auto it = pools_.lower_bound(PoolKey{key.adapter, Address()});
+         it != pools_.end() && it->first.adapter == key.adapter; ++it) {
+      if (it->first.ip.family() == key.family) refresh(it->first.ip, it->second);
+    }
+    return;
+  }
+  for (const Address& ip : {key.ip, Unspecified(key.family)}) {
+    const auto pool = pools_.find(PoolKey{key.adapter, ip});
+    if (pool != pools_.end()) refresh(ip, pool->second);
+  }
+}
+
+PortEntry& PortSpace::Add(const PortKey& key, PortEntry entry) {
+  entry.references = 1;
+  entry.created = next_created_++;
+  const auto [it, added] = entries_.insert({key, std::move(entry)});
+  ND_CORE_CHECK(added);
+  if (key.port >= first_ && key.port <= last_) ++ephemeral_used_[key.adapter];
+  Refresh(key);
+  return it->second;
+}
+
+void PortSpace::AddReference(const PortKey& key) {
+  PortEntry* const entry = Find(key);
+  ND_CORE_CHECK(entry != nullptr);
+  ++entry->references;
+}
+
+std::optional<PortEntry> PortSpace::Release(const PortKey& key) {
+  const auto found = entries_.find(key);
+  ND_CORE_CHECK(found != entries_.end() && found->second.references > 0);
+  if (--found->second.references > 0) return std::nullopt;
+  std::optional<PortEntry> last = std::move(found->second);
+  entries_.erase(found);
+  if (key.port >= first_ && key.port <= last_) {
+    const auto used = ephemeral_used_.find(key.adapter);
+    ND_CORE_CHECK(used != ephemeral_used_.end() && used->second > 0);
+    if (--used->second == 0) ephemeral_used_.erase(used);
+  }
+  Refresh(key);
+  return last;
+}
+
+PortEntry* PortSpace::Find(const PortKey& key) {
+  const auto found = entries_.find(key);
+  return found == entries_.end() ? nullptr : &found->second;
+}
+
+const PortEntry* PortSpace::Find(const PortKey& key) const {
+  const auto found = entries_.find(key);
+  return found == entries_.end() ? nullptr : &found->second;
+}
+
+std::optional<PortKey> PortSpace::Match(AdapterNo adapter, const Address& local) const {
+  const PortKey exact = PortKey::Of(adapter, local);
+  if (entries_.contains(exact)) return exact;
+  const PortKey wild = PortKey::Of(adapter, Unspecified(local.family()).WithPort(local.port()));
+  if (entries_.contains(wild)) return wild;
+  return std::nullopt;
+}
+
+void PortSpace::SetRange(std::uint16_t first, std::uint16_t last) {
+  if (first == first_ && last == last_) return;
+  first_ = first;
+  last_ = last;
+  pools_.clear();  // Made anew, with what is held taken out, when next needed.
+  ephemeral_used_.clear();
+  for (const auto& [key, entry] : entries_) {
+    if (key.port >= first_ && key.port <= last_) ++ephemeral_used_[key.adapter];
+  }
+}
+
+std::uint32_t PortSpace::EphemeralUsed(AdapterNo adapter) const {
+  const auto found = ephemeral_used_.find(adapter);
+  return found == ephemeral_used_.end() ? 0 : found->second;
+}
+
+}  // namespace nd::core

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// Counting is apart from deciding (policy.h), so that usage can be recounted against the objects.
+#include "daemon/core/quota.h"
+
+#include "daemon/core/check.h"
+
+namespace nd::core {
+
+const char* Name(Resource resource) {
+  switch (resource) {
+    case Resource::kSessions:
+      return "sessions";
+    case Resource::kConnectors:
+      return "connectors";
+    case Resource::kListeners:
+      return "listeners";
+    case Resource::kSharedEndpoints:
+      return "shared endpoints";
+    case Resource::kQueuePairs:
+      return "queue pairs";
+    case Resource::kPorts:
+      return "ports";
+  }
+  return "?";
+}
+
+std::optional<std::uint32_t> LimitOf(const Limits& limits, Resource resource) {
+  switch (resource) {
+    case Resource::kSessions:
+      return limits.sessions;
+    case Resource::kConnectors:
+      return limits.connectors;
+    case Resource::kListeners:
+      return limits.listeners;
+    case Resource::kSharedEndpoints:
+      return limits.shared_endpoints;
+    case Resource::kQueuePairs:
+      return limits.queue_pairs;
+    case Resource::kPorts:
+      return limits.ports;
+  }
+  return std::nullopt;
+}
+
+std::optional<Quota::Token> Quota::Charge(std::uint32_t uid, Resource resource,
+                                          std::optional<std::uint32_t> limit) {
+  const auto index = static_cast<std::size_t>(resource);
+  auto found = usage_.find(uid);
+  const std::uint32_t held = found == usage_.end() ? 0 : found->second[index];
+  if (limit && held >= *limit) return std::nullopt;
+  if (found == usage_.end()) found = usage_.try_emplace(uid).first;
+  ++found->second[index];
+  return Token(this, uid, resource);
+}
+
+void Quota::Token::Release() {
+  Quota* const quota = std::exchange(quota_, nullptr);
+  if (quota == nullptr) return;
+  const auto found = quota->usage_.find(uid_);
+  ND_CORE_CHECK(found != quota->usage_.end());
+  std::uint32_t& held = found->second[static_cast<std::size_t>(resource_)];
+  ND_CORE_CHECK(held > 0);
+  --held;
+  for (const std::uint32_t count : found->second) {
+    if (count != 0) return;
+  }
+  quota->usage_.erase(found);
+}
+
+}  // namespace nd::core

@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: Apache-2.0
+// Thousands of random operations, honest and hostile, over two hosts with deaths, lost wires, disabled
+// adapters and jumps of time. Invariants are recounted after every event; two runs give the same trace.
+#include <cstdlib>
+
+#include "daemon/core/core_harness.h"
+#include "daemon/core/prng.h"
+
+namespace nd::core {
+namespace {
+
+class Chaos {
+ public:
+  Chaos(std::uint64_t seed, bool reserve_ports) : prng_(seed), world_(2, MakeSettings(seed)) {
+    world_.keep_trace = true;
+    if (reserve_ports) {
+      for (int h : {0, 1}) {
+        auto d = world_.broker(h).Adapters()[0].description;
+        auto other = world_.broker(h).Adapters()[1].description;
+        d.reserve_ports = true;
+        world_.Step(h, AdaptersChanged{{d, other}});
+      }
+      world_.reserve_answers[6001] = StatusCode::kSharingViolation;
+      for (std::uint16_t p = 50000; p < 50020; ++p) world_.reserve_answers[p] = StatusCode::kSharingViolation;
+    }
+  }
+
+  std::string Run(int steps) {
+    for (int i = 0; i < steps && !testing::Test::HasFailure(); ++i) OneStep();
+    world_.wire_is_cut = false;
+    world_.clients_answer = true;
+    for (const World::Client& c : clients_) world_.Die(c);
+    for (int h : {0, 1}) {
+      EXPECT_TRUE(world_.broker(h).Ports().empty());
+      EXPECT_TRUE(world_.broker(h).Connections().empty());
+      EXPECT_FALSE(world_.broker(h).OldestPending().has_value());
+      EXPECT_FALSE(world_.broker(h).NextDeadline().has_value());
+    }
+    return world_.trace();
+  }
+  std::uint64_t established() const { return world_.broker(0).counters().connect; }
+
+ private:
+  static Settings MakeSettings(std::uint64_t seed) {
+    Settings s;
+    s.max_handshakes_in_flight = 2 + static_cast<std::uint32_t>(seed % 4);
+    s.max_backlog = 3;
+    s.ephemeral_first = 50000;
+    s.ephemeral_last = 50039;
+    s.allow_same_owner_bind_sharing = seed % 2 == 1;
+    if (seed % 3 == 0) s.establish_timeout = std::chrono::seconds(20);
+    return s;
+  }
+
+  std::uint32_t Below(std::uint32_t n) { return prng_.Below(n); }
+  World::Client& AnyClient() { return clients_[Below(static_cast<std::uint32_t>(clients_.size()))]; }
+  // Mostly one of this client's, sometimes anybody's, sometimes invented.
+  Handle AnyHandle(std::vector<Handle>& own) {
+    if (own.empty() || Below(20) == 0) {
+      return Below(3) == 0 || all_.empty() ? Handle{prng_.Next()}
+                                           : all_[Below(static_cast<std::uint32_t>(all_.size()))];
+    }
+    const auto size = static_cast<std::uint32_t>(own.size());
+    return own[size - 1 - Below(std::min(size, 6u))];
+  }
+  Address Local(int host) {
+    static const std::vector<std::string> kIps = {"10.0.%.1", "10.0.%.1", "10.0.%.2",
+                                                  "0.0.0.0",  "10.1.%.1", "9.9.9.9"};
+    std::string ip = kIps[Below(6)];
+    if (const auto at = ip.find('%'); at != std::string::npos) ip.replace(at, 1, std::to_string(host));
+    static const std::uint16_t kPorts[] = {0, 0, 6000, 6001, 7000, 7001};
+    return Ip(ip).WithPort(kPorts[Below(6)]);
+  }
+  Address Remote() {
+    Address a = Ip("10.0." + std::to_string(Below(3)) + "." + std::to_string(1 + Below(2)));
+    if (Below(25) == 0) a = Ip("0.0.0.0");
+    return a.WithPort(static_cast<std::uint16_t>(7000 + Below(2)));
+  }
+  struct Own {
+    std::vector<Handle> qps, connectors, listeners, endpoints;
+  };
+  void Remember(std::vector<Handle>& list, Handle handle) {
+    if (!handle) return;
+    list.push_back(handle);
+    all_.push_back(handle);
+  }
+
+  // The honest way up, left at a random point for the chaos to go on from.
+  void HonestFlow() {
+    const auto size = static_cast<std::uint32_t>(clients_.size());
+    const std::uint32_t an = Below(size), pn = Below(size);
+    const World::Client a = clients_[an], p = clients_[pn];
+    const std::string at = "10.0." + std::to_string(p.host) + ".2:" + std::to_string(7100 + Below(200));
+    const Handle l = world_.Call(p, CreateListenerOp{p.adapter}).reply.handle;
+    Remember(own_[pn].listeners, l);
+    world_.Submit(p, ListenOp{l, Below(3), true, Ip(at), false});
+    const Handle aq = world_.Qp(a), pq = world_.Qp(p), ac = world_.Connector(a), pc = world_.Connector(p);
+    Remember(own_[an].qps, aq);
+    Remember(own_[pn].qps, pq);
+    Remember(own_[an].connectors, ac);
+    Remember(own_[pn].connectors, pc);
+    ConnectOp connect;
+    connect.connector = ac;
+    connect.queue_pair = aq;
+    connect.remote = Ip(at);
+    connect.has_source = true;
+    connect.source = Ip("10.0." + std::to_string(a.host) + ".1:0");
+    world_.Submit(a, connect);
+    if (Below(8) == 0) return;
+    world_.Submit(p, GetConnectionRequestOp{l, pc});
+    if (Below(8) == 0) return;
+    world_.Submit(p, AcceptOp{pc, pq, {4, 4}, {}, 0, Below(2) == 0});
+    if (Below(8) == 0) return;
+    world_.Submit(a, CompleteConnectOp{ac, Below(2) == 0});
+    if (Below(2) == 0) world_.Submit(p, NotifyDisconnectOp{pc});
+    if (Below(3) == 0) world_.Submit(a, DisconnectOp{ac});
+  }
+
+  void OneStep() {
+    if (clients_.size() < 4 || Below(150) == 0) {
+      const int host = static_cast<int>(Below(2));
+      clients_.push_back(world_.Open(host, 1000 + Below(2), 100 + Below(3)));
+      own_.emplace_back();
+      if (clients_.size() > 8) {
+        const std::uint32_t victim = Below(8);
+        world_.Die(clients_[victim]);
+        clients_.erase(clients_.begin() + victim);
+        own_.erase(own_.begin() + victim);
+      }
+    }
+    if (Below(12) == 0) {
+      HonestFlow();
+      return;
+    }
+    const std::uint32_t who = Below(static_cast<std::uint32_t>(clients_.size()));
+    World::Client& c = clients_[who];
+    Own& o = own_[who];
+    const Bytes data(Below(8) == 0 ? Below(260) : 4, 7);
+    const auto length = static_cast<std::uint32_t>(data.size()) + (Below(30) == 0 ? 1 : 0);
+    const auto op = [&](Op what) { world_.Submit(c, std::move(what)); };
+    switch (Below(34)) {
+      case 0:
+      case 1:
+        Remember(o.qps, world_.Qp(c));
+        break;
+      case 2:
+      case 3:
+      case 4:
+        Remember(o.connectors, world_.Connector(c));
+        break;
+      case 5:
+        Remember(o.listeners, world_.Call(c, CreateListenerOp{c.adapter}).reply.handle);
+        break;
+      case 6:
+        Remember(o.endpoints, world_.Call(c, CreateSharedEndpointOp{c.adapter, Local(c.host)}).reply.handle);
+        break;
+      case 7:
+        op(BindOp{AnyHandle(o.connectors), Local(c.host)});
+        break;
+      case 8:
+        op(BindOp{AnyHandle(o.listeners), Local(c.host)});
+        break;
+      case 9:
+        op(ListenOp{AnyHandle(o.listeners), Below(4), false, {}, Below(4) == 0});
+        break;
+      case 10:
+        op(ListenOp{AnyHandle(o.listeners), 0, true, Local(c.host), Below(2) == 0});
+        break;
+      case 11:
+      case 12:
+      case 13:
+      case 14:
+      case 15: {
+        ConnectOp connect;
+        connect.connector = AnyHandle(o.connectors);
+        connect.queue_pair = AnyHandle(o.qps);
+        connect.remote = Remote();
+        connect.limits = {Below(20), Below(20)};
+        connect.private_data = data;
+        connect.private_data_length = length;
+        const std::uint32_t dialect = Below(4);
+        connect.has_source = dialect == 1 || dialect == 2;
+        connect.source = Local(c.host);
+        if (dialect == 3) connect.shared_endpoint = AnyHandle(o.endpoints);
+        op(connect);
+        break;
+      }
+      case 16:
+      case 17:
+        op(GetConnectionRequestOp{AnyHandle(o.listeners), AnyHandle(o.connectors)});
+        break;
+      case 18:
+      case 19:
+      case 20:
+        op(AcceptOp{AnyHandle(o.connectors), AnyHandle(o.qps), {Below(20), 4}, data, length, Below(2) == 0});
+        break;
+      case 21:
+      case 22:
+      case 23:
+        op(CompleteConnectOp{AnyHandle(o.connectors), Below(2) == 0});
+        break;
+      case 24:
+        op(RejectOp{AnyHandle(o.connectors), data, length});
+        break;
+      case 25:
+        op(DisconnectOp{AnyHandle(o.connectors)});
+        break;
+      case 26:
+        op(NotifyDisconnectOp{AnyHandle(o.connectors)});
+        break;
+      case 27:
+        op(CancelOp{AnyHandle(Below(2) == 0 ? o.connectors : o.listeners)});
+        break;
+      case 28: {
+        std::vector<Handle>* lists[] = {&o.qps,        &o.connectors, &o.connectors,
+                                        &o.connectors, &o.listeners,  &o.endpoints};
+        op(CloseOp{AnyHandle(*lists[Below(6)]), Below(2) == 0});
+        break;
+      }
+      case 29:
+        op(GetPrivateDataOp{AnyHandle(o.connectors)});
+        break;
+      case 30:
+        op(TransportReportOp{AnyHandle(o.connectors),
+                             static_cast<TransportReportOp::What>(Below(2)),
+                             static_cast<DisconnectReason>(Below(12)),
+                             {}});
+        break;
+      case 31:
+        op(ReattachOp{c.adapter, AnyHandle(o.qps), Local(c.host), Remote(), {1, 1}, Below(2) == 0});
+        break;
+      case 32:
+        op(ControlConnectEventsOp{AnyHandle(o.listeners), Below(2) == 0});
+        break;
+      case 33:
+        Rare(c);
+        break;
+    }
+  }
+
+  void Rare(World::Client& c) {
+    switch (Below(12)) {
+      case 0:
+        world_.wire_is_cut = !world_.wire_is_cut && Below(4) == 0;
+        break;
+      case 1:
+        world_.clients_answer = !world_.clients_answer || Below(4) != 0;
+        break;
+      case 2:
+        world_.Advance(std::chrono::seconds(Below(30)));
+        break;
+      case 3:
+        world_.Step(c.host, SetAdapter{"a0", false});
+        world_.Step(c.host, SetAdapter{"a0", true});
+        break;
+      case 4:
+        world_.Step(
+            c.host,
+            KillConnection{all_.empty() ? Handle{} : all_[Below(static_cast<std::uint32_t>(all_.size()))]});
+        break;
+      case 5:
+        world_.Step(c.host, CmLost{CmId{1 + Below(50)}, {StatusCode::kIoTimeout}, {}});
+        break;
+      case 6:
+        world_.Step(c.host,
+                    CmLost{CmId{provider::kInboundBit + Below(50)}, {StatusCode::kConnectionAborted}, data_});
+        break;
+      case 7:
+        world_.Step(c.host, CmPeerClosed{CmId{1 + Below(200)}, DisconnectReason::kPeerBrokerLost});
+        break;
+      case 8:
+        world_.Step(c.host, CmEstablished{CmId{provider::kInboundBit + Below(200)}});
+        break;
+      case 9:
+        world_.Step(c.host, CmReplied{CmId{1 + Below(200)}, true, {99, 99}, {}});
+        break;
+      case 10:
+        if (Below(4) == 0) world_.fail_connects = Status(StatusCode::kHostUnreachable);
+        break;
+      case 11:
+        world_.fail_connects.reset();
+        break;
+    }
+  }
+
+  Prng prng_;
+  World world_;
+  std::vector<World::Client> clients_;
+  std::vector<Own> own_;
+  std::vector<Handle> all_;
+  Bytes data_{1, 2, 3};
+};
+
+class Random : public testing::TestWithParam<std::uint64_t> {};
+
+TEST_P(Random, InvariantsHoldAndTheTraceRepeats) {
+  Chaos one(GetParam(), GetParam() % 3 == 1), two(GetParam(), GetParam() % 3 == 1);
+  const std::string first = one.Run(2000);
+  const std::string second = two.Run(2000);
+  EXPECT_GT(one.established(), 0u);  // It is not all refusals.
+  EXPECT_TRUE(first == second);
+}
+INSTANTIATE_TEST_SUITE_P(Seeds, Random, testing::Range<std::uint64_t>(1, 13));
+
+}  // namespace
+}  // namespace nd::core
