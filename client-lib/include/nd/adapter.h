@@ -21,12 +21,12 @@ namespace nd {
 struct OpenOptions {
   // The broker's directory of sockets; empty: $NDBROKER_DIR, else the user's own broker, else the system's
   // (docs/configuration.md, "Where the broker is").
-  std::string broker;
+  std::string broker{};
   // Adapter by name or by one of its addresses; both empty: the first one.
-  std::string adapter;
-  Address local;
+  std::string adapter{};
+  Address local{};
   // Shown by ndctl; [A-Za-z0-9._-]{1,64}. Empty: the process's command name.
-  std::string application;
+  std::string application{};
   // One background thread per process completes one-sided operations while the application sleeps. Without
   // it, only Poll and Wait move data.
   bool progress_thread = true;

@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+// The library, the real daemon and the soft provider together: the examples as pairs of processes, and what
+// happens to connections when the broker or a peer dies.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <nd/nd.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <condition_variable>
+#include <cstring>
+#include <filesystem>
+#include <future>
+#include <mutex>
+#include <string>
+#include <vector>
+
+extern char** environ;
+
+namespace nd {
+namespace {
+
+// A child process whose first line of output can be waited for.
+class Process {
+ public:
+  explicit Process(std::vector<std::string> arguments) {
+    int pipe_fds[2];
+    EXPECT_EQ(pipe2(pipe_fds, O_CLOEXEC), 0);
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, pipe_fds[1], STDOUT_FILENO);
+    std::vector<char*> argv;
+    for (std::string& argument : arguments) argv.push_back(argument.data());
+    argv.push_back(nullptr);
+    EXPECT_EQ(posix_spawn(&pid_, argv[0], &actions, nullptr, argv.data(), environ), 0) << arguments[0];
+    posix_spawn_file_actions_destroy(&actions);
+    close(pipe_fds[1]);
+    output_ = pipe_fds[0];
+  }
+  ~Process() {
+    if (pid_ > 0) Kill(SIGKILL);
+    close(output_);
+  }
+
+  std::string Line() {
+    std::string line;
+    for (char c; read(output_, &c, 1) == 1 && c != '\n';) line += c;
+    return line;
+  }
+  int Wait() {
+    int status = -1;
+    waitpid(std::exchange(pid_, -1), &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  }
+  int Kill(int signal) {
+    kill(pid_, signal);
+    return Wait();
+  }
+
+ private:
+  pid_t pid_ = -1;
+  int output_ = -1;
+};
+
+std::uint16_t FreePort() {
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t length = sizeof(address);
+  EXPECT_EQ(bind(fd, reinterpret_cast<sockaddr*>(&address), length), 0);
+  EXPECT_EQ(getsockname(fd, reinterpret_cast<sockaddr*>(&address), &length), 0);
+  close(fd);
+  return ntohs(address.sin_port);
+}
+
+const Address kServer = Address::Parse("127.0.0.1:7000").value();
+
+// One end with everything that it needs.
+struct End {
+  explicit End(Adapter& adapter)
+      : queue(adapter.CreateCompletionQueue(64).value()),
+        pair(adapter.CreateQueuePair({.receive_cq = &queue, .initiator_cq = &queue}).value()),
+        buffer(adapter.AllocateBuffer(4096).value()),
+        region(adapter.Register(buffer, kAllowRemoteRead | kAllowRemoteWrite).value()),
+        connector(adapter.CreateConnector().value()) {}
+  std::array<Sge, 1> Part(std::size_t offset, std::size_t length) {
+    return {region.Slice(buffer.data() + offset, length)};
+  }
+  StatusCode Next() {
+    auto completion = queue.Next(std::chrono::seconds(20));
+    return completion.ok() ? completion->status : completion.code();
+  }
+  CompletionQueue queue;
+  QueuePair pair;
+  Buffer buffer;
+  MemoryRegion region;
+  Connector connector;
+};
+
+class EndToEnd : public ::testing::Test {
+ protected:
+  EndToEnd() {
+    char name[] = "/tmp/nd-e2e-XXXXXX";
+    directory_ = mkdtemp(name);
+    setenv("NDBROKER_DIR", directory_.c_str(), 1);
+    Start();
+  }
+  ~EndToEnd() override {
+    broker_.reset();
+    std::filesystem::remove_all(directory_);
+  }
+
+  void Start() {
+    broker_ = std::make_unique<Process>(std::vector<std::string>{NDBROKERD, "--dir", directory_,
+                                                                 "--adapter-address", "127.0.0.1",
+                                                                 "--tcp-port", std::to_string(port_)});
+    ASSERT_EQ(broker_->Line().rfind("READY", 0), 0u);
+  }
+
+  // Connects `client` of one session to `server` of another.
+  static void Establish(Adapter& adapter, End& client, Adapter& listening, End& server) {
+    Listener listener = listening.CreateListener().value();
+    ASSERT_TRUE(listener.Bind(kServer).ok());
+    ASSERT_TRUE(listener.Listen().ok());
+    ASSERT_TRUE(client.connector.Bind(adapter.ResolveAddress(kServer).value()).ok());
+    Request connect, accept;
+    ASSERT_TRUE(
+        client.connector.Connect(client.pair, kServer, {.private_data = AsPrivateData("hi")}, &connect)
+            .pending());
+    ASSERT_TRUE(listener.GetConnectionRequest(server.connector).ok());
+    ASSERT_EQ(server.connector.GetPrivateData().value().size(), 2u);
+    ASSERT_TRUE(server.connector.Accept(server.pair, {}, &accept).pending());
+    ASSERT_TRUE(connect.GetResult().ok());
+    ASSERT_TRUE(client.connector.CompleteConnect().ok());
+    ASSERT_TRUE(accept.GetResult().ok());
+  }
+
+  static void Send(End& from, End& to, const std::string& text) {
+    ASSERT_TRUE(to.pair.Receive(nullptr, to.Part(0, 64)).ok());
+    std::memcpy(from.buffer.data(), text.data(), text.size());
+    ASSERT_TRUE(from.pair.Send(nullptr, from.Part(0, text.size())).ok());
+    ASSERT_EQ(to.Next(), StatusCode::kSuccess);
+    ASSERT_EQ(from.Next(), StatusCode::kSuccess);
+    ASSERT_EQ(std::memcmp(to.buffer.data(), text.data(), text.size()), 0);
+  }
+
+  std::string directory_;
+  const std::uint16_t port_ = FreePort();
+  std::unique_ptr<Process> broker_;
+};
+
+class Examples : public EndToEnd, public ::testing::WithParamInterface<std::vector<std::string>> {};
+
+TEST_P(Examples, MoveTheirDataBetweenTwoProcesses) {
+  const auto arguments = [](const char* role) {
+    std::vector<std::string> all{GetParam()[0], role, "127.0.0.1:7000"};
+    all.insert(all.end(), GetParam().begin() + 1, GetParam().end());
+    return all;
+  };
+  Process server(arguments("server"));
+  ASSERT_EQ(server.Line(), "waiting at 127.0.0.1:7000");
+  EXPECT_EQ(Process(arguments("client")).Wait(), 0);
+  EXPECT_EQ(server.Wait(), 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Examples,
+                         ::testing::Values(std::vector<std::string>{EXAMPLE_PING_PONG},
+                                           std::vector<std::string>{EXAMPLE_REMOTE_MEMORY},
+                                           std::vector<std::string>{EXAMPLE_ECHO_SERVER, "64"},
+                                           std::vector<std::string>{EXAMPLE_SHARED_ENDPOINT, "16"}));
+
+TEST_F(EndToEnd, ExamplesFailWithoutABroker) {
+  broker_.reset();
+  EXPECT_EQ(Process({EXAMPLE_PING_PONG, "client", "127.0.0.1:7000"}).Wait(), 1);
+  EXPECT_EQ(Process({EXAMPLE_PING_PONG, "nonsense"}).Wait(), 2);
+}
+
+TEST_F(EndToEnd, OneSidedAccessAndGoodbye) {
+  Adapter adapter = Adapter::Open().value(), other = Adapter::Open().value();
+  End client(adapter), server(other);
+  Establish(adapter, client, other, server);
+  std::memset(client.buffer.data(), 0x5A, 1000);
+  const auto remote = reinterpret_cast<std::uint64_t>(server.buffer.data());
+  ASSERT_TRUE(
+      client.pair.Write(nullptr, client.Part(0, 1000), remote + 96, server.region.remote_token()).ok());
+  EXPECT_EQ(client.Next(), StatusCode::kSuccess);
+  ASSERT_TRUE(
+      client.pair.Read(nullptr, client.Part(2000, 1000), remote + 96, server.region.remote_token()).ok());
+  EXPECT_EQ(client.Next(), StatusCode::kSuccess);
+  EXPECT_EQ(std::memcmp(client.buffer.data(), client.buffer.data() + 2000, 1000), 0);
+
+  ASSERT_TRUE(server.pair.Receive(nullptr, server.Part(0, 64)).ok());
+  Request notify;
+  ASSERT_TRUE(server.connector.NotifyDisconnect(&notify).pending());
+  EXPECT_TRUE(client.connector.Disconnect().ok());
+  EXPECT_TRUE(notify.GetResult().ok());
+  EXPECT_EQ(server.connector.disconnect_reason(), DisconnectReason::kPeerDisconnected);
+  EXPECT_TRUE(server.connector.Disconnect().ok());
+  Completion canceled;
+  ASSERT_EQ(server.queue.Poll({&canceled, 1}), 1u);  // Flushed before Disconnect returned.
+  EXPECT_EQ(canceled.status, StatusCode::kCanceled);
+  EXPECT_EQ(client.pair.Send(nullptr, client.Part(0, 8)), StatusCode::kConnectionInvalid);
+  EXPECT_EQ(server.pair.Send(nullptr, server.Part(0, 8)), StatusCode::kConnectionInvalid);
+}
+
+TEST_F(EndToEnd, ConnectionsOutliveTheBrokerAndReturnToTheNextOne) {
+  Adapter adapter = Adapter::Open().value(), other = Adapter::Open().value();
+  End client(adapter), server(other);
+  Establish(adapter, client, other, server);
+  std::mutex mutex;
+  std::condition_variable changed;
+  int lost = 0, back = 0;
+  const auto watch = [&](bool connected) {
+    std::lock_guard lock(mutex);
+    ++(connected ? back : lost);
+    changed.notify_all();
+  };
+  adapter.SetSessionCallback(watch);
+  other.SetSessionCallback(watch);
+  const auto await = [&](const int& counter) {
+    std::unique_lock lock(mutex);
+    return changed.wait_for(lock, std::chrono::seconds(30), [&] { return counter == 2; });
+  };
+  // Addresses are learned in the background; asking is one way to have them.
+  ASSERT_TRUE(server.connector.GetLocalAddress().ok());
+  Request notify;
+  ASSERT_TRUE(server.connector.NotifyDisconnect(&notify).pending());
+  broker_->Kill(SIGKILL);
+  ASSERT_TRUE(await(lost));
+  EXPECT_EQ(notify.GetResult(), StatusCode::kDeviceRemoved);
+  EXPECT_EQ(adapter.CreateConnector().code(), StatusCode::kDeviceRemoved);
+  Send(client, server, "without a broker");
+  Start();
+  ASSERT_TRUE(await(back));
+  Send(server, client, "with the next one");
+  EXPECT_EQ(client.connector.GetPeerAddress().value(), kServer);  // Both ends are known there again.
+  EXPECT_EQ(server.connector.GetPeerAddress().value(), client.connector.GetLocalAddress().value());
+  ASSERT_TRUE(server.connector.NotifyDisconnect(&notify).pending());
+  EXPECT_TRUE(client.connector.Disconnect().ok());
+  EXPECT_TRUE(notify.GetResult().ok());
+}
+
+TEST_F(EndToEnd, AKilledPeerIsReportedAsSuch) {
+  Process server({EXAMPLE_REMOTE_MEMORY, "server", kServer.ToString()});
+  ASSERT_EQ(server.Line(), "waiting at 127.0.0.1:7000");
+  Adapter adapter = Adapter::Open().value();
+  End client(adapter);
+  std::promise<DisconnectReason> called;
+  client.connector.SetDisconnectCallback([&](DisconnectReason reason) { called.set_value(reason); });
+  ASSERT_TRUE(
+      client.connector.NdkConnect(client.pair, adapter.ResolveAddress(kServer).value(), kServer).ok());
+  ASSERT_TRUE(client.connector.CompleteConnect().ok());
+  server.Kill(SIGKILL);
+  auto reason = called.get_future();
+  ASSERT_EQ(reason.wait_for(std::chrono::seconds(20)), std::future_status::ready);
+  EXPECT_EQ(reason.get(), DisconnectReason::kPeerProcessDied);
+  EXPECT_TRUE(client.connector.Disconnect().ok());
+}
+
+TEST_F(EndToEnd, AForkedChildDisturbsNeitherSessionNorConnection) {
+  Adapter adapter = Adapter::Open().value(), other = Adapter::Open().value();
+  End client(adapter), server(other);
+  Establish(adapter, client, other, server);
+  const pid_t child = fork();
+  if (child == 0) {
+    const bool refused = client.connector.Disconnect() == StatusCode::kInvalidHandle &&
+                         client.pair.Flush() == StatusCode::kInvalidHandle;
+    exit(refused ? 0 : 1);  // With destructors and exit handlers.
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  Send(client, server, "after the child");
+  EXPECT_TRUE(adapter.CreateConnector().ok());
+}
+
+}  // namespace
+}  // namespace nd

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+// Connections against a fake broker and a fake provider: who is told what, in which order.
+#include <gtest/gtest.h>
+
+#include <future>
+
+#include "client-lib/src/adapter_impl.h"
+#include "client-lib/src/testing/fake_broker.h"
+
+namespace nd::client {
+namespace {
+
+const Address kHere = Address::Parse("127.0.0.1:0").value();
+const Address kThere = Address::Parse("127.0.0.1:7000").value();
+using Log = std::vector<std::string>;
+
+class ConnectionTest : public ::testing::Test {
+ protected:
+  // A connector that went through Bind, Connect and CompleteConnect.
+  void Establish() {
+    ASSERT_TRUE(connector_.Bind(kHere).ok());
+    ASSERT_TRUE(connector_.Connect(queue_pair_, kThere).ok());
+    ASSERT_TRUE(connector_.CompleteConnect().ok());
+    handle_ = broker_.Await(OpKind::kCompleteConnect).handle;
+  }
+
+  QueuePair MakeQueuePair() {
+    QueuePairOptions options;
+    options.receive_cq = options.initiator_cq = &queue_;
+    return adapter_.CreateQueuePair(options).value();
+  }
+
+  static std::optional<Reply> Hold(const Op&) { return std::nullopt; }
+
+  FakeBroker broker_;
+  Adapter adapter_ = broker_.Open();
+  CompletionQueue queue_ = adapter_.CreateCompletionQueue(16).value();
+  QueuePair queue_pair_ = MakeQueuePair();
+  std::shared_ptr<FakeQueuePair> fake_ = broker_.device().queue_pair;
+  Connector connector_ = adapter_.CreateConnector().value();
+  std::uint64_t handle_ = 0;
+};
+
+TEST_F(ConnectionTest, CostsOneMessagePerOperation) {
+  Establish();
+  using enum OpKind;
+  EXPECT_EQ(broker_.Kinds(), (std::vector<OpKind>{kHello, kOpenAdapter, kCreateQueuePair, kCreateConnector,
+                                                  kBind, kConnect, kCompleteConnect}));
+  EXPECT_EQ(broker_.Await(kConnect).remote, kThere);
+}
+
+TEST_F(ConnectionTest, IsAttachedBeforeTheCompletionIsSeen) {
+  std::promise<Log> seen;
+  Request request([&](const Status&) { seen.set_value(fake_->log()); });
+  ASSERT_TRUE(connector_.Bind(kHere).ok());
+  ASSERT_TRUE(connector_.Connect(queue_pair_, kThere).ok());
+  ASSERT_TRUE(connector_.CompleteConnect(&request).pending());
+  EXPECT_EQ(seen.get_future().get(), Log{"attach"});
+  EXPECT_TRUE(broker_.Acknowledged(fake_->record.id));
+}
+
+TEST_F(ConnectionTest, RefusesWhatTheBrokerCannotSee) {
+  ConnectOptions options;
+  options.private_data = PrivateData(static_cast<const std::byte*>(nullptr), 4);
+  EXPECT_EQ(connector_.Connect(queue_pair_, kThere, options), StatusCode::kAccessViolation);
+  EXPECT_EQ(connector_.Reject(options.private_data), StatusCode::kAccessViolation);
+  FakeBroker other;
+  Adapter stranger = other.Open();
+  CompletionQueue queue = stranger.CreateCompletionQueue(4).value();
+  QueuePairOptions foreign;
+  foreign.receive_cq = foreign.initiator_cq = &queue;
+  QueuePair queue_pair = stranger.CreateQueuePair(foreign).value();
+  EXPECT_EQ(connector_.Connect(queue_pair, kThere), StatusCode::kInvalidParameter1);
+  EXPECT_EQ(connector_.Accept(queue_pair), StatusCode::kInvalidParameter1);
+  EXPECT_EQ(adapter_.CreateQueuePair(foreign).code(), StatusCode::kInvalidParameter1);
+  Connector none;
+  EXPECT_EQ(none.Connect(queue_pair_, kThere), StatusCode::kInvalidHandle);
+  EXPECT_EQ(broker_.Count(OpKind::kConnect), 0u);
+}
+
+TEST_F(ConnectionTest, DisconnectSaysGoodbyeThenReportsThenCompletes) {
+  Establish();
+  broker_.On(OpKind::kDisconnect, Hold);
+  Request request;
+  ASSERT_TRUE(connector_.Disconnect(&request).pending());
+  const Op asked = broker_.Await(OpKind::kDisconnect);
+  broker_.Send(TransportCommand{handle_, TransportCommand::What::kDisconnect, {}, 5000});
+  const Op report = broker_.Await(OpKind::kTransportReport);
+  EXPECT_EQ(report.what, ReportWhat::kDisconnectDone);
+  EXPECT_EQ(report.handle, handle_);
+  EXPECT_EQ(fake_->log(), (Log{"attach", "disconnect"}));
+  EXPECT_TRUE(request.GetResult(false).pending());
+  broker_.Complete(asked.id);
+  EXPECT_TRUE(request.GetResult().ok());
+  EXPECT_EQ(fake_->log(), (Log{"attach", "disconnect"}));
+}
+
+TEST_F(ConnectionTest, InlineDisconnectAfterThePeersGoodbyeFlushes) {
+  Establish();
+  fake_->options.on_peer_closed(DisconnectReason::kPeerProcessDied);
+  EXPECT_EQ(broker_.Await(OpKind::kTransportReport).reason, DisconnectReason::kPeerProcessDied);
+  EXPECT_EQ(fake_->log(), Log{"attach"});
+  EXPECT_TRUE(connector_.Disconnect().ok());
+  EXPECT_EQ(fake_->log(), (Log{"attach", "drop"}));
+  EXPECT_EQ(connector_.disconnect_reason(), DisconnectReason::kPeerProcessDied);
+}
+
+TEST_F(ConnectionTest, DisconnectCallbackRunsOnceAndOnlyWhenAsked) {
+  std::promise<DisconnectReason> called;
+  connector_.SetDisconnectCallback([&](DisconnectReason reason) { called.set_value(reason); });
+  Establish();
+  EXPECT_TRUE(broker_.Await(OpKind::kCompleteConnect).events);
+  broker_.Send(DisconnectEvent{handle_, DisconnectReason::kPeerDisconnected});
+  broker_.Send(DisconnectEvent{handle_, DisconnectReason::kPeerDisconnected});
+  EXPECT_EQ(called.get_future().get(), DisconnectReason::kPeerDisconnected);
+  EXPECT_TRUE(connector_.Close().ok());
+}
+
+TEST_F(ConnectionTest, DropEndsTheTransport) {
+  Establish();
+  broker_.Send(
+      TransportCommand{handle_, TransportCommand::What::kDrop, DisconnectReason::kAdapterDisabled, 0});
+  ASSERT_TRUE(connector_.Cancel().ok());  // A round trip: the command has been handled.
+  EXPECT_EQ(fake_->log(), (Log{"attach", "drop"}));
+  EXPECT_EQ(connector_.disconnect_reason(), DisconnectReason::kAdapterDisabled);
+}
+
+TEST_F(ConnectionTest, FailedAttachIsReportedAndFailsTheCall) {
+  fake_->attach_result = StatusCode::kAccessViolation;
+  ASSERT_TRUE(connector_.Bind(kHere).ok());
+  ASSERT_TRUE(connector_.Connect(queue_pair_, kThere).ok());
+  EXPECT_EQ(connector_.CompleteConnect(), StatusCode::kAccessViolation);
+  EXPECT_EQ(broker_.Await(OpKind::kTransportReport).reason, DisconnectReason::kEstablishmentFailed);
+}
+
+TEST_F(ConnectionTest, DamagedHandOversEndTheSession) {
+  const std::function<void(provider::HandOffRecord&)> damages[] = {
+      [](provider::HandOffRecord& r) { r.magic = 1; },
+      [](provider::HandOffRecord& r) { r.version = 9; },
+      [](provider::HandOffRecord& r) { r.size = 8; },
+      [](provider::HandOffRecord& r) { r.fd_count = 2; },
+      [](provider::HandOffRecord& r) { r.fd_count = 0; },
+      [](provider::HandOffRecord& r) { r.id = 0; },
+      [](provider::HandOffRecord& r) { r.transport = provider::Transport::kShared; },
+  };
+  for (const auto& damage : damages) {
+    FakeBroker broker;
+    std::promise<void> lost;
+    std::atomic<bool> told = false;
+    Adapter adapter = broker.Open({.reconnect = false});
+    adapter.SetSessionCallback([&](bool connected) {
+      if (!connected && !told.exchange(true)) lost.set_value();
+    });
+    broker.SendHandOff(1, damage);
+    lost.get_future().wait();
+    EXPECT_FALSE(adapter.connected());
+  }
+}
+
+TEST_F(ConnectionTest, MayBeClosedInsideItsOwnCallback) {
+  std::promise<Status> closed;
+  Request request([&](const Status&) { closed.set_value(connector_.Close()); });
+  ASSERT_TRUE(connector_.Connect(queue_pair_, kThere, {}, &request).pending());
+  EXPECT_TRUE(closed.get_future().get().ok());
+  EXPECT_EQ(connector_.Close(), StatusCode::kInvalidHandle);
+  EXPECT_EQ(connector_.Bind(kHere), StatusCode::kInvalidHandle);
+}
+
+TEST_F(ConnectionTest, CloseIsDeliveredAfterEverythingElse) {
+  broker_.On(OpKind::kConnect, Hold);
+  std::vector<std::string> order;
+  std::promise<void> done;
+  Request connect([&](const Status& status) { order.push_back(std::string(Name(status.code()))); });
+  Request close([&](const Status&) {
+    order.push_back("closed");
+    done.set_value();
+  });
+  ASSERT_TRUE(connector_.Connect(queue_pair_, kThere, {}, &connect).pending());
+  const Op op = broker_.Await(OpKind::kConnect);
+  broker_.On(OpKind::kClose, [&](const Op&) {
+    broker_.Complete(op.id, StatusCode::kCanceled);
+    return std::nullopt;
+  });
+  ASSERT_TRUE(connector_.Close(&close).pending());
+  broker_.Complete(broker_.Await(OpKind::kClose).id);
+  done.get_future().wait();
+  EXPECT_EQ(order, (std::vector<std::string>{"CANCELED", "closed"}));
+  broker_.On(OpKind::kClose, {});
+}
+
+TEST_F(ConnectionTest, CompletionQueueClosesAfterItsQueuePair) {
+  std::vector<std::string> order;
+  std::promise<void> done;
+  Request queue_closed([&](const Status&) {
+    order.push_back("queue");
+    done.set_value();
+  });
+  Request pair_closed([&](const Status&) { order.push_back("pair"); });
+  ASSERT_TRUE(queue_.Close(&queue_closed).pending());
+  EXPECT_TRUE(queue_closed.GetResult(false).pending());
+  EXPECT_EQ(queue_.state(), StatusCode::kInvalidHandle);
+  ASSERT_TRUE(queue_pair_.Close(&pair_closed).pending());
+  done.get_future().wait();
+  EXPECT_EQ(order, (std::vector<std::string>{"pair", "queue"}));
+  EXPECT_EQ(fake_->log(), (Log{"drop", "flush"}));
+}
+
+TEST_F(ConnectionTest, LastHandleClosesInTheBackground) {
+  Establish();
+  connector_ = Connector();
+  EXPECT_EQ(broker_.Await(OpKind::kClose).handle, handle_);
+}
+
+TEST_F(ConnectionTest, ListenerDeliversConnectorsAndRejectsUnkeptOnes) {
+  std::promise<Connector> kept;
+  Listener listener =
+      adapter_.NdkListen(kThere, [&](Connector connector) { kept.set_value(std::move(connector)); }).value();
+  const std::uint64_t handle = broker_.Await(OpKind::kListen).handle;
+  broker_.Send(ConnectEvent{handle, 4711});
+  Connector connector = kept.get_future().get();
+  EXPECT_TRUE(connector.Accept(queue_pair_).ok());
+  EXPECT_EQ(broker_.Await(OpKind::kAccept).handle, 4711u);
+  broker_.Send(ConnectEvent{handle + 999, 4712});  // Nobody's listener.
+  EXPECT_EQ(broker_.Await(OpKind::kClose).handle, 4712u);
+}
+
+TEST_F(ConnectionTest, QueuePairOptionsAreNumbered) {
+  const auto code = [this](auto change) {
+    QueuePairOptions options;
+    options.receive_cq = options.initiator_cq = &queue_;
+    change(options);
+    return adapter_.CreateQueuePair(options).code();
+  };
+  using O = QueuePairOptions;
+  using enum StatusCode;
+  CompletionQueue none;
+  SharedReceiveQueue no_srq;
+  EXPECT_EQ(code([](O& o) { o.receive_cq = nullptr; }), kInvalidParameter1);
+  EXPECT_EQ(code([&](O& o) { o.initiator_cq = &none; }), kInvalidParameter2);
+  EXPECT_EQ(code([&](O& o) { o.shared_receive_queue = &no_srq; }), kInvalidParameter3);
+  EXPECT_EQ(code([](O& o) { o.receive_depth = 65; }), kInvalidParameter5);
+  EXPECT_EQ(code([](O& o) { o.initiator_depth = 65; }), kInvalidParameter6);
+  EXPECT_EQ(code([](O& o) { o.max_receive_sge = 9; }), kInvalidParameter7);
+  EXPECT_EQ(code([](O& o) { o.max_initiator_sge = 9; }), kInvalidParameter8);
+  EXPECT_EQ(code([](O& o) { o.inline_data_size = 129; }), kInvalidParameter9);
+  EXPECT_EQ(code([](O& o) {
+              o.receive_depth = o.initiator_depth = 64;
+              o.max_receive_sge = o.max_initiator_sge = 8;
+              o.inline_data_size = 128;
+            }),
+            kSuccess);
+}
+
+}  // namespace
+}  // namespace nd::client

@@ -1,0 +1,496 @@
+// SPDX-License-Identifier: Apache-2.0
+// From Connect to the goodbye. Each operation is one message and one completion; where the broker may be
+// away, the same thing is done with the queue pair alone.
+#include "client-lib/src/connector_impl.h"
+
+#include <utility>
+
+namespace nd {
+
+using client::InvalidHandle;
+using client::IsUnreachable;
+using client::Op;
+using client::OpKind;
+using client::Reply;
+using client::ReportWhat;
+
+namespace {
+
+// Above every adapter's limit and below what a message may carry: the broker cannot be asked any more.
+constexpr std::size_t kMaxCarriedData = 16384;
+// Without the broker's word for it, a goodbye may stay unanswered this long.
+constexpr Duration kLocalDisconnectTimeout = std::chrono::seconds(5);
+// Most connections never need their addresses here; those that live longer ask in the background.
+constexpr Duration kLearnAddressesAfter = std::chrono::milliseconds(200);
+
+}  // namespace
+
+std::shared_ptr<Connector::Impl> Connector::Impl::Make(std::shared_ptr<Adapter::Impl> adapter, Life life,
+                                                       bool passive) {
+  auto made = std::make_shared<Impl>(std::move(adapter), life, passive);
+  made->adapter->session->AddLive(made);
+  made->adapter->session->Register(life.handle, made);
+  return made;
+}
+
+Connector::Impl::Impl(std::shared_ptr<Adapter::Impl> owner, Life life, bool passive)
+    : adapter(std::move(owner)), life_(life), passive_(passive) {}
+
+Connector::Impl::Life Connector::Impl::life() {
+  std::lock_guard lock(mutex_);
+  return life_;
+}
+
+void Connector::Impl::SetAddresses(const Address* local, const Address* remote) {
+  std::lock_guard lock(mutex_);
+  if (local != nullptr && local->well_formed()) local_ = *local;
+  if (remote != nullptr && remote->well_formed()) remote_ = *remote;
+}
+
+void Connector::Impl::MakePassive() {
+  std::lock_guard lock(mutex_);
+  passive_ = true;
+}
+
+void Connector::Impl::SetCallback(std::function<void(DisconnectReason)> callback) {
+  std::lock_guard lock(mutex_);
+  callback_.swap(callback);
+}
+
+DisconnectReason Connector::Impl::reason() {
+  std::lock_guard lock(mutex_);
+  return reason_;
+}
+
+Status Connector::Impl::CheckQueuePair(const QueuePair& queue_pair, std::shared_ptr<QueuePair::Impl>* out) {
+  if (!queue_pair.impl() || !queue_pair.impl()->usable()) return InvalidHandle("the queue pair");
+  if (queue_pair.impl()->adapter != adapter) {
+    return {StatusCode::kInvalidParameter1,
+            "the queue pair was made from another adapter than the connector"};
+  }
+  *out = queue_pair.impl()->shared_from_this();
+  return {};
+}
+
+Status Connector::Impl::CheckData(PrivateData data) {
+  if (data.data() == nullptr && !data.empty()) {
+    return {StatusCode::kAccessViolation,
+            "private data of " + std::to_string(data.size()) + " bytes at address 0"};
+  }
+  if (data.size() > kMaxCarriedData) {
+    return {StatusCode::kInvalidBufferSize, "private data of " + std::to_string(data.size()) + " bytes"};
+  }
+  return {};
+}
+
+Status Connector::Impl::Simple(OpKind kind, Request* request, client::Session::Then then) {
+  const Life at = life();
+  return adapter->session->Perform(Op(kind, at.handle), at.epoch, request, std::move(then));
+}
+
+Result<Reply> Connector::Impl::Ask(OpKind kind) {
+  const Life at = life();
+  auto reply = adapter->session->Call(Op(kind, at.handle), at.epoch);
+  if (reply.ok() && kind == OpKind::kGetLocalAddress) SetAddresses(&reply->address, nullptr);
+  if (reply.ok() && kind == OpKind::kGetPeerAddress) SetAddresses(nullptr, &reply->address);
+  return reply;
+}
+
+Status Connector::Impl::Connect(QueuePair& queue_pair, Op op, const Address& remote,
+                                const ConnectOptions& options, Request* request) {
+  std::shared_ptr<QueuePair::Impl> used;
+  if (Status status = CheckQueuePair(queue_pair, &used); !status.ok()) return status;
+  if (Status status = CheckData(options.private_data); !status.ok()) return status;
+  const Life at = life();
+  op.kind = OpKind::kConnect;
+  op.handle = at.handle;
+  op.queue_pair = used->life().handle;
+  op.remote = remote;
+  op.limits = options.limits;
+  op.data.assign(options.private_data.begin(), options.private_data.end());
+  const Address source = op.local.value_or(Address());
+  return adapter->session->Perform(std::move(op), at.epoch, request,
+                                   [self = shared_from_this(), used, remote, source](Reply& reply) {
+                                     if (reply.status.ok()) {
+                                       self->SetAddresses(source.port() != 0 ? &source : nullptr, &remote);
+                                       self->SetAddresses(&reply.address, nullptr);
+                                       std::lock_guard lock(self->mutex_);
+                                       self->queue_pair_ = used;
+                                     }
+                                     return reply.status;
+                                   });
+}
+
+Status Connector::Impl::CompleteConnect(Request* request) {
+  std::shared_ptr<QueuePair::Impl> used;
+  const Life at = life();
+  Op op(OpKind::kCompleteConnect, at.handle);
+  {
+    std::lock_guard lock(mutex_);
+    used = queue_pair_;
+    op.events = callback_ != nullptr;
+  }
+  return adapter->session->Perform(
+      std::move(op), at.epoch, request,
+      [self = shared_from_this(), used](Reply& reply) { return self->Establish(used, reply); });
+}
+
+Status Connector::Impl::Accept(QueuePair& queue_pair, const ConnectOptions& options, Request* request) {
+  std::shared_ptr<QueuePair::Impl> used;
+  if (Status status = CheckQueuePair(queue_pair, &used); !status.ok()) return status;
+  if (Status status = CheckData(options.private_data); !status.ok()) return status;
+  const Life at = life();
+  Op op(OpKind::kAccept, at.handle);
+  op.queue_pair = used->life().handle;
+  op.limits = options.limits;
+  op.data.assign(options.private_data.begin(), options.private_data.end());
+  {
+    std::lock_guard lock(mutex_);
+    op.events = callback_ != nullptr;
+  }
+  return adapter->session->Perform(
+      std::move(op), at.epoch, request,
+      [self = shared_from_this(), used](Reply& reply) { return self->Establish(used, reply); });
+}
+
+Status Connector::Impl::Reject(PrivateData private_data) {
+  if (Status status = CheckData(private_data); !status.ok()) return status;
+  const Life at = life();
+  Op op(OpKind::kReject, at.handle);
+  op.data.assign(private_data.begin(), private_data.end());
+  return adapter->session->Perform(std::move(op), at.epoch, nullptr);
+}
+
+Status Connector::Impl::Establish(const std::shared_ptr<QueuePair::Impl>& queue_pair, Reply& reply) {
+  if (!reply.status.ok()) return reply.status;
+  Status status;
+  if (!queue_pair || !reply.transport || reply.transport->record.connector != life().handle) {
+    status = Status(StatusCode::kInternalError, "the broker completed the connection without its transport",
+                    Detail::kProtocol);
+  } else {
+    {
+      std::lock_guard lock(mutex_);
+      queue_pair_ = queue_pair;
+      phase_ = Phase::kEstablished;
+      limits_ = {reply.transport->record.read_inbound, reply.transport->record.read_outbound};
+      holds_queue_pair_ = queue_pair->users.AddSuccessor();
+    }
+    // Before Attach: the peer's goodbye may already be waiting inside.
+    queue_pair->SetConnector(shared_from_this());
+    status = queue_pair->real->Attach(std::move(*reply.transport));
+  }
+  if (!status.ok()) {
+    {
+      std::lock_guard lock(mutex_);
+      phase_ = Phase::kDead;
+      reason_ = DisconnectReason::kEstablishmentFailed;
+    }
+    Report(ReportWhat::kPeerClosed, DisconnectReason::kEstablishmentFailed, status);
+    return status;
+  }
+  adapter->session->PostAt(std::chrono::steady_clock::now() + kLearnAddressesAfter,
+                           [weak = weak_from_this()] {
+                             if (auto self = weak.lock()) self->LearnAddresses();
+                           });
+  return {};
+}
+
+void Connector::Impl::LearnAddresses() {
+  bool local, remote;
+  {
+    std::lock_guard lock(mutex_);
+    if (phase_ != Phase::kEstablished || closed_) return;
+    local = !local_.well_formed() || local_.port() == 0;
+    remote = !remote_.well_formed();
+  }
+  const Life at = life();
+  if (local) {
+    static_cast<void>(adapter->session->Submit(Op(OpKind::kGetLocalAddress, at.handle), at.epoch,
+                                               [self = shared_from_this()](Reply reply) {
+                                                 if (reply.status.ok())
+                                                   self->SetAddresses(&reply.address, nullptr);
+                                               }));
+  }
+  if (remote) {
+    static_cast<void>(adapter->session->Submit(Op(OpKind::kGetPeerAddress, at.handle), at.epoch,
+                                               [self = shared_from_this()](Reply reply) {
+                                                 if (reply.status.ok())
+                                                   self->SetAddresses(nullptr, &reply.address);
+                                               }));
+  }
+}
+
+// The broker hears of it in the background; if it is away, what it would have done is done here.
+void Connector::Impl::Report(ReportWhat what, DisconnectReason reason, Status status) {
+  adapter->session->Post([self = shared_from_this(), what, reason, status] {
+    const Life at = self->life();
+    Op op(OpKind::kTransportReport, at.handle);
+    op.what = what;
+    op.reason = reason;
+    op.status = status;
+    const auto locally = [self, what, reason] {
+      if (what == ReportWhat::kPeerClosed) self->FireCallback(reason);
+    };
+    Status sent = self->adapter->session->Submit(std::move(op), at.epoch, [locally](Reply reply) {
+      if (IsUnreachable(reply.status)) locally();
+    });
+    if (!sent.ok()) locally();
+  });
+}
+
+void Connector::Impl::OnPeerClosed(DisconnectReason reason) {
+  {
+    std::lock_guard lock(mutex_);
+    if (phase_ != Phase::kEstablished) return;
+    phase_ = Phase::kPeerClosed;
+    reason_ = reason;
+  }
+  CompleteLocalNotifies({});
+  Report(ReportWhat::kPeerClosed, reason, {});
+}
+
+void Connector::Impl::OnDisconnectEvent(DisconnectReason reason) {
+  {
+    std::lock_guard lock(mutex_);
+    if (reason_ == DisconnectReason::kUnknown) reason_ = reason;
+  }
+  FireCallback(reason);
+}
+
+void Connector::Impl::FireCallback(DisconnectReason reason) {
+  std::function<void(DisconnectReason)> callback;
+  {
+    std::lock_guard lock(mutex_);
+    callback.swap(callback_);
+  }
+  if (!callback) return;
+  adapter->session->dispatcher().Post([callback = std::move(callback), reason] { callback(reason); });
+}
+
+void Connector::Impl::CompleteLocalNotifies(const Status& status) {
+  std::vector<State> notifies;
+  {
+    std::lock_guard lock(mutex_);
+    notifies.swap(notifies_);
+  }
+  for (const State& state : notifies) adapter->session->Finish(state, status);
+}
+
+void Connector::Impl::OnTransportCommand(const client::TransportCommand& command) {
+  std::shared_ptr<QueuePair::Impl> used;
+  {
+    std::lock_guard lock(mutex_);
+    used = queue_pair_;
+    if (command.what == client::TransportCommand::What::kDrop) {
+      phase_ = Phase::kDead;
+      if (reason_ == DisconnectReason::kUnknown) reason_ = command.reason;
+    } else {
+      phase_ = Phase::kDisconnecting;
+    }
+  }
+  if (command.what == client::TransportCommand::What::kDrop) {
+    if (used) used->real->Drop();
+    return CompleteLocalNotifies({});
+  }
+  const auto done = [self = shared_from_this()](Status status) {
+    self->Finished();
+    self->Report(ReportWhat::kDisconnectDone, DisconnectReason::kUnknown, std::move(status));
+  };
+  if (!used) return done({});
+  used->real->Disconnect(std::chrono::milliseconds(command.timeout_ms), done);
+}
+
+void Connector::Impl::Finished() {
+  {
+    std::lock_guard lock(mutex_);
+    phase_ = Phase::kDead;
+  }
+  CompleteLocalNotifies(StatusCode::kConnectionDisconnected);
+}
+
+Status Connector::Impl::NotifyDisconnect(Request* request) {
+  Status status = Simple(OpKind::kNotifyDisconnect, request);
+  if (!IsUnreachable(status)) return status;
+  auto begun = adapter->session->Begin(request);
+  if (!begun.ok()) return begun.status();
+  {
+    std::lock_guard lock(mutex_);
+    switch (phase_) {
+      case Phase::kEstablished:
+        notifies_.push_back(*begun);
+        status = StatusCode::kPending;
+        break;
+      case Phase::kPeerClosed:
+        status = Status();
+        break;
+      case Phase::kSettingUp:
+        break;
+      case Phase::kDisconnecting:
+      case Phase::kDead:
+        status = Status(StatusCode::kConnectionDisconnected, "this side disconnected");
+        break;
+    }
+  }
+  if (status.pending()) return client::Session::Outcome(request, *begun);
+  (*begun)->Abort();
+  return status;
+}
+
+Status Connector::Impl::Disconnect(Request* request) {
+  Status status = Simple(OpKind::kDisconnect, request, [self = shared_from_this()](Reply& reply) {
+    if (!reply.status.ok()) return reply.status;
+    std::shared_ptr<QueuePair::Impl> used;
+    {
+      std::lock_guard lock(self->mutex_);
+      if (self->phase_ != Phase::kDead) used = self->queue_pair_;
+    }
+    // The peer had said goodbye before: nobody asked us to do the same, so it is done here, with the flush.
+    if (used) used->real->Drop();
+    self->Finished();
+    return reply.status;
+  });
+  return IsUnreachable(status) ? DisconnectLocally(request) : status;
+}
+
+Status Connector::Impl::DisconnectLocally(Request* request) {
+  std::shared_ptr<QueuePair::Impl> used;
+  Phase phase;
+  {
+    std::lock_guard lock(mutex_);
+    phase = phase_;
+    used = queue_pair_;
+    if (phase == Phase::kEstablished) phase_ = Phase::kDisconnecting;
+  }
+  switch (phase) {
+    case Phase::kSettingUp:
+      return {StatusCode::kDeviceRemoved, "the broker went away before the connection was established",
+              Detail::kBrokerUnreachable};
+    case Phase::kDisconnecting:
+    case Phase::kDead:
+      return {StatusCode::kConnectionInvalid, "the connection is over"};
+    case Phase::kPeerClosed:
+      used->real->Drop();
+      Finished();
+      return {};
+    case Phase::kEstablished:
+      break;
+  }
+  auto begun = adapter->session->Begin(request);
+  if (!begun.ok()) {
+    std::lock_guard lock(mutex_);
+    phase_ = phase;
+    return begun.status();
+  }
+  CompleteLocalNotifies(StatusCode::kConnectionDisconnected);
+  used->real->Disconnect(kLocalDisconnectTimeout, [self = shared_from_this(), state = *begun](Status status) {
+    self->Finished();
+    self->adapter->session->Finish(state, std::move(status));
+  });
+  return client::Session::Outcome(request, *begun);
+}
+
+Status Connector::Impl::Cancel() {
+  CompleteLocalNotifies(StatusCode::kCanceled);
+  Status status = Simple(OpKind::kCancel, nullptr);
+  // The loss of the broker has completed everything else.
+  return IsUnreachable(status) ? Status() : status;
+}
+
+Status Connector::Impl::Close(Request* request, bool wait) {
+  auto begun = adapter->session->Begin(request);
+  if (!begun.ok()) return begun.status();
+  const State state = *begun;
+  if (closed_.exchange(true)) {
+    state->Abort();
+    return InvalidHandle("the connector");
+  }
+  const bool direct = request == nullptr && wait && adapter->session->dispatcher().OnThread();
+  auto finish = [self = shared_from_this(), state, direct] {
+    self->OnClosed();
+    direct ? self->adapter->session->Finish(state, {}) : self->adapter->session->FinishClose(state, {});
+  };
+  auto locally = [self = shared_from_this(), finish] {
+    std::shared_ptr<QueuePair::Impl> used;
+    {
+      std::lock_guard lock(self->mutex_);
+      if (self->phase_ == Phase::kEstablished) {
+        used = self->queue_pair_;
+        self->phase_ = Phase::kDisconnecting;
+      }
+    }
+    if (!used) return finish();
+    used->real->Disconnect(kLocalDisconnectTimeout, [finish](const Status&) { finish(); });
+  };
+  const Life at = life();
+  Status sent = adapter->session->Submit(
+      Op(OpKind::kClose, at.handle), at.epoch,
+      [finish, locally](Reply reply) { IsUnreachable(reply.status) ? locally() : finish(); });
+  if (!sent.ok()) locally();
+  return wait ? client::Session::Outcome(request, state) : Status(StatusCode::kPending);
+}
+
+void Connector::Impl::OnClosed() {
+  std::shared_ptr<QueuePair::Impl> used;
+  bool alive, holds;
+  std::function<void(DisconnectReason)> callback;  // Destroyed outside the lock.
+  {
+    std::lock_guard lock(mutex_);
+    used = std::move(queue_pair_);
+    queue_pair_.reset();
+    alive = phase_ == Phase::kEstablished || phase_ == Phase::kPeerClosed || phase_ == Phase::kDisconnecting;
+    holds = std::exchange(holds_queue_pair_, false);
+    callback.swap(callback_);
+  }
+  if (used && alive) used->real->Drop();
+  Finished();
+  if (used) used->SetConnector(nullptr);
+  adapter->session->Unregister(life().handle);
+  adapter->session->RemoveLive(shared_from_this());
+  if (used && holds) used->users.RemoveSuccessor();
+}
+
+void Connector::Impl::OnQueuePairClosed() {
+  Finished();
+}
+
+void Connector::Impl::Reattach(Life queue_pair, std::function<void()> done) {
+  Op op(OpKind::kReattach, adapter->session->adapter().handle);
+  {
+    std::lock_guard lock(mutex_);
+    // Without its addresses the broker cannot take it back; it lives on without one.
+    if (closed_ || phase_ != Phase::kEstablished || !local_.well_formed() || local_.port() == 0 ||
+        !remote_.well_formed()) {
+      return done();
+    }
+    op.queue_pair = queue_pair.handle;
+    op.local = local_;
+    op.remote = remote_;
+    op.limits = limits_;
+    op.passive = passive_;
+  }
+  Status sent = adapter->session->Submit(
+      std::move(op), queue_pair.epoch,
+      [self = shared_from_this(), epoch = queue_pair.epoch, done](Reply reply) {
+        if (reply.status.ok()) {
+          bool gone, closed;
+          {
+            std::lock_guard lock(self->mutex_);
+            self->life_ = {reply.handle, epoch};
+            gone = self->phase_ == Phase::kPeerClosed;
+            closed = self->closed_ || self->phase_ == Phase::kDead || self->phase_ == Phase::kDisconnecting;
+          }
+          self->adapter->session->Register(reply.handle, self);
+          // What happened meanwhile, the new broker has not heard.
+          if (gone) self->Report(ReportWhat::kPeerClosed, self->reason(), {});
+          if (closed) {
+            static_cast<void>(self->adapter->session->Submit(
+                Op(OpKind::kClose, reply.handle), epoch, [](Reply) {}, client::Session::Sender::kKeeper));
+          }
+        }
+        done();
+      },
+      client::Session::Sender::kKeeper);
+  if (!sent.ok()) done();
+}
+
+}  // namespace nd

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// Callbacks get a thread of their own, so that an application that blocks in one delays no completion.
+#include "client-lib/src/dispatcher.h"
+
+#include <utility>
+
+namespace nd::client {
+namespace {
+
+thread_local const Dispatcher* current = nullptr;
+
+}  // namespace
+
+Dispatcher::~Dispatcher() {
+  Stop();
+  // Destroyed by its own last task: nobody can join, and Run() touches nothing of it any more.
+  if (thread_.joinable()) thread_.detach();
+}
+
+void Dispatcher::Post(std::function<void()> task) {
+  {
+    std::lock_guard lock(mutex_);
+    if (!stopped_) {
+      tasks_.push_back(std::move(task));
+      if (!thread_.joinable()) thread_ = std::thread([this] { Run(); });
+      wake_.notify_one();
+      return;
+    }
+  }
+  task();
+}
+
+bool Dispatcher::OnThread() const {
+  return current == this;
+}
+
+void Dispatcher::Stop() {
+  {
+    std::lock_guard lock(mutex_);
+    stopping_ = true;
+    if (!thread_.joinable()) stopped_ = true;
+    wake_.notify_one();
+  }
+  if (!OnThread() && thread_.joinable()) thread_.join();
+}
+
+void Dispatcher::Run() {
+  current = this;
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    wake_.wait(lock, [this] { return stopping_ || !tasks_.empty(); });
+    if (tasks_.empty()) break;
+    std::function<void()> task = std::move(tasks_.front());
+    tasks_.pop_front();
+    lock.unlock();
+    task();
+    task = nullptr;  // What it captured may end much, but not us: the session holds the dispatcher.
+    lock.lock();
+  }
+  stopped_ = true;
+}
+
+}  // namespace nd::client

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// The one thread of a session on which application callbacks run, in the order of posting.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <thread>
+
+namespace nd::client {
+
+class Dispatcher {
+ public:
+  Dispatcher() = default;
+  Dispatcher(const Dispatcher&) = delete;
+  Dispatcher& operator=(const Dispatcher&) = delete;
+  ~Dispatcher();
+
+  // Any thread. The thread starts with the first task. After Stop() the task runs at once, in the caller.
+  void Post(std::function<void()> task);
+  // True on the dispatch thread itself.
+  bool OnThread() const;
+  // Runs what was posted, waits for it and ends the thread; from the dispatch thread itself, only says so.
+  void Stop();
+
+ private:
+  void Run();
+
+  mutable std::mutex mutex_;
+  std::condition_variable wake_;
+  std::deque<std::function<void()>> tasks_;
+  bool stopping_ = false;
+  bool stopped_ = false;
+  std::thread thread_;
+};
+
+}  // namespace nd::client

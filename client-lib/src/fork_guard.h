@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// A session belongs to the process that opened it. In a child made by fork() its handles only say no, its
+// objects are leaked instead of destroyed (their threads do not exist there, and gRPC must not be called),
+// and its control sockets are closed at once, so that the parent's death stays visible to the broker.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+namespace nd::client {
+
+// Changes in every forked child. Cheap enough for the data path.
+extern std::atomic<std::uint32_t> fork_generation;
+
+class ForkMark {
+ public:
+  ForkMark();
+  // True in a child of the process that made the mark.
+  bool InChild() const { return fork_generation.load(std::memory_order_relaxed) != generation_; }
+
+ private:
+  std::uint32_t generation_;
+};
+
+// Closes `fd` in every child of this process from now until Forget. Any thread.
+void CloseInChild(int fd);
+void ForgetInChild(int fd);
+
+// Keeps `object` for ever.
+void Leak(std::shared_ptr<const void> object);
+
+// A pointer whose last copy leaks the object when it goes away in a forked child.
+template <typename T>
+std::shared_ptr<T> LeakInChild(std::shared_ptr<T> object) {
+  T* raw = object.get();
+  return std::shared_ptr<T>(raw, [kept = std::move(object), mark = ForkMark()](T*) mutable {
+    if (mark.InChild()) Leak(std::move(kept));
+  });
+}
+
+}  // namespace nd::client

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+// Descriptors cannot travel by gRPC. This socket also proves to the broker who we are, and its hang-up is how
+// either end learns that the other is gone.
+#include "client-lib/src/lane.h"
+
+#include <poll.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "base/fd_lane.h"
+#include "client-lib/src/fork_guard.h"
+
+namespace nd::client {
+namespace {
+
+// The broker keeps at most a few unacknowledged; more than this without an owner is a broken broker.
+constexpr std::size_t kMaxWaiting = 256;
+constexpr std::size_t kMaxDatagram = 512;
+
+Status Broken(const std::string& what) {
+  return {StatusCode::kRemoteError, "fd lane: " + what, Detail::kProtocol};
+}
+
+// All records start alike: magic, version, size.
+struct Head {
+  std::uint32_t magic;
+  std::uint16_t version;
+  std::uint16_t size;
+};
+
+template <typename Record>
+Status Copy(std::span<const std::byte> datagram, const char* name, Record* record) {
+  if (datagram.size() != sizeof(Record)) {
+    return Broken(std::string(name) + " of " + std::to_string(datagram.size()) + " bytes, expected " +
+                  std::to_string(sizeof(Record)));
+  }
+  std::memcpy(record, datagram.data(), sizeof(Record));
+  const Record expected;
+  if (record->version != expected.version || record->size != expected.size) {
+    return Broken(std::string(name) + " of version " + std::to_string(record->version) + " and size " +
+                  std::to_string(record->size) + ", expected version " + std::to_string(expected.version) +
+                  " and size " + std::to_string(expected.size));
+  }
+  return {};
+}
+
+Status CheckFds(const char* name, std::uint32_t declared, std::size_t arrived) {
+  if (declared == arrived) return {};
+  return Broken(std::string(name) + " with " + std::to_string(arrived) + " descriptors, declared " +
+                std::to_string(declared));
+}
+
+std::size_t FdsOf(provider::Transport transport) {
+  switch (transport) {
+    case provider::Transport::kShared:
+      return 2;
+    case provider::Transport::kIwarp:
+      return 1;
+    default:
+      return 0;
+  }
+}
+
+}  // namespace
+
+Lane::Lane(UniqueFd socket) : socket_(std::move(socket)) {
+  CloseInChild(socket_.get());
+}
+
+Lane::~Lane() {
+  ForgetInChild(socket_.get());
+}
+
+Result<std::string> Lane::ReadToken(Time deadline) {
+  const auto left =
+      std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+  pollfd entry{socket_.get(), POLLIN, 0};
+  int ready;
+  do {
+    ready = poll(&entry, 1, static_cast<int>(std::max<std::int64_t>(left.count(), 0)));
+  } while (ready < 0 && errno == EINTR);
+  if (ready <= 0) {
+    return Status(StatusCode::kIoTimeout, "the broker did not greet; is it stopped?",
+                  Detail::kBrokerUnreachable);
+  }
+  std::array<std::byte, kMaxDatagram> buffer;
+  auto message = ReceiveWithFds(socket_.get(), buffer, false);
+  if (message.code() == StatusCode::kConnectionDisconnected) {
+    return Status(StatusCode::kDeviceNotReady,
+                  "the broker hung up at once: it is stopping, or refuses more sessions",
+                  Detail::kBrokerUnreachable);
+  }
+  if (!message.ok()) return message.status();
+  provider::TokenRecord record;
+  if (Status status = Copy(std::span(buffer).first(message->size), "token", &record); !status.ok())
+    return status;
+  if (record.magic != provider::TokenRecord::kMagic) return Broken("the first datagram is no token");
+  if (Status status = CheckFds("token", 0, message->fds.size()); !status.ok()) return status;
+  return std::string(reinterpret_cast<const char*>(record.token), sizeof(record.token));
+}
+
+Status Lane::Drain() {
+  std::lock_guard lock(mutex_);
+  std::array<std::byte, kMaxDatagram> buffer;
+  for (;;) {
+    auto message = ReceiveWithFds(socket_.get(), buffer, false);
+    if (message.code() == StatusCode::kDeviceBusy) return {};
+    if (!message.ok()) return message.status();
+    Status status = Handle(std::span(buffer).first(message->size), std::move(message->fds));
+    if (!status.ok()) return status;
+  }
+}
+
+Status Lane::Handle(std::span<const std::byte> datagram, std::vector<UniqueFd> fds) {
+  Head head{};
+  if (datagram.size() < sizeof(head))
+    return Broken("a datagram of " + std::to_string(datagram.size()) + " bytes");
+  std::memcpy(&head, datagram.data(), sizeof(head));
+  switch (head.magic) {
+    case provider::HandOffRecord::kMagic: {
+      provider::HandOff hand_off;
+      if (Status status = Copy(datagram, "hand-over", &hand_off.record); !status.ok()) return status;
+      const provider::HandOffRecord& record = hand_off.record;
+      if (Status status = CheckFds("hand-over", record.fd_count, fds.size()); !status.ok()) return status;
+      if (const std::size_t expected = FdsOf(record.transport); expected != 0 && expected != fds.size()) {
+        return Broken("hand-over of transport " +
+                      std::to_string(static_cast<std::uint32_t>(record.transport)) + " with " +
+                      std::to_string(fds.size()) + " descriptors");
+      }
+      if (waiting_.size() >= kMaxWaiting) return Broken("too many hand-overs that no completion named");
+      const std::uint64_t id = record.id;
+      hand_off.fds = std::move(fds);
+      if (id == 0 || !waiting_.emplace(id, std::move(hand_off)).second) {
+        return Broken("hand-over id " + std::to_string(id) + " is zero or was used before");
+      }
+      return Acknowledge(id);
+    }
+    case provider::CountersPageRecord::kMagic: {
+      provider::CountersPageRecord record;
+      if (Status status = Copy(datagram, "counters page", &record); !status.ok()) return status;
+      if (Status status = CheckFds("counters page", record.fd_count, fds.size()); !status.ok()) return status;
+      if (fds.size() != 1) return Broken("counters page without its memory");
+      if (Status status = counters_->Add(record, std::move(fds[0])); !status.ok()) return status;
+      return Acknowledge(record.id);
+    }
+    default:
+      return Broken("a datagram with unknown magic " + std::to_string(head.magic));
+  }
+}
+
+Status Lane::Acknowledge(std::uint64_t id) {
+  provider::AckRecord record;
+  record.id = id;
+  return SendWithFds(socket_.get(), std::as_bytes(std::span(&record, 1)), {});
+}
+
+std::optional<provider::HandOff> Lane::Take(std::uint64_t id) {
+  std::lock_guard lock(mutex_);
+  const auto it = waiting_.find(id);
+  if (it == waiting_.end()) return std::nullopt;
+  provider::HandOff hand_off = std::move(it->second);
+  waiting_.erase(it);
+  return hand_off;
+}
+
+}  // namespace nd::client

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+// Listeners of both dialects: requests fetched one by one, or delivered to a function.
+#include <algorithm>
+#include <utility>
+
+#include "client-lib/src/connector_impl.h"
+#include "client-lib/src/listener_impl.h"
+#include "nd/connector.h"
+
+namespace nd {
+
+using client::InvalidHandle;
+using client::Op;
+using client::OpKind;
+using client::Reply;
+
+namespace {
+
+constexpr char kWhat[] = "the listener";
+
+bool Usable(const std::shared_ptr<Listener::Impl>& impl) {
+  return impl && impl->usable();
+}
+
+}  // namespace
+
+Result<Address> client::Endpoint::GetLocalAddress() {
+  auto reply = adapter->session->Call(Op(OpKind::kGetLocalAddress, life.handle), life.epoch);
+  if (!reply.ok()) return reply.status();
+  return reply->address;
+}
+
+Status client::Endpoint::Close(Request* request, bool wait) {
+  auto begun = adapter->session->Begin(request);
+  if (!begun.ok()) return begun.status();
+  const std::shared_ptr<Request::State> state = *begun;
+  if (closed_.exchange(true)) {
+    state->Abort();
+    return InvalidHandle("the listener or shared endpoint");
+  }
+  const bool direct = request == nullptr && wait && adapter->session->dispatcher().OnThread();
+  auto finish = [self = shared_from_this(), state, direct] {
+    self->OnClosed();
+    self->adapter->session->Unregister(self->life.handle);
+    self->adapter->session->RemoveLive(self);
+    direct ? self->adapter->session->Finish(state, {}) : self->adapter->session->FinishClose(state, {});
+  };
+  Status sent =
+      adapter->session->Submit(Op(OpKind::kClose, life.handle), life.epoch, [finish](Reply) { finish(); });
+  // The broker is away, and took it along.
+  if (!sent.ok()) finish();
+  return wait ? Session::Outcome(request, state) : Status(StatusCode::kPending);
+}
+
+std::shared_ptr<Listener::Impl> Listener::Impl::Make(std::shared_ptr<Adapter::Impl> adapter,
+                                                     client::Session::Life life) {
+  auto made = std::make_shared<Impl>(std::move(adapter), life);
+  made->adapter->session->AddLive(made);
+  made->adapter->session->Register(life.handle, made);
+  return made;
+}
+
+void Listener::Impl::OnClosed() {
+  std::function<void(Connector)> former;  // Destroyed outside the lock.
+  std::lock_guard lock(mutex_);
+  former.swap(on_connect_);
+}
+
+void Listener::Impl::OnConnectEvent(std::uint64_t handle, std::uint32_t epoch) {
+  auto made = Connector::Impl::Make(adapter, {handle, epoch}, true);
+  auto use = adapter->use.lock();
+  std::function<void(Connector)> on_connect;
+  {
+    std::lock_guard lock(mutex_);
+    on_connect = on_connect_;
+  }
+  if (!use || !on_connect || !usable()) return made->BeginClose();
+  // If nobody keeps the connector, closing it rejects.
+  adapter->session->dispatcher().Post(
+      [on_connect = std::move(on_connect),
+       connector = Connector(client::MakeHandle(std::move(made), std::move(use)))]() mutable {
+        on_connect(std::move(connector));
+      });
+}
+
+Status Listener::Impl::NdkListen(const Address& local, std::function<void(Connector)> on_connect) {
+  {
+    std::lock_guard lock(mutex_);
+    on_connect_ = std::move(on_connect);
+  }
+  Op op(OpKind::kListen, life.handle);
+  op.local = local;
+  op.events = true;
+  return adapter->session->Perform(std::move(op), life.epoch, nullptr);
+}
+
+Address Listener::Impl::local() {
+  std::lock_guard lock(mutex_);
+  return local_.well_formed() && !local_.unspecified() && local_.port() != 0 ? local_ : Address();
+}
+
+Status Listener::Impl::Bind(const Address& local) {
+  Op op(OpKind::kBind, life.handle);
+  op.local = local;
+  return adapter->session->Perform(std::move(op), life.epoch, nullptr, [this](Reply& reply) {
+    std::lock_guard lock(mutex_);
+    if (reply.status.ok()) local_ = reply.address;
+    return reply.status;
+  });
+}
+
+Status Listener::Impl::GetConnectionRequest(const std::shared_ptr<Connector::Impl>& connector,
+                                            Request* request) {
+  if (connector->adapter != adapter) {
+    return {StatusCode::kInvalidParameter1, "the connector was made from another adapter than the listener"};
+  }
+  const auto born = connector->life();
+  Op op(OpKind::kGetConnectionRequest, life.handle);
+  op.connector = born.handle;
+  // Of different lives: one of them is gone with the former broker, whichever it is.
+  return adapter->session->Perform(std::move(op), std::min(born.epoch, life.epoch), request,
+                                   [connector, own = local()](Reply& reply) {
+                                     if (reply.status.ok()) {
+                                       connector->MakePassive();
+                                       connector->SetAddresses(&own, &reply.address);
+                                     }
+                                     return reply.status;
+                                   });
+}
+
+Listener::Listener(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+Status Listener::Bind(const Address& local) {
+  return Usable(impl_) ? impl_->Bind(local) : InvalidHandle(kWhat);
+}
+
+Status Listener::Listen(std::uint32_t backlog) {
+  if (!Usable(impl_)) return InvalidHandle(kWhat);
+  Op op(OpKind::kListen, impl_->life.handle);
+  op.backlog = backlog;
+  return impl_->adapter->session->Perform(std::move(op), impl_->life.epoch, nullptr);
+}
+
+Result<Address> Listener::GetLocalAddress() const {
+  if (!Usable(impl_)) return InvalidHandle(kWhat);
+  return impl_->GetLocalAddress();
+}
+
+Status Listener::GetLocalAddress(void* sockaddr_buffer, std::size_t* length) const {
+  auto address = GetLocalAddress();
+  return address.ok() ? client::CopyAddress(*address, sockaddr_buffer, length) : address.status();
+}
+
+Status Listener::GetConnectionRequest(Connector& connector, Request* request) {
+  if (!Usable(impl_)) return InvalidHandle(kWhat);
+  const auto& target = connector.impl();
+  if (!target || !target->usable()) return InvalidHandle("the connector");
+  return impl_->GetConnectionRequest(target->shared_from_this(), request);
+}
+
+Status Listener::ControlConnectEvents(bool pause) {
+  if (!Usable(impl_)) return InvalidHandle(kWhat);
+  Op op(OpKind::kControlConnectEvents, impl_->life.handle);
+  op.pause = pause;
+  return impl_->adapter->session->Perform(std::move(op), impl_->life.epoch, nullptr);
+}
+
+Status Listener::Cancel() {
+  if (!Usable(impl_)) return InvalidHandle(kWhat);
+  Op op(OpKind::kCancel, impl_->life.handle);
+  Status status = impl_->adapter->session->Perform(std::move(op), impl_->life.epoch, nullptr);
+  return client::IsUnreachable(status) ? Status() : status;
+}
+
+Status Listener::Close(Request* request) {
+  return impl_ ? impl_->Close(request, true) : InvalidHandle(kWhat);
+}
+
+}  // namespace nd

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Handles over the provider's memory objects.
+#include "nd/memory.h"
+
+#include <utility>
+
+#include "provider/qp.h"
+
+namespace nd {
+
+Buffer::Buffer(std::shared_ptr<provider::Buffer> impl) : impl_(std::move(impl)) {}
+std::byte* Buffer::data() const {
+  return impl_ ? impl_->data() : nullptr;
+}
+std::size_t Buffer::size() const {
+  return impl_ ? impl_->size() : 0;
+}
+
+MemoryRegion::MemoryRegion(std::shared_ptr<provider::MemoryRegion> impl) : impl_(std::move(impl)) {}
+std::uint32_t MemoryRegion::local_token() const {
+  return impl_ ? impl_->local_token() : 0;
+}
+std::uint32_t MemoryRegion::remote_token() const {
+  return impl_ ? impl_->remote_token() : 0;
+}
+
+Sge MemoryRegion::Slice(void* address, std::size_t length) const {
+  return {address, static_cast<std::uint32_t>(length), local_token()};
+}
+
+Status MemoryRegion::Deregister() {
+  if (!impl_) return {StatusCode::kInvalidHandle, "the memory region is empty or deregistered"};
+  Status status = impl_->Deregister();
+  if (status.ok()) impl_.reset();
+  return status;
+}
+
+MemoryWindow::MemoryWindow(std::shared_ptr<provider::MemoryWindow> impl) : impl_(std::move(impl)) {}
+std::uint32_t MemoryWindow::remote_token() const {
+  return impl_ ? impl_->remote_token() : 0;
+}
+
+}  // namespace nd

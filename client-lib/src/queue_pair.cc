@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+// Posting goes straight to the provider; only birth and end of a queue pair are the broker's business.
+#include "nd/queue_pair.h"
+
+#include <utility>
+
+#include "client-lib/src/connector_impl.h"
+#include "client-lib/src/queue_pair_impl.h"
+
+namespace nd {
+
+using client::Op;
+using client::OpKind;
+using client::Reply;
+using client::Session;
+
+QueuePair::Impl::Impl(std::shared_ptr<Adapter::Impl> owner, Session::Life born)
+    : adapter(std::move(owner)), life_(born) {}
+
+Session::Life QueuePair::Impl::life() {
+  std::lock_guard lock(mutex_);
+  return life_;
+}
+
+void QueuePair::Impl::SetConnector(const std::shared_ptr<Connector::Impl>& connector) {
+  std::lock_guard lock(mutex_);
+  connector_ = connector;
+}
+
+std::shared_ptr<Connector::Impl> QueuePair::Impl::connector() {
+  std::lock_guard lock(mutex_);
+  return connector_.lock();
+}
+
+void QueuePair::Impl::OnPeerClosed(DisconnectReason reason) {
+  if (auto connection = connector()) connection->OnPeerClosed(reason);
+}
+
+void QueuePair::Impl::OnSessionBack(std::function<void()> done) {
+  if (closed) return done();
+  Op op(OpKind::kCreateQueuePair, adapter->session->adapter().handle);
+  op.receive_depth = options.receive_depth;
+  op.initiator_depth = options.initiator_depth;
+  op.device_number = real->device_number();
+  const std::uint32_t epoch = adapter->session->adapter().epoch;
+  Status sent = adapter->session->Submit(
+      std::move(op), epoch,
+      [self = shared_from_this(), epoch, done](Reply reply) {
+        if (!reply.status.ok()) return done();
+        {
+          std::lock_guard lock(self->mutex_);
+          self->life_ = {reply.handle, epoch};
+        }
+        auto connection = self->connector();
+        if (!connection) return done();
+        connection->Reattach({reply.handle, epoch}, done);
+      },
+      Session::Sender::kKeeper);
+  if (!sent.ok()) done();
+}
+
+void QueuePair::Impl::ReleaseQueues() {
+  if (receive_cq) receive_cq->lifetime.RemoveSuccessor();
+  if (initiator_cq) initiator_cq->lifetime.RemoveSuccessor();
+  if (srq) srq->lifetime.RemoveSuccessor();
+}
+
+// Everything outstanding completes CANCELED, and the connection, if there is one, is over.
+void QueuePair::Impl::Drop() {
+  real->Drop();
+  static_cast<void>(real->Flush());
+  if (auto connection = connector()) connection->OnQueuePairClosed();
+  adapter->session->RemoveLive(shared_from_this());
+}
+
+Status QueuePair::Impl::Close(Request* request, bool ndk, bool wait) {
+  auto begun = adapter->session->Begin(request);
+  if (!begun.ok()) return begun.status();
+  const std::shared_ptr<Request::State> state = *begun;
+  if (closed.exchange(true)) {
+    state->Abort();
+    return client::InvalidHandle("the queue pair");
+  }
+  const bool direct = request == nullptr && wait && adapter->session->dispatcher().OnThread();
+  auto finish = [self = shared_from_this(), state, direct] {
+    self->Drop();
+    auto release = [self] { self->ReleaseQueues(); };
+    if (!direct) return self->adapter->session->FinishClose(state, release);
+    self->adapter->session->Finish(state, {});
+    self->adapter->session->dispatcher().Post(release);
+  };
+  const Session::Life at = life();
+  Op op(OpKind::kClose, at.handle);
+  op.ndk = ndk;
+  auto locally = [self = shared_from_this(), ndk, finish] {
+    if (!ndk) return finish();
+    self->users.Close(finish);
+  };
+  Status sent = adapter->session->Submit(std::move(op), at.epoch, [finish, locally](Reply reply) {
+    client::IsUnreachable(reply.status) ? locally() : finish();
+  });
+  if (!sent.ok()) locally();
+  return wait ? Session::Outcome(request, state) : Status(StatusCode::kPending);
+}
+
+QueuePair::QueuePair(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+namespace {
+
+template <typename Function>
+Status Post(const std::shared_ptr<QueuePair::Impl>& impl, Function function) {
+  if (!impl || !impl->usable()) return client::InvalidHandle("the queue pair");
+  return function(*impl->real);
+}
+
+}  // namespace
+
+Status QueuePair::Receive(void* request_context, std::span<const Sge> sges) {
+  return Post(impl_, [&](provider::QueuePair& real) { return real.Receive(request_context, sges); });
+}
+
+Status QueuePair::Send(void* request_context, std::span<const Sge> sges, std::uint32_t flags) {
+  return Post(impl_, [&](provider::QueuePair& real) { return real.Send(request_context, sges, flags); });
+}
+
+Status QueuePair::SendAndInvalidate(void* request_context, std::span<const Sge> sges,
+                                    std::uint32_t remote_token, std::uint32_t flags) {
+  return Post(impl_, [&](provider::QueuePair& real) {
+    return real.SendAndInvalidate(request_context, sges, flags, remote_token);
+  });
+}
+
+Status QueuePair::Write(void* request_context, std::span<const Sge> sges, std::uint64_t remote_address,
+                        std::uint32_t remote_token, std::uint32_t flags) {
+  return Post(impl_, [&](provider::QueuePair& real) {
+    return real.Write(request_context, sges, remote_address, remote_token, flags);
+  });
+}
+
+Status QueuePair::Read(void* request_context, std::span<const Sge> sges, std::uint64_t remote_address,
+                       std::uint32_t remote_token, std::uint32_t flags) {
+  return Post(impl_, [&](provider::QueuePair& real) {
+    return real.Read(request_context, sges, remote_address, remote_token, flags);
+  });
+}
+
+Status QueuePair::BindWindow(void* request_context, MemoryRegion& region, MemoryWindow& window, void* address,
+                             std::size_t length, std::uint32_t flags) {
+  if (!region.impl_) return client::InvalidHandle("the memory region");
+  if (!window.impl_) return client::InvalidHandle("the memory window");
+  return Post(impl_, [&](provider::QueuePair& real) {
+    return real.BindWindow(request_context, *region.impl_, *window.impl_, address, length, flags);
+  });
+}
+
+Status QueuePair::Invalidate(void* request_context, MemoryWindow& window, std::uint32_t flags) {
+  if (!window.impl_) return client::InvalidHandle("the memory window");
+  return Post(impl_, [&](provider::QueuePair& real) {
+    return real.Invalidate(request_context, *window.impl_, flags);
+  });
+}
+
+Status QueuePair::Flush() {
+  return Post(impl_, [](provider::QueuePair& real) { return real.Flush(); });
+}
+
+Status QueuePair::Close(Request* request) {
+  return impl_ ? impl_->Close(request, false, true) : client::InvalidHandle("the queue pair");
+}
+
+Status QueuePair::NdkClose(Request* request) {
+  return impl_ ? impl_->Close(request, true, true) : client::InvalidHandle("the queue pair");
+}
+
+}  // namespace nd

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// A queue pair: the provider's half, its name at the broker, and the connection that uses it.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
+
+#include "client-lib/src/adapter_impl.h"
+#include "client-lib/src/lifetime.h"
+#include "client-lib/src/queue_impl.h"
+#include "nd/connector.h"
+#include "nd/queue_pair.h"
+
+namespace nd {
+
+struct QueuePair::Impl final : client::Target, std::enable_shared_from_this<Impl> {
+  Impl(std::shared_ptr<Adapter::Impl> owner, client::Session::Life born);
+
+  Rank rank() const override { return Rank::kQueuePair; }
+  void BeginClose() override { static_cast<void>(Close(nullptr, false, false)); }
+  void LastHandleGone() { BeginClose(); }
+  // Names it to the new broker, and then the connection that lives on it.
+  void OnSessionBack(std::function<void()> done) override;
+
+  bool usable() const { return !closed.load(std::memory_order_relaxed) && !adapter->session->in_child(); }
+  Status Close(Request* request, bool ndk, bool wait);
+  // The connection that it carries from now on; null: none any more.
+  void SetConnector(const std::shared_ptr<Connector::Impl>& connector);
+  std::shared_ptr<Connector::Impl> connector();
+  client::Session::Life life();
+  // From the provider, on any thread.
+  void OnPeerClosed(DisconnectReason reason);
+
+  const std::shared_ptr<Adapter::Impl> adapter;
+  QueuePairOptions options;  // Its pointers are not kept.
+  std::shared_ptr<CompletionQueue::Impl> receive_cq, initiator_cq;
+  std::shared_ptr<SharedReceiveQueue::Impl> srq;
+  std::shared_ptr<client::CountersPages> counters;  // Keeps the provider's counters mapped.
+  std::shared_ptr<provider::QueuePair> real;
+  std::atomic<bool> closed{false};
+  client::Lifetime users;  // The connection; waited for by an NDK close while the broker is away.
+
+ private:
+  void ReleaseQueues();
+  void Drop();
+
+  std::mutex mutex_;
+  client::Session::Life life_;
+  std::weak_ptr<Connector::Impl> connector_;
+};
+
+}  // namespace nd

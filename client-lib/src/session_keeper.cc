@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+// The thread that keeps a session alive: it watches the fd lane, does deferred work, and when the broker is
+// gone it answers what was pending, connects again and brings back what survived.
+#include <poll.h>
+#include <sys/eventfd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "client-lib/src/session.h"
+#include "client-lib/src/session_link.h"
+
+namespace nd::client {
+
+Status Session::ConnectLink() {
+  auto channel = options_.connect();
+  if (!channel.ok()) return channel.status();
+  auto link = std::make_shared<Link>(this, std::move(channel->lane));
+  auto token = link->lane.ReadToken(std::chrono::steady_clock::now() + options_.greeting_timeout);
+  if (!token.ok()) return token.status();
+  auto stream = channel->open_stream(link.get());
+  if (!stream.ok()) return stream.status();
+  link->stream = std::move(stream).value();
+  {
+    std::lock_guard lock(mutex_);
+    link_ = link;
+    ++epoch_;
+    state_ = State::kConnecting;
+  }
+  Op hello(OpKind::kHello);
+  hello.token = *token;
+  hello.text = options_.application;
+  if (auto reply = CallWithin(std::move(hello), options_.greeting_timeout); !reply.ok())
+    return reply.status();
+  if (!options_.open_adapter) return {};
+
+  Op open(OpKind::kOpenAdapter);
+  open.text = info_.name.empty() ? options_.adapter : info_.name;
+  if (open.text.empty() && options_.local.family() != Address::Family::kUnspecified)
+    open.local = options_.local;
+  auto opened = CallWithin(std::move(open), options_.greeting_timeout);
+  if (!opened.ok()) return opened.status();
+  if (info_.name.empty()) {
+    if (opened->adapters.empty()) {
+      return {StatusCode::kInternalError, "the broker opened an adapter without describing it",
+              Detail::kProtocol};
+    }
+    info_ = opened->adapters.front();
+  }
+  std::lock_guard lock(mutex_);
+  adapter_handle_ = opened->handle;
+  return {};
+}
+
+void Session::TearDown(const Status& why) {
+  std::shared_ptr<Link> link;
+  std::map<std::uint64_t, std::shared_ptr<Target>> handles;
+  {
+    std::lock_guard lock(mutex_);
+    state_ = State::kDown;
+    link = std::exchange(link_, nullptr);
+    handles.swap(by_handle_);
+  }
+  if (!link) return;
+  link->stream->Close();
+  std::map<std::uint64_t, Link::Pending> pending;
+  {
+    std::lock_guard lock(mutex_);
+    pending.swap(link->pending);
+  }
+  for (auto& [id, entry] : pending) {
+    Reply reply;
+    reply.id = id;
+    reply.status = why;
+    entry.done(std::move(reply));
+  }
+}
+
+void Session::Keep() {
+  for (;;) {
+    std::shared_ptr<Link> link;
+    {
+      std::lock_guard lock(mutex_);
+      link = link_;
+    }
+    Serve(link);
+    const bool closing = Closing();
+    TearDown(closing ? Status(StatusCode::kCanceled, "the adapter was closed") : Unreachable());
+    link.reset();
+    RunTasks();
+    if (closing) break;
+    Tell(false);
+    if (!Reconnect()) break;
+    Tell(true);
+  }
+  dispatcher_.Stop();
+  // Of a close that ran into its deadline. Declared first: destroyed outside the lock.
+  std::set<std::shared_ptr<Target>> left;
+  std::lock_guard lock(mutex_);
+  left.swap(live_);
+}
+
+// True when the session shall end now: asked for, and nothing is left to close or it took too long.
+bool Session::Closing() {
+  std::lock_guard lock(mutex_);
+  return closing_ && (live_.empty() || std::chrono::steady_clock::now() >= close_deadline_);
+}
+
+void Session::Serve(const std::shared_ptr<Link>& link) {
+  for (;;) {
+    RunTasks();
+    if (Closing()) return;
+    {
+      std::lock_guard lock(mutex_);
+      if (link->over) return;
+    }
+    Sleep(link->lane.fd(), Time::max());
+    if (Status status = link->lane.Drain(); !status.ok()) Break(*link, status);
+  }
+}
+
+// Until `fd` (unless -1) is readable, somebody woke us, a task is due, or `until`.
+void Session::Sleep(int fd, Time until) {
+  {
+    std::lock_guard lock(mutex_);
+    if (!tasks_.empty()) until = std::min(until, tasks_.begin()->first);
+    if (closing_) until = std::min(until, close_deadline_);
+  }
+  int timeout = -1;
+  if (until != Time::max()) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - std::chrono::steady_clock::now());
+    timeout = static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, 60'000));
+  }
+  pollfd entries[] = {{wake_.get(), POLLIN, 0}, {fd, POLLIN, 0}};
+  poll(entries, 2, timeout);
+  eventfd_t value;
+  if (entries[0].revents != 0) eventfd_read(wake_.get(), &value);
+}
+
+void Session::RunTasks() {
+  for (;;) {
+    std::function<void()> task;
+    {
+      std::lock_guard lock(mutex_);
+      if (tasks_.empty() || tasks_.begin()->first > std::chrono::steady_clock::now()) return;
+      task = std::move(tasks_.begin()->second);
+      tasks_.erase(tasks_.begin());
+    }
+    task();
+  }
+}
+
+bool Session::Reconnect() {
+  Duration backoff = options_.first_backoff;
+  for (;;) {
+    // Jitter: the applications of a host must not all come back in the same instant.
+    const double part = std::uniform_real_distribution<double>(0.5, 1.0)(random_);
+    const Time next = std::chrono::steady_clock::now() + std::chrono::duration_cast<Duration>(backoff * part);
+    while (std::chrono::steady_clock::now() < next || !options_.reconnect) {
+      Sleep(-1, options_.reconnect ? next : Time::max());
+      RunTasks();
+      if (Closing()) return false;
+    }
+    backoff = std::min(backoff * 2, options_.last_backoff);
+    const Status status = ConnectLink();
+    if (status.ok()) BringBack();
+    {
+      std::lock_guard lock(mutex_);
+      if (status.ok() && !link_->over) {
+        state_ = State::kUp;
+        return true;
+      }
+    }
+    TearDown(Unreachable());
+  }
+}
+
+void Session::BringBack() {
+  std::vector<std::shared_ptr<Target>> targets;
+  {
+    std::lock_guard lock(mutex_);
+    targets.assign(live_.begin(), live_.end());
+  }
+  auto waiting = std::make_shared<std::size_t>(targets.size());
+  for (const auto& target : targets) {
+    target->OnSessionBack([this, waiting] {
+      std::lock_guard lock(mutex_);
+      if (--*waiting == 0) changed_.notify_all();
+    });
+  }
+  std::unique_lock lock(mutex_);
+  const std::shared_ptr<Link> link = link_;
+  changed_.wait(lock, [&] { return *waiting == 0 || link->over; });
+}
+
+void Session::Tell(bool connected) {
+  dispatcher_.Post([self = shared_from_this(), connected] {
+    std::function<void(bool)> callback;
+    {
+      std::lock_guard lock(self->mutex_);
+      callback = self->callback_;
+    }
+    if (callback) callback(connected);
+  });
+}
+
+}  // namespace nd::client

@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: Apache-2.0
+// The only file of the library that knows gRPC and protobuf: plain messages out and in.
+//
+// The synchronous API with one reader thread: a sender pays for its own write, the reader polls by itself,
+// and no gRPC thread pool stands between the socket and the caller.
+#include "client-lib/src/session_stream.h"
+
+#include <fcntl.h>
+#include <grpcpp/create_channel_posix.h>
+#include <grpcpp/grpcpp.h>
+
+#include <atomic>
+#include <mutex>
+#include <thread>
+
+#include "ndbroker/v1/session.grpc.pb.h"
+
+namespace nd::client {
+namespace {
+
+namespace pb = ndbroker::v1;
+
+void Put(const Address& from, pb::Address* to) {
+  to->set_family(static_cast<std::uint32_t>(from.family()));
+  to->set_ip(std::string(from.ip()));
+  to->set_port(from.port());
+}
+
+Address Get(const pb::Address& from) {
+  using Family = Address::Family;
+  const Family family = from.family() == 4   ? Family::kIpv4
+                        : from.family() == 6 ? Family::kIpv6
+                        : from.family() == 0 ? Family::kUnspecified
+                                             : Family::kOther;
+  return Address::FromParts(family, from.ip(), static_cast<std::uint16_t>(from.port()));
+}
+
+void Put(const ReadLimits& from, pb::ReadLimits* to) {
+  to->set_inbound(from.inbound);
+  to->set_outbound(from.outbound);
+}
+
+Status Get(const pb::Status& from) {
+  const auto code = static_cast<StatusCode>(from.code());
+  return Status(IsKnown(code) ? code : StatusCode::kInternalError, from.message(),
+                static_cast<Detail>(from.detail()), from.native());
+}
+
+DisconnectReason GetReason(std::uint32_t value) {
+  return value <= static_cast<std::uint32_t>(DisconnectReason::kEstablishmentFailed)
+             ? static_cast<DisconnectReason>(value)
+             : DisconnectReason::kUnknown;
+}
+
+std::string Bytes(const std::vector<std::byte>& data) {
+  return {reinterpret_cast<const char*>(data.data()), data.size()};
+}
+
+AdapterInfo Get(const pb::AdapterInfo& from) {
+  AdapterInfo to;
+  to.name = from.name();
+  to.provider = from.provider();
+  to.adapter_id = from.adapter_id();
+  to.vendor_id = from.vendor_id();
+  to.device_id = from.device_id();
+  to.technology = from.technology() <= static_cast<std::uint32_t>(RdmaTechnology::kRoceV2)
+                      ? static_cast<RdmaTechnology>(from.technology())
+                      : RdmaTechnology::kUndefined;
+  to.flags = from.flags();
+  to.max_registration_size = from.max_registration_size();
+  to.max_window_size = from.max_window_size();
+  to.max_initiator_sge = from.max_initiator_sge();
+  to.max_receive_sge = from.max_receive_sge();
+  to.max_read_sge = from.max_read_sge();
+  to.max_transfer_length = from.max_transfer_length();
+  to.max_inline_data_size = from.max_inline_data_size();
+  to.max_inbound_read_limit = from.max_inbound_read_limit();
+  to.max_outbound_read_limit = from.max_outbound_read_limit();
+  to.max_receive_queue_depth = from.max_receive_queue_depth();
+  to.max_initiator_queue_depth = from.max_initiator_queue_depth();
+  to.max_shared_receive_queue_depth = from.max_shared_receive_queue_depth();
+  to.max_completion_queue_depth = from.max_completion_queue_depth();
+  to.inline_request_threshold = from.inline_request_threshold();
+  to.large_request_threshold = from.large_request_threshold();
+  to.max_caller_data = from.max_caller_data();
+  to.max_callee_data = from.max_callee_data();
+  for (const pb::Address& address : from.addresses()) to.addresses.push_back(Get(address));
+  return to;
+}
+
+Reply Get(const pb::Completion& from) {
+  Reply to;
+  to.id = from.op_id();
+  to.status = Get(from.status());
+  to.handle = from.handle();
+  if (from.has_address()) to.address = Get(from.address());
+  to.limits = {from.limits().inbound(), from.limits().outbound()};
+  const auto* data = reinterpret_cast<const std::byte*>(from.private_data().data());
+  to.private_data.assign(data, data + from.private_data().size());
+  to.hand_off = from.hand_off();
+  for (const pb::AdapterInfo& adapter : from.adapters()) to.adapters.push_back(Get(adapter));
+  to.version = from.version();
+  to.boot_epoch = from.boot_epoch();
+  to.counter_slot = from.counter_slot();
+  to.broker_version = from.broker_version();
+  return to;
+}
+
+template <typename Message>
+void PutData(const Op& op, Message* to) {
+  to->set_private_data(Bytes(op.data));
+  to->set_private_data_length(static_cast<std::uint32_t>(op.data.size()));
+}
+
+void PutConnect(const Op& op, pb::Connect* to) {
+  to->set_connector(op.handle);
+  to->set_queue_pair(op.queue_pair);
+  if (op.remote) Put(*op.remote, to->mutable_remote());
+  Put(op.limits, to->mutable_limits());
+  PutData(op, to);
+  if (op.local) Put(*op.local, to->mutable_source());
+  to->set_shared_endpoint(op.shared_endpoint);
+}
+
+void PutAccept(const Op& op, pb::Accept* to) {
+  to->set_connector(op.handle);
+  to->set_queue_pair(op.queue_pair);
+  Put(op.limits, to->mutable_limits());
+  PutData(op, to);
+  to->set_disconnect_event(op.events);
+}
+
+void PutListen(const Op& op, pb::Listen* to) {
+  to->set_listener(op.handle);
+  to->set_backlog(op.backlog);
+  if (op.local) Put(*op.local, to->mutable_local());
+  to->set_connect_events(op.events);
+}
+
+void PutReport(const Op& op, pb::TransportReport* to) {
+  to->set_connector(op.handle);
+  to->set_what(op.what == ReportWhat::kPeerClosed ? pb::TransportReport::PEER_CLOSED
+                                                  : pb::TransportReport::DISCONNECT_DONE);
+  to->set_reason(static_cast<std::uint32_t>(op.reason));
+  to->mutable_status()->set_code(static_cast<std::uint32_t>(op.status.code()));
+  to->mutable_status()->set_detail(static_cast<std::uint32_t>(op.status.detail()));
+  to->mutable_status()->set_native(op.status.native());
+  to->mutable_status()->set_message(op.status.message());
+}
+
+void PutReattach(const Op& op, pb::Reattach* to) {
+  to->set_adapter(op.handle);
+  to->set_queue_pair(op.queue_pair);
+  if (op.local) Put(*op.local, to->mutable_local());
+  if (op.remote) Put(*op.remote, to->mutable_remote());
+  Put(op.limits, to->mutable_limits());
+  to->set_passive(op.passive);
+}
+
+void PutQueuePair(const Op& op, pb::CreateQueuePair* to) {
+  to->set_adapter(op.handle);
+  to->set_receive_queue_depth(op.receive_depth);
+  to->set_initiator_queue_depth(op.initiator_depth);
+  to->set_device_number(op.device_number);
+}
+
+void Put(const Op& op, pb::ClientMessage* to) {
+  to->set_op_id(op.id);
+  const auto local = [&op](auto* message) {
+    if (op.local) Put(*op.local, message->mutable_local());
+  };
+  switch (op.kind) {
+    case OpKind::kHello:
+      to->mutable_hello()->set_token(op.token);
+      to->mutable_hello()->set_min_version(1);
+      to->mutable_hello()->set_max_version(1);
+      to->mutable_hello()->set_application(op.text);
+      return;
+    case OpKind::kListAdapters:
+      to->mutable_list_adapters();
+      return;
+    case OpKind::kOpenAdapter:
+      to->mutable_open_adapter()->set_name(op.text);
+      return local(to->mutable_open_adapter());
+    case OpKind::kResolveAddress:
+      to->mutable_resolve_address()->set_adapter(op.handle);
+      if (op.remote) Put(*op.remote, to->mutable_resolve_address()->mutable_remote());
+      return;
+    case OpKind::kCheckAddress:
+      to->mutable_check_address()->set_adapter(op.handle);
+      return local(to->mutable_check_address());
+    case OpKind::kCreateQueuePair:
+      return PutQueuePair(op, to->mutable_create_queue_pair());
+    case OpKind::kCreateConnector:
+      return to->mutable_create_connector()->set_adapter(op.handle);
+    case OpKind::kCreateListener:
+      return to->mutable_create_listener()->set_adapter(op.handle);
+    case OpKind::kCreateSharedEndpoint:
+      to->mutable_create_shared_endpoint()->set_adapter(op.handle);
+      return local(to->mutable_create_shared_endpoint());
+    case OpKind::kClose:
+      to->mutable_close()->set_handle(op.handle);
+      return to->mutable_close()->set_ndk(op.ndk);
+    case OpKind::kBind:
+      to->mutable_bind()->set_handle(op.handle);
+      return local(to->mutable_bind());
+    case OpKind::kConnect:
+      return PutConnect(op, to->mutable_connect());
+    case OpKind::kCompleteConnect:
+      to->mutable_complete_connect()->set_connector(op.handle);
+      return to->mutable_complete_connect()->set_disconnect_event(op.events);
+    case OpKind::kAccept:
+      return PutAccept(op, to->mutable_accept());
+    case OpKind::kReject:
+      to->mutable_reject()->set_connector(op.handle);
+      return PutData(op, to->mutable_reject());
+    case OpKind::kGetReadLimits:
+      return to->mutable_get_read_limits()->set_connector(op.handle);
+    case OpKind::kGetPrivateData:
+      return to->mutable_get_private_data()->set_connector(op.handle);
+    case OpKind::kGetLocalAddress:
+      return to->mutable_get_local_address()->set_handle(op.handle);
+    case OpKind::kGetPeerAddress:
+      return to->mutable_get_peer_address()->set_connector(op.handle);
+    case OpKind::kNotifyDisconnect:
+      return to->mutable_notify_disconnect()->set_connector(op.handle);
+    case OpKind::kDisconnect:
+      return to->mutable_disconnect()->set_connector(op.handle);
+    case OpKind::kCancel:
+      return to->mutable_cancel()->set_handle(op.handle);
+    case OpKind::kListen:
+      return PutListen(op, to->mutable_listen());
+    case OpKind::kControlConnectEvents:
+      to->mutable_control_connect_events()->set_listener(op.handle);
+      return to->mutable_control_connect_events()->set_pause(op.pause);
+    case OpKind::kGetConnectionRequest:
+      to->mutable_get_connection_request()->set_listener(op.handle);
+      return to->mutable_get_connection_request()->set_connector(op.connector);
+    case OpKind::kTransportReport:
+      return PutReport(op, to->mutable_transport_report());
+    case OpKind::kReattach:
+      return PutReattach(op, to->mutable_reattach());
+  }
+}
+
+// Empty for messages that need no action here: adapter events repeat what the completions of the pending
+// operations say, and kinds of a newer broker are skipped.
+std::optional<Incoming> Get(const pb::ServerMessage& from) {
+  switch (from.kind_case()) {
+    case pb::ServerMessage::kCompletion:
+      return Get(from.completion());
+    case pb::ServerMessage::kConnectEvent:
+      return ConnectEvent{from.connect_event().listener(), from.connect_event().connector()};
+    case pb::ServerMessage::kDisconnectEvent:
+      return DisconnectEvent{from.disconnect_event().connector(),
+                             GetReason(from.disconnect_event().reason())};
+    case pb::ServerMessage::kTransportCommand: {
+      const pb::TransportCommand& command = from.transport_command();
+      if (command.what() != pb::TransportCommand::DISCONNECT &&
+          command.what() != pb::TransportCommand::DROP) {
+        return std::nullopt;
+      }
+      return TransportCommand{command.connector(),
+                              command.what() == pb::TransportCommand::DROP
+                                  ? TransportCommand::What::kDrop
+                                  : TransportCommand::What::kDisconnect,
+                              GetReason(command.reason()), command.timeout_ms()};
+    }
+    default:
+      return std::nullopt;
+  }
+}
+
+class GrpcStream final : public SessionStream {
+ public:
+  GrpcStream(UniqueFd socket, Sink* sink) : sink_(sink) {
+    fcntl(socket.get(), F_SETFL, fcntl(socket.get(), F_GETFL) | O_NONBLOCK);
+    // A channel on our own descriptor: its peer was checked, no other session shares it, and it never
+    // reconnects behind our back.
+    channel_ = grpc::CreateInsecureChannelFromFd("ndbroker", socket.release());
+    context_.set_initial_metadata_corked(true);
+    stream_ = pb::Broker::NewStub(channel_)->Session(&context_);
+    reader_ = std::thread([this] { Read(); });
+  }
+
+  ~GrpcStream() override { Close(); }
+
+  bool Send(const Op& op) override {
+    std::lock_guard lock(write_mutex_);
+    if (over_) return false;
+    message_.Clear();
+    Put(op, &message_);
+    if (stream_->Write(message_)) return true;
+    over_ = true;
+    return false;
+  }
+
+  void Close() override {
+    context_.TryCancel();
+    if (reader_.joinable()) reader_.join();
+    std::lock_guard lock(write_mutex_);
+    over_ = true;
+  }
+
+ private:
+  void Read() {
+    pb::ServerMessage message;
+    while (stream_->Read(&message)) {
+      if (auto incoming = Get(message)) sink_->OnMessage(std::move(*incoming));
+    }
+    context_.TryCancel();
+    // Finish() must not run beside a Write().
+    std::unique_lock lock(write_mutex_);
+    over_ = true;
+    const grpc::Status status = stream_->Finish();
+    lock.unlock();
+    sink_->OnClosed(Translate(status));
+  }
+
+  static Status Translate(const grpc::Status& status) {
+    const std::string text = "the broker ended the session: " + status.error_message();
+    switch (status.error_code()) {
+      case grpc::StatusCode::UNAUTHENTICATED:
+      case grpc::StatusCode::PERMISSION_DENIED:
+        return {StatusCode::kAccessDenied, text, Detail::kPolicy};
+      case grpc::StatusCode::RESOURCE_EXHAUSTED:
+        return {StatusCode::kInsufficientResources, text, Detail::kQuota};
+      default:
+        return {StatusCode::kDeviceRemoved,
+                status.error_message().empty() ? "the broker ended the session" : text,
+                Detail::kBrokerUnreachable};
+    }
+  }
+
+  Sink* const sink_;
+  std::shared_ptr<grpc::Channel> channel_;
+  grpc::ClientContext context_;
+  std::unique_ptr<grpc::ClientReaderWriter<pb::ClientMessage, pb::ServerMessage>> stream_;
+  std::mutex write_mutex_;
+  bool over_ = false;
+  pb::ClientMessage message_;
+  std::thread reader_;
+};
+
+}  // namespace
+
+std::unique_ptr<SessionStream> OpenGrpcStream(UniqueFd socket, SessionStream::Sink* sink) {
+  return std::make_unique<GrpcStream>(std::move(socket), sink);
+}
+
+}  // namespace nd::client

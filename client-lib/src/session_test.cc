@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+// The session itself: opening, closing, losing the broker and finding it again, fork.
+#include "client-lib/src/session.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <future>
+
+#include "client-lib/src/adapter_impl.h"
+#include "client-lib/src/testing/fake_broker.h"
+
+namespace nd::client {
+namespace {
+
+const Address kHere = Address::Parse("127.0.0.1:0").value();
+const Address kThere = Address::Parse("127.0.0.1:7000").value();
+
+// Waits for changes of the session.
+class Watch {
+ public:
+  explicit Watch(Adapter& adapter) {
+    adapter.SetSessionCallback([this](bool connected) {
+      std::lock_guard lock(mutex_);
+      history_.push_back(connected);
+      changed_.notify_all();
+    });
+  }
+  void Await(std::size_t changes) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return history_.size() >= changes; });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<bool> history_;
+};
+
+TEST(Session, SaysWhyItCannotOpen) {
+  FakeBroker broker;
+  broker.Kill();
+  auto adapter = OpenAdapter({}, broker.environment());
+  EXPECT_EQ(adapter.code(), StatusCode::kDeviceNotReady);
+  broker.Start();
+  broker.On(OpKind::kOpenAdapter, [](const Op&) {
+    Reply reply;
+    reply.status = Status(StatusCode::kInvalidParameter, "no such adapter");
+    return reply;
+  });
+  EXPECT_EQ(OpenAdapter({}, broker.environment()).code(), StatusCode::kInvalidParameter);
+  broker.On(OpKind::kHello, [](const Op&) {
+    Reply reply;
+    reply.status = Status(StatusCode::kAccessDenied, "policy");
+    return reply;
+  });
+  EXPECT_EQ(OpenAdapter({}, broker.environment()).code(), StatusCode::kAccessDenied);
+}
+
+TEST(Session, HandlesOfAClosedAdapterAreInvalid) {
+  FakeBroker broker;
+  Adapter adapter = broker.Open();
+  CompletionQueue queue = adapter.CreateCompletionQueue(4).value();
+  Connector connector = adapter.CreateConnector().value();
+  Buffer buffer = adapter.AllocateBuffer(64).value();
+  MemoryRegion region = adapter.Register(buffer, kAllowLocalWrite).value();
+  EXPECT_TRUE(adapter.Close().ok());
+  EXPECT_EQ(broker.Count(OpKind::kClose), 1u);
+  EXPECT_EQ(broker.device().region->deregistered, 1);
+  EXPECT_EQ(adapter.Close(), StatusCode::kInvalidHandle);
+  EXPECT_EQ(connector.Bind(kHere), StatusCode::kInvalidHandle);
+  EXPECT_EQ(queue.state(), StatusCode::kInvalidHandle);
+  EXPECT_EQ(adapter.CreateConnector().code(), StatusCode::kInvalidHandle);
+  EXPECT_EQ(adapter.CreateCompletionQueue(4).code(), StatusCode::kInvalidHandle);
+}
+
+TEST(Session, CloseOfTheAdapterWaitsForRunningCallbacks) {
+  FakeBroker broker;
+  Adapter adapter = broker.Open();
+  Connector connector = adapter.CreateConnector().value();
+  Listener listener = adapter.CreateListener().value();
+  std::promise<void> entered, leave;
+  std::promise<Status> inside;
+  std::atomic<bool> left = false;
+  Request request([&](const Status&) {
+    inside.set_value(adapter.Close());
+    entered.set_value();
+    leave.get_future().wait();
+    left = true;
+  });
+  ASSERT_TRUE(listener.GetConnectionRequest(connector, &request).pending());
+  entered.get_future().wait();
+  EXPECT_EQ(inside.get_future().get(), StatusCode::kInvalidDeviceState);
+  auto closed = std::async(std::launch::async, [&] {
+    Status status = adapter.Close();
+    return std::pair(status.code(), left.load());
+  });
+  broker.Await(OpKind::kClose, 2);
+  leave.set_value();
+  EXPECT_EQ(closed.get(), std::pair(StatusCode::kSuccess, true));
+}
+
+TEST(Session, PendingOperationsAreCanceledByClosing) {
+  FakeBroker broker;
+  broker.On(OpKind::kGetConnectionRequest, [](const Op&) { return std::nullopt; });
+  Adapter adapter = broker.Open();
+  Connector connector = adapter.CreateConnector().value();
+  Listener listener = adapter.CreateListener().value();
+  Request request;
+  ASSERT_TRUE(listener.GetConnectionRequest(connector, &request).pending());
+  EXPECT_TRUE(adapter.Close().ok());
+  EXPECT_EQ(request.GetResult(), StatusCode::kCanceled);
+}
+
+struct Up {
+  explicit Up(FakeBroker& broker, Adapter& adapter) {
+    queue = adapter.CreateCompletionQueue(16).value();
+    QueuePairOptions options;
+    options.receive_cq = options.initiator_cq = &queue;
+    queue_pair = adapter.CreateQueuePair(options).value();
+    fake = broker.device().queue_pair;
+    connector = adapter.CreateConnector().value();
+    EXPECT_TRUE(connector.Bind(kHere).ok());
+    EXPECT_TRUE(connector.Connect(queue_pair, kThere).ok());
+    EXPECT_TRUE(connector.CompleteConnect().ok());
+  }
+  CompletionQueue queue;
+  QueuePair queue_pair;
+  std::shared_ptr<FakeQueuePair> fake;
+  Connector connector;
+};
+
+TEST(Session, WithoutTheBrokerTheConnectionLivesOn) {
+  FakeBroker broker;
+  Adapter adapter = broker.Open({.reconnect = false});
+  Watch watch(adapter);
+  Up up(broker, adapter);
+  broker.On(OpKind::kNotifyDisconnect, [](const Op&) { return std::nullopt; });
+  Request pending, local;
+  ASSERT_TRUE(up.connector.NotifyDisconnect(&pending).pending());
+  broker.Kill();
+  watch.Await(1);
+  EXPECT_EQ(pending.GetResult(), StatusCode::kDeviceRemoved);
+  EXPECT_EQ(pending.GetResult().detail(), Detail::kBrokerUnreachable);
+  EXPECT_FALSE(adapter.connected());
+  EXPECT_EQ(adapter.CreateConnector().code(), StatusCode::kDeviceRemoved);
+  EXPECT_TRUE(up.queue_pair.Send(nullptr, {}).ok());
+  ASSERT_TRUE(up.connector.NotifyDisconnect(&local).pending());
+  EXPECT_TRUE(up.connector.Disconnect().ok());
+  EXPECT_EQ(local.GetResult(), StatusCode::kConnectionDisconnected);
+  EXPECT_EQ(up.connector.Disconnect(), StatusCode::kConnectionInvalid);
+  EXPECT_EQ(up.fake->log(), (std::vector<std::string>{"attach", "send", "disconnect"}));
+  EXPECT_TRUE(up.connector.Close().ok());
+  EXPECT_TRUE(up.queue_pair.Close().ok());
+}
+
+TEST(Session, WithoutTheBrokerThePeersGoodbyeIsHeard) {
+  FakeBroker broker;
+  Adapter adapter = broker.Open({.reconnect = false});
+  Watch watch(adapter);
+  std::promise<DisconnectReason> called;
+  Up up(broker, adapter);
+  up.connector.SetDisconnectCallback([&](DisconnectReason reason) { called.set_value(reason); });
+  broker.Kill();
+  watch.Await(1);
+  Request local;
+  ASSERT_TRUE(up.connector.NotifyDisconnect(&local).pending());
+  up.fake->options.on_peer_closed(DisconnectReason::kPeerDisconnected);
+  EXPECT_TRUE(local.GetResult().ok());
+  EXPECT_EQ(called.get_future().get(), DisconnectReason::kPeerDisconnected);
+  EXPECT_TRUE(up.connector.NotifyDisconnect().ok());
+  EXPECT_TRUE(up.connector.Disconnect().ok());
+  EXPECT_EQ(up.fake->log(), (std::vector<std::string>{"attach", "drop"}));
+}
+
+TEST(Session, BringsLiveConnectionsToTheNewBroker) {
+  FakeBroker broker;
+  Adapter adapter = broker.Open();
+  Watch watch(adapter);
+  Up up(broker, adapter);
+  Connector idle = adapter.CreateConnector().value();
+  Listener listener = adapter.CreateListener().value();
+  broker.Kill();
+  watch.Await(1);
+  broker.Start();
+  watch.Await(2);
+  EXPECT_TRUE(adapter.connected());
+  const Op reattach = broker.Await(OpKind::kReattach);
+  EXPECT_EQ(reattach.local, kHere.WithPort(50000));
+  EXPECT_EQ(reattach.remote, kThere);
+  EXPECT_FALSE(reattach.passive);
+  EXPECT_EQ(broker.Count(OpKind::kCreateQueuePair), 2u);
+  // The connection works again by its new name; what was not established is of the former life.
+  EXPECT_TRUE(up.connector.GetPrivateData().ok());
+  EXPECT_GT(broker.Await(OpKind::kGetPrivateData).handle, reattach.queue_pair);
+  EXPECT_EQ(idle.Bind(kHere), StatusCode::kDeviceRemoved);
+  EXPECT_EQ(listener.Bind(kHere), StatusCode::kDeviceRemoved);
+  EXPECT_TRUE(idle.Close().ok());
+  EXPECT_TRUE(listener.Close().ok());
+  EXPECT_TRUE(adapter.CreateConnector().ok());
+  EXPECT_EQ(up.fake->log(), std::vector<std::string>{"attach"});
+}
+
+TEST(Session, AForkedChildIsRefusedAndDisturbsNothing) {
+  FakeBroker broker;
+  Adapter adapter = broker.Open();
+  Up up(broker, adapter);
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    bool refused = adapter.CreateConnector().code() == StatusCode::kInvalidHandle &&
+                   adapter.Close() == StatusCode::kInvalidHandle &&
+                   up.connector.Disconnect() == StatusCode::kInvalidHandle &&
+                   up.queue_pair.Send(nullptr, {}) == StatusCode::kInvalidHandle && !adapter.connected();
+    { Up gone = std::move(up); }
+    adapter = Adapter();
+    _exit(refused ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_TRUE(adapter.connected());
+  EXPECT_TRUE(up.connector.GetPrivateData().ok());
+  EXPECT_EQ(up.fake->log(), std::vector<std::string>{"attach"});
+}
+
+TEST(Session, ManyThreadsShareIt) {
+  FakeBroker broker;
+  Adapter adapter = broker.Open();
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&] {
+      for (int round = 0; round < 200; ++round) {
+        Connector connector = adapter.CreateConnector().value();
+        EXPECT_TRUE(connector.Bind(kHere).ok());
+        if (round % 2 == 0) {
+          EXPECT_TRUE(connector.Close().ok());
+        }
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  EXPECT_TRUE(adapter.Close().ok());
+  EXPECT_EQ(broker.Count(OpKind::kClose), 800u);
+}
+
+}  // namespace
+}  // namespace nd::client
