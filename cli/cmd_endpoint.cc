@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// ndctl endpoint: shared endpoints, one local port for many destinations.
+#include "cli/commands.h"
+#include "cli/noun.h"
+#include "cli/rows.h"
+
+namespace nd::cli {
+namespace {
+
+namespace v1 = ndbroker::v1;
+
+Value ToRow(const v1::EndpointRow& endpoint) {
+  Value row = Value::MakeObject();
+  row.Set("id", endpoint.id())
+      .Set("state", endpoint.state())
+      .Set("local", AddressText(endpoint.local()))
+      .Set("adapter", endpoint.adapter())
+      .Set("owner", OwnerValue(endpoint.owner()))
+      .Set("connections", endpoint.connections());
+  return row;
+}
+
+Failure Fetch(Context& context, const std::string& id, Value::Array* rows) {
+  return FetchRows<v1::EndpointList>(context, &AdminClient::Stub::ListEndpoints, id, ToRow, rows);
+}
+
+}  // namespace
+
+void AddEndpoint(CLI::App& root, Context& context) {
+  Noun noun;
+  noun.name = "endpoint";
+  noun.aliases = "endpoints";
+  noun.about = "Shared endpoints: list, show";
+  noun.id_name = "id that the list shows";
+  noun.shape = {"Endpoint",
+                "id",
+                {{"ID", "id"},
+                 {"STATE", "state", Show::kState},
+                 {"LOCAL", "local"},
+                 {"APP", "owner.application"},
+                 {"PID", "owner.pid", Show::kNumber},
+                 {"CONNECTIONS", "connections", Show::kNumber},
+                 {"ADAPTER", "adapter", Show::kText, true},
+                 {"UID", "owner.uid", Show::kNumber, true},
+                 {"COMMAND", "owner.command", Show::kText, true}},
+                ToRow({})};
+  noun.fetch = Fetch;
+  AddNoun(root, context, noun);
+}
+
+}  // namespace nd::cli

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// ndctl listener: who waits for connections.
+#include <memory>
+
+#include "cli/commands.h"
+#include "cli/noun.h"
+#include "cli/rows.h"
+
+namespace nd::cli {
+namespace {
+
+namespace v1 = ndbroker::v1;
+
+Value ToRow(const v1::ListenerRow& listener) {
+  Value row = Value::MakeObject();
+  row.Set("id", listener.id())
+      .Set("state", listener.state())
+      .Set("local", AddressText(listener.local()))
+      .Set("adapter", listener.adapter())
+      .Set("owner", OwnerValue(listener.owner()))
+      .Set("backlog_used", listener.backlog_used())
+      .Set("backlog_limit", listener.backlog_limit())
+      .Set("waiting_gets", listener.waiting_gets())
+      .Set("accepted", listener.accepted())
+      .Set("refused", listener.refused());
+  SetAge(listener.age_seconds(), &row);
+  return row;
+}
+
+Failure Fetch(Context& context, const std::string& id, Value::Array* rows) {
+  return FetchRows<v1::ListenerList>(context, &AdminClient::Stub::ListListeners, id, ToRow, rows);
+}
+
+Failure Pause(Context& context, const std::string& id, bool pause) {
+  v1::PauseListenerRequest request;
+  request.set_id(id);
+  request.set_pause(pause);
+  v1::Outcome outcome;
+  if (Failure failure = context.admin().Call(&AdminClient::Stub::PauseListener, request, &outcome))
+    return failure;
+  const std::string word = pause ? "pause" : "resume";
+  return context.Done(outcome, "cannot " + word + " listener '" + id + "'",
+                      "listener " + id + " " + word + "d");
+}
+
+}  // namespace
+
+void AddListener(CLI::App& root, Context& context) {
+  Noun noun;
+  noun.name = "listener";
+  noun.aliases = "listeners";
+  noun.about = "Who waits for connections: list, show, pause, resume";
+  noun.id_name = "id that the list shows";
+  noun.shape = {"Listener",
+                "id",
+                {{"ID", "id"},
+                 {"STATE", "state", Show::kState},
+                 {"LOCAL", "local"},
+                 {"APP", "owner.application"},
+                 {"PID", "owner.pid", Show::kNumber},
+                 {"BACKLOG", "backlog_used", Show::kNumber},
+                 {"LIMIT", "backlog_limit", Show::kNumber},
+                 {"ACCEPTED", "accepted", Show::kNumber},
+                 {"REFUSED", "refused", Show::kNumber},
+                 {"AGE", "age_seconds", Show::kSeconds},
+                 {"ADAPTER", "adapter", Show::kText, true},
+                 {"UID", "owner.uid", Show::kNumber, true},
+                 {"COMMAND", "owner.command", Show::kText, true},
+                 {"GETS", "waiting_gets", Show::kNumber, true}},
+                ToRow({})};
+  noun.fetch = Fetch;
+  CLI::App* app = AddNoun(root, context, noun);
+  for (const bool pause : {true, false}) {
+    CLI::App* verb = AddVerb(*app, pause ? "pause" : "resume",
+                             pause ? "Refuse new requests as if nobody listened" : "Take new requests again");
+    const auto id = std::make_shared<std::string>();
+    verb->add_option("ID", *id, "id that the list shows")->required();
+    verb->callback([&context, id, pause] {
+      context.run = [&context, id, pause] { return Pause(context, *id, pause); };
+    });
+  }
+}
+
+}  // namespace nd::cli

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// ndctl session: the applications that are connected to the broker.
+#include <memory>
+
+#include "cli/commands.h"
+#include "cli/noun.h"
+#include "cli/rows.h"
+
+namespace nd::cli {
+namespace {
+
+namespace v1 = ndbroker::v1;
+
+Value ToRow(const v1::SessionRow& session) {
+  Value row = Value::MakeObject();
+  row.Set("id", session.id())
+      .Set("owner", OwnerValue(session.owner()))
+      .Set("connectors", session.connectors())
+      .Set("listeners", session.listeners())
+      .Set("shared_endpoints", session.shared_endpoints())
+      .Set("queue_pairs", session.queue_pairs())
+      .Set("operations", session.operations())
+      .Set("pending_operations", session.pending_operations());
+  SetAge(session.age_seconds(), &row);
+  return row;
+}
+
+Failure Fetch(Context& context, const std::string& id, Value::Array* rows) {
+  return FetchRows<v1::SessionList>(context, &AdminClient::Stub::ListSessions, id, ToRow, rows);
+}
+
+Failure Kill(Context& context, const std::string& id) {
+  v1::KillRequest request;
+  request.set_id(id);
+  v1::Outcome outcome;
+  if (Failure failure = context.admin().Call(&AdminClient::Stub::KillSession, request, &outcome))
+    return failure;
+  return context.Done(outcome, "cannot end session '" + id + "'", "session " + id + " ended");
+}
+
+}  // namespace
+
+void AddSession(CLI::App& root, Context& context) {
+  Noun noun;
+  noun.name = "session";
+  noun.aliases = "sessions";
+  noun.about = "Applications connected to the broker: list, show, kill";
+  noun.id_name = "id that the list shows";
+  noun.shape = {"Session",
+                "id",
+                {{"ID", "id"},
+                 {"APP", "owner.application"},
+                 {"PID", "owner.pid", Show::kNumber},
+                 {"UID", "owner.uid", Show::kNumber},
+                 {"LISTENERS", "listeners", Show::kNumber},
+                 {"CONNECTORS", "connectors", Show::kNumber},
+                 {"QPS", "queue_pairs", Show::kNumber},
+                 {"PENDING", "pending_operations", Show::kNumber},
+                 {"AGE", "age_seconds", Show::kSeconds},
+                 {"COMMAND", "owner.command", Show::kText, true},
+                 {"ENDPOINTS", "shared_endpoints", Show::kNumber, true},
+                 {"OPERATIONS", "operations", Show::kNumber, true}},
+                ToRow({})};
+  noun.fetch = Fetch;
+  CLI::App* app = AddNoun(root, context, noun);
+  CLI::App* kill = AddVerb(*app, "kill", "Close it with everything it holds; its peers are told");
+  const auto id = std::make_shared<std::string>();
+  kill->add_option("ID", *id, "id that the list shows")->required();
+  kill->callback([&context, id] { context.run = [&context, id] { return Kill(context, *id); }; });
+}
+
+}  // namespace nd::cli

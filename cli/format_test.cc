@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+// Golden text of every output format, for a list, one object and one line.
+#include "cli/format.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace nd::cli {
+namespace {
+
+Value Row(const std::string& id, const std::string& state, unsigned bytes) {
+  Value owner = Value::MakeObject();
+  owner.Set("pid", 17U);
+  Value row = Value::MakeObject();
+  row.Set("id", id).Set("state", state).Set("tx_bytes", bytes).Set("age_seconds", 61.0).Set("owner", owner);
+  return row;
+}
+
+Shape TestShape() {
+  return {"Connection",
+          "id",
+          {{"ID", "id"},
+           {"STATE", "state", Show::kState},
+           {"TX", "tx_bytes", Show::kBytes},
+           {"AGE", "age_seconds", Show::kSeconds},
+           {"PID", "owner.pid", Show::kNumber, true}},
+          Row("", "", 0)};
+}
+
+std::string List(const std::string& format) {
+  Output output;
+  Failure failure = Output::Parse(format, &output);
+  std::string text;
+  if (!failure)
+    failure = FormatList(TestShape(), {Row("1", "Connected", 2048), Row("2", "Dead", 5)}, output, &text);
+  return failure ? "error: " + failure->message + " | " + failure->hint : text;
+}
+
+std::string One(const std::string& format) {
+  Output output;
+  Failure failure = Output::Parse(format, &output);
+  std::string text;
+  if (!failure) failure = FormatOne(TestShape(), Row("1", "Connected", 2048), output, &text);
+  return failure ? "error: " + failure->message : text;
+}
+
+TEST(FormatList, Table) {
+  EXPECT_EQ("ID  STATE           TX  AGE\n1   Connected  2.0 KiB  1m01s\n2   Dead           5 B  1m01s\n",
+            List("table"));
+}
+
+TEST(FormatList, WideAddsColumns) {
+  EXPECT_EQ(
+      "ID  STATE           TX  AGE    PID\n1   Connected  2.0 KiB  1m01s   17\n2   Dead           5 B  1m01s "
+      "  17\n",
+      List("wide"));
+}
+
+TEST(FormatList, Json) {
+  EXPECT_EQ(R"({
+  "apiVersion": "ndbroker/v1",
+  "kind": "ConnectionList",
+  "items": [
+    {
+      "id": "1",
+      "state": "Connected",
+      "tx_bytes": 2048,
+      "age_seconds": 61,
+      "owner": {
+        "pid": 17
+      }
+    },
+    {
+      "id": "2",
+      "state": "Dead",
+      "tx_bytes": 5,
+      "age_seconds": 61,
+      "owner": {
+        "pid": 17
+      }
+    }
+  ]
+}
+)",
+            List("json"));
+}
+
+TEST(FormatList, JsonLines) {
+  EXPECT_EQ(R"({"id":"1","state":"Connected","tx_bytes":2048,"age_seconds":61,"owner":{"pid":17}}
+{"id":"2","state":"Dead","tx_bytes":5,"age_seconds":61,"owner":{"pid":17}}
+)",
+            List("jsonl"));
+}
+
+TEST(FormatList, Yaml) {
+  EXPECT_EQ(R"(apiVersion: ndbroker/v1
+kind: ConnectionList
+items:
+  - id: "1"
+    state: Connected
+    tx_bytes: 2048
+    age_seconds: 61
+    owner:
+      pid: 17
+  - id: "2"
+    state: Dead
+    tx_bytes: 5
+    age_seconds: 61
+    owner:
+      pid: 17
+)",
+            List("yaml"));
+}
+
+TEST(FormatList, Name) {
+  EXPECT_EQ("1\n2\n", List("name"));
+}
+
+TEST(FormatList, Custom) {
+  EXPECT_EQ("PID  STATE\n 17  Connected\n 17  Dead\n", List("custom=owner.pid,state"));
+}
+
+TEST(FormatList, CustomByFieldShowsTheValueItself) {
+  EXPECT_EQ("  TX  AGE       TX\n2048   61  2.0 KiB\n   5   61      5 B\n",
+            List("custom=tx_bytes,age_seconds,TX"));
+}
+
+TEST(FormatList, NothingIsStillAHeaderAndAnEnvelope) {
+  Output output;
+  std::string text;
+  EXPECT_FALSE(FormatList(TestShape(), {}, output, &text));
+  EXPECT_EQ("ID  STATE  TX  AGE\n", text);
+  output.format = Format::kJson;
+  EXPECT_FALSE(FormatList(TestShape(), {}, output, &text));
+  EXPECT_EQ("{\n  \"apiVersion\": \"ndbroker/v1\",\n  \"kind\": \"ConnectionList\",\n  \"items\": []\n}\n",
+            text);
+}
+
+TEST(FormatOne, Card) {
+  EXPECT_EQ(
+      "id:           1\nstate:        Connected\ntx_bytes:     2048\nage_seconds:  1m01s\nowner.pid:    17\n",
+      One("table").substr(0, 200));
+}
+
+TEST(FormatOne, JsonHasTheFieldsBesideTheKind) {
+  EXPECT_EQ(
+      R"({"apiVersion":"ndbroker/v1","kind":"Connection","id":"1","state":"Connected","tx_bytes":2048,"age_seconds":61,"owner":{"pid":17}})"
+      "\n",
+      One("jsonl"));
+}
+
+TEST(FormatOne, Name) {
+  EXPECT_EQ("1\n", One("name"));
+}
+
+TEST(FormatLine, IsOneLineInEveryFormatForMachines) {
+  Output output;
+  std::string text;
+  for (const Format format : {Format::kJson, Format::kJsonl, Format::kTable, Format::kName}) {
+    output.format = format;
+    EXPECT_FALSE(FormatLine(TestShape(), Row("1", "Dead", 1), output, &text));
+    EXPECT_EQ(1, std::count(text.begin(), text.end(), '\n')) << text;
+  }
+}
+
+TEST(Format, UnknownFormatsNameTheNearest) {
+  EXPECT_EQ("error: unknown output format 'jsn' | did you mean 'json'?", List("jsn"));
+  EXPECT_TRUE(List("custom=").starts_with("error: unknown output format")) << List("custom=");
+  EXPECT_EQ("error: a Connection has no field 'stat' | did you mean 'STATE'?", List("custom=stat"));
+}
+
+TEST(Human, Numbers) {
+  EXPECT_EQ("0 B", HumanBytes(0));
+  EXPECT_EQ("1023 B", HumanBytes(1023));
+  EXPECT_EQ("1.5 GiB", HumanBytes(1.5 * 1024 * 1024 * 1024));
+  EXPECT_EQ("0.2s", HumanSeconds(0.24));
+  EXPECT_EQ("59s", HumanSeconds(59.9));
+  EXPECT_EQ("2h03m", HumanSeconds(7380));
+  EXPECT_EQ("3d4h", HumanSeconds(3 * 86400 + 4 * 3600));
+  EXPECT_EQ("?", HumanSeconds(-1));
+}
+
+}  // namespace
+}  // namespace nd::cli

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// Everything is in parse.cc, so that tests can call it.
+#include <csignal>
+#include <cstdlib>
+
+#include "cli/parse.h"
+
+int main(int argc, char** argv) {
+  std::signal(SIGPIPE, SIG_IGN);        // `ndctl events | head` ends with a message, not by signal.
+  setenv("GRPC_VERBOSITY", "NONE", 0);  // What goes wrong is said once, by ndctl.
+  return nd::cli::Main(argc, argv);
+}

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// The command line: from words to the command to run, or to an error that names the wrong word.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+#include "cli/context.h"
+
+namespace nd::cli {
+
+// Adds the global options and every command.
+void BuildApp(CLI::App& app, Context& context);
+
+// What is wrong with `arguments` (without the program's name) that CLI11 refused with `error`.
+Error Diagnose(const CLI::App& app, const std::vector<std::string>& arguments, const CLI::ParseError& error);
+
+// True when errors should be JSON; works on command lines that do not parse.
+bool WantsJson(const std::vector<std::string>& arguments);
+
+// Parses and runs. Output goes to stdout, errors to stderr; returns the exit code.
+int Main(int argc, const char* const* argv);
+
+}  // namespace nd::cli

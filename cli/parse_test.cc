@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// The command line without a broker: usage errors name the word, an absent broker has its own exit code.
+#include "cli/parse.h"
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+
+#include "base/unique_fd.h"
+
+namespace nd::cli {
+namespace {
+
+struct Ran {
+  int exit;
+  std::string out, err;
+};
+
+Ran Ndctl(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), "ndctl");
+  std::vector<const char*> argv;
+  for (const std::string& argument : arguments) argv.push_back(argument.c_str());
+  testing::internal::CaptureStdout();
+  testing::internal::CaptureStderr();
+  Ran ran;
+  ran.exit = Main(static_cast<int>(argv.size()), argv.data());
+  ran.out = testing::internal::GetCapturedStdout();
+  ran.err = testing::internal::GetCapturedStderr();
+  return ran;
+}
+
+TEST(CommandLine, UnknownWordsGetTheNearest) {
+  EXPECT_EQ("ndctl: ndctl has no command 'conection'\n  did you mean 'connection'?\n",
+            Ndctl({"conection", "list"}).err);
+  EXPECT_EQ("ndctl: ndctl connection has no command 'lst'\n  did you mean 'list'?\n",
+            Ndctl({"connection", "lst"}).err);
+  EXPECT_EQ("ndctl: ndctl connection list has no option '--filtr'\n  did you mean '--filter'?\n",
+            Ndctl({"connection", "list", "--filtr", "a=b"}).err);
+  EXPECT_EQ("ndctl: ndctl status does not take 'now'\n  see ndctl status --help\n",
+            Ndctl({"status", "now"}).err);
+  EXPECT_EQ("ndctl: unknown output format 'jason'\n  did you mean 'json'?\n",
+            Ndctl({"status", "-o", "jason"}).err);
+  EXPECT_EQ("ndctl: a Listener has no field 'stat'\n  did you mean 'STATE'?\n",
+            Ndctl({"listener", "list", "--sort", "stat"}).err);
+  EXPECT_EQ("ndctl: a Port has no field 'typ'\n  did you mean 'TYPE'?\n",
+            Ndctl({"port", "list", "--filter", "typ=x"}).err);
+}
+
+TEST(CommandLine, UsageErrorsExitWith2) {
+  for (const auto& arguments : std::vector<std::vector<std::string>>{{},
+                                                                     {"nonsense"},
+                                                                     {"connection", "show"},
+                                                                     {"connection", "kill"},
+                                                                     {"config"},
+                                                                     {"status", "--timeout", "0"},
+                                                                     {"status", "--timeout", "x"},
+                                                                     {"status", "--timeout", "nan"},
+                                                                     {"status", "--color", "sometimes"},
+                                                                     {"ping", "--count", "0"},
+                                                                     {"ping", "--serve"},
+                                                                     {"ping", "nonsense"},
+                                                                     {"ping", "10.0.0.1"},
+                                                                     {"ping", "10.0.0.1:1", "--size", "1"},
+                                                                     {"testing"},
+                                                                     {"port", "list", "-o", "custom=x"}}) {
+    const Ran ran = Ndctl(arguments);
+    EXPECT_EQ(2, ran.exit) << testing::PrintToString(arguments) << ran.err;
+    EXPECT_TRUE(ran.err.starts_with("ndctl: ")) << ran.err;
+    EXPECT_EQ("", ran.out);
+  }
+}
+
+TEST(CommandLine, HelpAndVersionAreNoErrors) {
+  EXPECT_EQ(0, Ndctl({"--help"}).exit);
+  EXPECT_EQ(0, Ndctl({"connection", "list", "--help"}).exit);
+  EXPECT_EQ(0, Ndctl({"--version"}).exit);
+  EXPECT_EQ(std::string::npos, Ndctl({"--help"}).out.find("testing"));
+}
+
+TEST(CommandLine, ErrorsAreJsonWhenTheOutputIs) {
+  const Ran ran = Ndctl({"nonsense", "-o", "json"});
+  EXPECT_TRUE(ran.err.starts_with("{\"apiVersion\":\"ndbroker/v1\",\"kind\":\"Error\"")) << ran.err;
+  EXPECT_TRUE(WantsJson({"-ojson"}));
+  EXPECT_TRUE(WantsJson({"--output=jsonl"}));
+  EXPECT_FALSE(WantsJson({"-o", "yaml"}));
+  EXPECT_FALSE(WantsJson({"-o"}));
+}
+
+TEST(CommandLine, NoBrokerSaysWhereItLooked) {
+  const Ran ran = Ndctl({"status", "--address", "/nowhere"});
+  EXPECT_EQ(4, ran.exit);
+  EXPECT_NE(std::string::npos, ran.err.find("/nowhere")) << ran.err;
+  EXPECT_NE(std::string::npos, ran.err.find("start ndbrokerd")) << ran.err;
+}
+
+TEST(CommandLine, VersionAnswersWithoutABroker) {
+  const Ran ran = Ndctl({"version", "--address", "/nowhere", "-o", "json"});
+  EXPECT_EQ(0, ran.exit);
+  EXPECT_NE(std::string::npos, ran.out.find("\"broker\": null")) << ran.out;
+}
+
+TEST(CommandLine, APathThatNoSocketCanHave) {
+  EXPECT_EQ(2, Ndctl({"status", "--address", std::string(200, 'x')}).exit);
+}
+
+class SocketTest : public testing::Test {
+ protected:
+  SocketTest() {
+    char name[] = "/tmp/nd-parse-XXXXXX";
+    directory_ = mkdtemp(name);
+    fd_.reset(socket(AF_UNIX, SOCK_STREAM, 0));
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::strncpy(address.sun_path, (directory_ + "/admin.sock").c_str(), sizeof(address.sun_path) - 1);
+    EXPECT_EQ(0, bind(fd_.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)));
+  }
+  ~SocketTest() override {
+    unlink((directory_ + "/admin.sock").c_str());
+    rmdir(directory_.c_str());
+  }
+  std::string directory_;
+  UniqueFd fd_;
+};
+
+TEST_F(SocketTest, ASocketThatNobodyServesIsLeftOver) {
+  const Ran ran = Ndctl({"status", "--address", directory_});
+  EXPECT_EQ(4, ran.exit);
+  EXPECT_NE(std::string::npos, ran.err.find("left over")) << ran.err;
+}
+
+TEST_F(SocketTest, ABrokerThatDoesNotAnswerIsATimeout) {
+  ASSERT_EQ(0, listen(fd_.get(), 5));
+  const Ran ran = Ndctl({"status", "--address", directory_, "--timeout", "0.3"});
+  EXPECT_EQ(6, ran.exit) << ran.err;
+}
+
+}  // namespace
+}  // namespace nd::cli

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// --filter and --sort.
+#include <gtest/gtest.h>
+
+#include "cli/format.h"
+
+namespace nd::cli {
+namespace {
+
+Value Row(const std::string& id, const std::string& peer, unsigned tx) {
+  Value row = Value::MakeObject();
+  row.Set("id", id).Set("peer", peer).Set("tx_bytes", tx);
+  return row;
+}
+
+Shape TestShape() {
+  return {"Connection", "id", {{"ID", "id"}, {"PEER", "peer"}}, Row("", "", 0)};
+}
+
+// Ids of the rows that remain, in order; or the error.
+std::string Ids(const Selection& selection) {
+  Value::Array rows = {Row("1", "10.0.0.1:7", 9), Row("2", "[::1]:5", 100), Row("3", "10.0.0.2:7", 20)};
+  if (Failure failure = Select(TestShape(), selection, &rows)) {
+    EXPECT_EQ(Exit::kUsage, failure->exit);
+    return failure->message + " | " + failure->hint;
+  }
+  std::string ids;
+  for (const Value& row : rows) ids += row.Find("id")->Text();
+  return ids;
+}
+
+TEST(Select, FiltersByColumnOrField) {
+  EXPECT_EQ("2", Ids({{"PEER=[::1]:5"}, ""}));
+  EXPECT_EQ("2", Ids({{"peer=[::1]:5"}, ""}));
+  EXPECT_EQ("13", Ids({{"peer=10.*"}, ""}));
+  EXPECT_EQ("2", Ids({{"peer!=10.*"}, ""}));
+  EXPECT_EQ("1", Ids({{"tx_bytes=9"}, ""}));
+  EXPECT_EQ("", Ids({{"peer="}, ""}));
+}
+
+TEST(Select, AllFiltersMustHold) {
+  EXPECT_EQ("3", Ids({{"peer=10.*", "id!=1"}, ""}));
+}
+
+TEST(Select, SortsNumbersAsNumbers) {
+  EXPECT_EQ("132", Ids({{}, "tx_bytes"}));
+  EXPECT_EQ("231", Ids({{}, "-tx_bytes"}));
+}
+
+TEST(Select, NamesTheWrongWord) {
+  EXPECT_EQ("a Connection has no field 'pear' | did you mean 'PEER'?", Ids({{"pear=1"}, ""}));
+  EXPECT_EQ("a Connection has no field 'tx_byte' | did you mean 'tx_bytes'?", Ids({{}, "tx_byte"}));
+  EXPECT_EQ("'peer' is not a filter | write --filter FIELD=VALUE or FIELD!=VALUE", Ids({{"peer"}, ""}));
+  EXPECT_EQ("'=5' is not a filter | write --filter FIELD=VALUE or FIELD!=VALUE", Ids({{"=5"}, ""}));
+}
+
+}  // namespace
+}  // namespace nd::cli

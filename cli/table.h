@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Aligned text columns, and the rules for colour.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace nd::cli {
+
+struct Cell {
+  std::string text;
+  const char* color = nullptr;  // An SGR parameter such as "32", or null.
+};
+
+struct Table {
+  struct Header {
+    std::string text;
+    bool right = false;  // Numbers.
+  };
+  std::vector<Header> headers;
+  std::vector<std::vector<Cell>> rows;  // Each as long as `headers`.
+
+  // Columns are separated by two spaces; control characters in cells are shown as '?', so that nothing a
+  // process calls itself can move the cursor. No line has trailing spaces.
+  std::string Format(bool show_headers, bool color) const;
+};
+
+enum class ColorMode { kAuto, kAlways, kNever };
+// NO_COLOR, CLICOLOR_FORCE, TERM=dumb and whether stdout is a terminal (https://no-color.org).
+bool UseColor(ColorMode mode, bool stdout_is_tty);
+
+// The colour that belongs to a state's name: good, passing, bad; null for anything else.
+const char* StateColor(std::string_view state);
+
+// Columns that `text` takes on a terminal, one per code point.
+std::size_t DisplayWidth(std::string_view text);
+std::string Printable(std::string_view text);
+
+}  // namespace nd::cli

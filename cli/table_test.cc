@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Columns line up, and nothing in a cell can disturb the terminal.
+#include "cli/table.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+namespace nd::cli {
+namespace {
+
+TEST(Table, AlignsLeftAndRight) {
+  Table table{{{"NAME", false}, {"N", true}, {"STATE", false}},
+              {{{"a"}, {"7"}, {"up"}}, {{"longer"}, {"1234"}, {"down"}}}};
+  EXPECT_EQ("NAME       N  STATE\na          7  up\nlonger  1234  down\n", table.Format(true, false));
+  EXPECT_EQ("a          7  up\nlonger  1234  down\n", table.Format(false, false));
+}
+
+TEST(Table, EmptyCellsKeepTheColumns) {
+  Table table{{{"A", false}, {"B", false}}, {{{""}, {"x"}}}};
+  EXPECT_EQ("A  B\n-  x\n", table.Format(true, false));
+}
+
+TEST(Table, CountsCodePoints) {
+  Table table{{{"A", false}, {"B", false}}, {{{"\xC3\xA9"}, {"x"}}}};
+  EXPECT_EQ("A  B\n\xC3\xA9  x\n", table.Format(true, false));
+}
+
+TEST(Table, ControlCharactersAreShownNotSent) {
+  Table table{{{"A", false}}, {{{"\x1b[31m\n\xC2\x9B"}}}};
+  EXPECT_EQ("?[31m??\n", table.Format(false, true));
+}
+
+TEST(Table, ColorsOnlyWhenAsked) {
+  Table table{{{"S", false}}, {{{"up", "32"}}}};
+  EXPECT_EQ("up\n", table.Format(false, false));
+  EXPECT_EQ("\033[32mup\033[0m\n", table.Format(false, true));
+}
+
+TEST(Color, FollowsTheConventions) {
+  unsetenv("NO_COLOR");
+  unsetenv("CLICOLOR_FORCE");
+  setenv("TERM", "xterm", 1);
+  EXPECT_TRUE(UseColor(ColorMode::kAuto, true));
+  EXPECT_FALSE(UseColor(ColorMode::kAuto, false));
+  EXPECT_TRUE(UseColor(ColorMode::kAlways, false));
+  EXPECT_FALSE(UseColor(ColorMode::kNever, true));
+  setenv("TERM", "dumb", 1);
+  EXPECT_FALSE(UseColor(ColorMode::kAuto, true));
+  setenv("CLICOLOR_FORCE", "1", 1);
+  EXPECT_TRUE(UseColor(ColorMode::kAuto, false));
+  setenv("NO_COLOR", "1", 1);
+  EXPECT_FALSE(UseColor(ColorMode::kAuto, true));
+  unsetenv("NO_COLOR");
+  unsetenv("CLICOLOR_FORCE");
+}
+
+}  // namespace
+}  // namespace nd::cli

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// The ends are ordinary applications of the client library; all they share is the report to their parent.
+#include "tests/bench/ends.h"
+
+#include <sched.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <string>
+
+#include "nd/nd.h"
+#include "tests/bench/measure.h"
+#include "tests/bench/result.h"
+
+namespace nd::perf {
+namespace {
+
+int Fail(const char* end, const std::string& what, const Status& status) {
+  std::fprintf(stderr, "ndperf %s: %s: %s\n", end, what.c_str(), status.ToString().c_str());
+  return 1;
+}
+
+Status Report(const Options& options, const std::string& line) {
+  const std::string text = line + "\n";
+  if (write(options.report_fd, text.data(), text.size()) == static_cast<ssize_t>(text.size()))
+    return Status::Ok();
+  return {StatusCode::kUnsuccessful, "the parent is gone"};
+}
+
+// The n-th of the CPUs that this process may use.
+Status PinTo(int n) {
+  cpu_set_t allowed;
+  if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0) return {StatusCode::kUnsuccessful, "no CPU set"};
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (!CPU_ISSET(cpu, &allowed) || n-- > 0) continue;
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(cpu, &one);
+    if (sched_setaffinity(0, sizeof(one), &one) == 0) return Status::Ok();
+    return {StatusCode::kUnsuccessful, "sched_setaffinity failed"};
+  }
+  return {StatusCode::kNotSupported, "there are not two CPUs to pin to"};
+}
+
+Result<Adapter> OpenAdapter(const Options& options, const Address& local) {
+  OpenOptions open;
+  open.broker = options.broker;
+  open.local = local;
+  open.application = options.role == Role::kServer ? "ndperf-server" : "ndperf-client";
+  open.reconnect = false;
+  return Adapter::Open(open);
+}
+
+// The passive end needs a receive for everything that may be in flight.
+std::uint32_t Receives(const Options& options, Role role) {
+  return role == Role::kServer && options.op == Op::kSend ? 2 * options.window + 2 : 4;
+}
+
+Status ServeOne(Adapter& adapter, Listener& listener, const Options& options) {
+  if (options.op == Op::kConnect) return ConnectPassive(adapter, listener, options);
+  Link link;
+  Status status = link.Prepare(adapter, options, options.window, Receives(options, Role::kServer));
+  if (status.ok()) status = link.NewQueuePair();
+  if (status.ok()) status = listener.GetConnectionRequest(link.connector());
+  if (status.ok()) status = link.Accept();
+  if (!status.ok()) return status;
+  if (options.op == Op::kSend) status = SendPassive(link, options);
+  if (options.op == Op::kWrite) status = WritePassive(link, options);
+  if (options.op == Op::kRead) status = ReadPassive(link, options);
+  if (!status.ok()) return status;
+  return link.AwaitGoodbye();
+}
+
+Status MeasureOne(Adapter& adapter, const Address& remote, const Options& options, Sample* sample) {
+  if (options.op == Op::kConnect) return ConnectActive(adapter, remote, options, sample);
+  const auto local = adapter.ResolveAddress(remote);
+  if (!local.ok()) return local.status();
+  Link link;
+  Status status = link.Prepare(adapter, options, options.window, Receives(options, Role::kClient));
+  if (status.ok()) status = link.NewQueuePair();
+  if (status.ok()) status = link.Connect(*local, remote);
+  if (!status.ok()) return status;
+  if (options.op == Op::kSend) status = SendActive(link, options, sample);
+  if (options.op == Op::kWrite) status = WriteActive(link, options, sample);
+  if (options.op == Op::kRead) status = ReadActive(link, options, sample);
+  if (!status.ok()) return status;
+  return link.Disconnect();
+}
+
+}  // namespace
+
+int RunServer(const Options& options) {
+  if (options.pin) {
+    if (Status status = PinTo(1); !status.ok()) return Fail("server", "--pin", status);
+  }
+  Address local;
+  if (!options.address.empty()) {
+    const auto parsed = Address::Parse(options.address);
+    if (!parsed.ok()) return Fail("server", options.address, parsed.status());
+    local = *parsed;
+  }
+  auto adapter = OpenAdapter(options, local);
+  if (!adapter.ok()) return Fail("server", "cannot use the broker", adapter.status());
+  if (options.address.empty()) {
+    if (adapter->info().addresses.empty()) return Fail("server", "the adapter has no address", Status());
+    local = adapter->info().addresses.front();
+  }
+  auto listener = adapter->CreateListener();
+  if (!listener.ok()) return Fail("server", "no listener", listener.status());
+  Status status = listener->Bind(local);
+  if (status.ok()) status = listener->Listen();
+  if (!status.ok()) return Fail("server", "cannot listen on " + local.ToString(), status);
+  const auto bound = listener->GetLocalAddress();
+  if (!bound.ok()) return Fail("server", "no address", bound.status());
+  status = Report(options, "ready " + bound->ToString());
+  if (status.ok()) status = ServeOne(*adapter, *listener, options);
+  return status.ok() ? 0 : Fail("server", "failed", status);
+}
+
+int RunClient(const Options& options) {
+  if (options.pin) {
+    if (Status status = PinTo(0); !status.ok()) return Fail("client", "--pin", status);
+  }
+  const auto remote = Address::Parse(options.address);
+  if (!remote.ok()) return Fail("client", options.address, remote.status());
+  auto adapter = OpenAdapter(options, Address());
+  if (!adapter.ok()) return Fail("client", "cannot use the broker", adapter.status());
+  Sample sample;
+  Status status = MeasureOne(*adapter, *remote, options, &sample);
+  if (status.ok()) status = Report(options, Encode(Summarize(options, sample)));
+  return status.ok() ? 0 : Fail("client", "failed", status);
+}
+
+}  // namespace nd::perf

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the two measured processes do from start to end; both return their exit code.
+#pragma once
+
+#include "tests/bench/options.h"
+
+namespace nd::perf {
+
+// Listens, reports "ready IP:PORT", serves one run.
+int RunServer(const Options& options);
+// Connects, measures, reports the numbers.
+int RunClient(const Options& options);
+
+}  // namespace nd::perf

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// ndperf: starts the brokers if asked to and the two ends as processes of their own, and prints what they
+// found.
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+#include "base/locate.h"
+#include "tests/bench/ends.h"
+#include "tests/bench/options.h"
+#include "tests/bench/process.h"
+#include "tests/bench/result.h"
+#include "tests/bench/self_brokers.h"
+
+namespace nd::perf {
+namespace {
+
+std::string OwnProgram() {
+  char path[4096];
+  const ssize_t length = readlink("/proc/self/exe", path, sizeof(path));
+  return length > 0 ? std::string(path, static_cast<std::size_t>(length)) : std::string("ndperf");
+}
+
+int Fail(const std::string& what) {
+  std::fprintf(stderr, "ndperf: %s\n", what.c_str());
+  return 1;
+}
+
+int RunBoth(const Options& options, const std::string& program, const std::string& client_broker,
+            const std::string& server_broker, const std::string& server_address) {
+  constexpr int kFd = Process::kReportFd;
+  Process server =
+      Process::Start(program, options.EndArguments(Role::kServer, server_broker, server_address, kFd), true);
+  const auto ready = server.ReadLine(std::chrono::seconds(30));
+  if (!ready || !ready->starts_with("ready ")) return Fail("the server's side did not start");
+  Process client = Process::Start(
+      program, options.EndArguments(Role::kClient, client_broker, ready->substr(6), kFd), true);
+  // As long as it takes; the ends give up by themselves when nothing moves.
+  const auto line = client.ReadLine(std::chrono::hours(24));
+  const auto numbers = line ? Decode(*line) : std::nullopt;
+  const auto client_exit = client.Wait(std::chrono::seconds(60));
+  if (!numbers || client_exit != 0) return Fail("the client's side failed");
+  if (server.Wait(std::chrono::seconds(60)) != 0) return Fail("the server's side failed");
+  std::fputs((options.json ? ToJson(options, *numbers) : ToLine(options, *numbers)).c_str(), stdout);
+  return std::fflush(stdout) == 0 ? 0 : Fail("cannot write the result");
+}
+
+int RunParent(const Options& options) {
+  const std::string program = OwnProgram();
+  if (!options.self) {
+    const std::string directory = options.broker.empty() ? FindBrokerDirectory() : options.broker;
+    return RunBoth(options, program, directory, options.peer_broker.empty() ? directory : options.peer_broker,
+                   options.address);
+  }
+  SelfBrokers brokers;
+  if (Status status = brokers.Start(options, program); !status.ok()) return Fail(status.ToString());
+  return RunBoth(options, program, brokers.client_directory(), brokers.server_directory(), {});
+}
+
+}  // namespace
+}  // namespace nd::perf
+
+int main(int argc, char** argv) {
+  std::signal(SIGPIPE, SIG_IGN);
+  setenv("GRPC_VERBOSITY", "NONE", 0);
+  nd::perf::Options options;
+  if (const auto exit = nd::perf::Parse(argc, argv, &options)) return *exit;
+  switch (options.role) {
+    case nd::perf::Role::kServer:
+      return nd::perf::RunServer(options);
+    case nd::perf::Role::kClient:
+      return nd::perf::RunClient(options);
+    case nd::perf::Role::kParent:
+      return nd::perf::RunParent(options);
+  }
+  return 2;
+}

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// The measurements: for each operation what the active and the passive end do.
+//
+// Each returns SUCCESS only if the data arrived intact. Latency is half a round trip for send and write, the
+// whole operation for read, and for connect the time until both ends are known to be connected.
+#pragma once
+
+#include <chrono>
+#include <vector>
+
+#include "nd/nd.h"
+#include "tests/bench/link.h"
+#include "tests/bench/options.h"
+
+namespace nd::perf {
+
+struct Sample {
+  std::vector<double> latencies_us;
+  double seconds = 0;  // Rate and bandwidth: from the first request to the last completion.
+  std::uint64_t operations = 0;
+};
+
+Status SendActive(Link& link, const Options& options, Sample* sample);
+Status SendPassive(Link& link, const Options& options);
+Status WriteActive(Link& link, const Options& options, Sample* sample);
+Status WritePassive(Link& link, const Options& options);
+Status ReadActive(Link& link, const Options& options, Sample* sample);
+Status ReadPassive(Link& link, const Options& options);
+
+Status ConnectActive(Adapter& adapter, const Address& remote, const Options& options, Sample* sample);
+Status ConnectPassive(Adapter& adapter, Listener& listener, const Options& options);
+
+class Stopwatch {
+ public:
+  double Microseconds() const {
+    return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start_).count();
+  }
+
+ private:
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+// Before measuring: caches, page tables and the CPU's clock settle.
+inline std::uint32_t Warmup(const Options& options) {
+  return std::min<std::uint32_t>(options.iterations / 10, 1000);
+}
+
+Status Mismatch(std::uint64_t number);
+
+}  // namespace nd::perf

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads: the active end reads what the passive one has prepared; the passive one only sleeps.
+#include <cstring>
+
+#include "tests/bench/measure.h"
+#include "tests/bench/stamp.h"
+
+namespace nd::perf {
+namespace {
+
+std::uint64_t NumberOf(std::uint32_t slot) {
+  return 0x5EED0000ULL + slot;
+}
+
+}  // namespace
+
+Status ReadActive(Link& link, const Options& options, Sample* sample) {
+  // The passive end says when its memory is ready.
+  const auto ready = link.NextMessage();
+  if (!ready.ok()) return ready.status();
+  if (Status status = link.Repost(*ready); !status.ok()) return status;
+  const bool latency = options.metric == Metric::kLatency;
+  const std::uint32_t warmup = latency ? Warmup(options) : 0;
+  const std::uint32_t total = warmup + options.iterations;
+  const auto check = [&](std::uint32_t slot, bool whole) {
+    const std::byte* data = link.slot(slot);
+    const bool well =
+        whole ? IsWhole(data, options.size, NumberOf(slot)) : HasStamp(data, options.size, NumberOf(slot));
+    Stamp(link.slot(slot), options.size, 0);  // What the last read brought must not pass for the next.
+    return well;
+  };
+  for (std::uint32_t slot = 0; slot < options.window; ++slot) std::memset(link.slot(slot), 0, options.size);
+  const Stopwatch watch;
+  for (std::uint32_t i = 0; i < total; ++i) {
+    const std::uint32_t slot = i % options.window;
+    if (Status status = link.AwaitRequests(options.window - 1); !status.ok()) return status;
+    if (i >= options.window && !check(slot, i % 64 == 0)) return Mismatch(i - options.window + 1);
+    const Stopwatch one;
+    if (Status status = link.Read(slot, slot); !status.ok()) return status;
+    if (!latency) continue;
+    if (Status status = link.AwaitRequests(0); !status.ok()) return status;
+    if (i >= warmup) sample->latencies_us.push_back(one.Microseconds());
+  }
+  if (Status status = link.AwaitRequests(0); !status.ok()) return status;
+  sample->seconds = watch.Microseconds() / 1e6;
+  sample->operations = total;
+  for (std::uint32_t slot = 0; slot < std::min(options.window, total); ++slot) {
+    if (!check(slot, true)) return Mismatch(total);
+  }
+  return link.SayDone();
+}
+
+Status ReadPassive(Link& link, const Options& options) {
+  for (std::uint32_t slot = 0; slot < options.window; ++slot) {
+    FillPattern(link.exposed(slot), options.size);
+    Stamp(link.exposed(slot), options.size, NumberOf(slot));
+  }
+  if (Status status = link.Send(0, 1); !status.ok()) return status;
+  if (const auto done = link.NextMessage(); !done.ok()) return done.status();
+  if (Status status = link.AwaitRequests(0); !status.ok()) return status;
+  return link.SendVerdict(true);
+}
+
+}  // namespace nd::perf

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sends: ping-pong for latency, a full window for rate and bandwidth.
+#include <string>
+
+#include "tests/bench/measure.h"
+#include "tests/bench/stamp.h"
+
+namespace nd::perf {
+
+Status Mismatch(std::uint64_t number) {
+  return {StatusCode::kDataOverrun, "message " + std::to_string(number) + " is not what was sent"};
+}
+
+namespace {
+
+Status PingPong(Link& link, const Options& options, Sample* sample) {
+  const std::uint32_t warmup = Warmup(options);
+  for (std::uint32_t i = 0; i < warmup + options.iterations; ++i) {
+    Stamp(link.slot(0), options.size, i + 1);
+    const Stopwatch watch;
+    if (Status status = link.Send(0, options.size); !status.ok()) return status;
+    const auto message = link.NextMessage();
+    if (!message.ok()) return message.status();
+    if (i >= warmup) sample->latencies_us.push_back(watch.Microseconds() / 2);
+    if (!HasStamp(*message, options.size, i + 1)) return Mismatch(i + 1);
+    if (i % 64 == 0 && !IsWhole(*message, options.size, i + 1)) return Mismatch(i + 1);
+    if (Status status = link.Repost(*message); !status.ok()) return status;
+    // The slot is written again in the next round.
+    if (Status status = link.AwaitRequests(0); !status.ok()) return status;
+  }
+  return link.AwaitVerdict();
+}
+
+Status Stream(Link& link, const Options& options, Sample* sample) {
+  const Stopwatch watch;
+  for (std::uint32_t i = 0; i < options.iterations; ++i) {
+    if (Status status = link.AwaitRequests(options.window - 1); !status.ok()) return status;
+    Stamp(link.slot(i % options.window), options.size, i + 1);
+    if (Status status = link.Send(i % options.window, options.size); !status.ok()) return status;
+  }
+  // The passive end speaks when it has everything; that is the end of the measurement.
+  const Status verdict = link.AwaitVerdict();
+  sample->seconds = watch.Microseconds() / 1e6;
+  sample->operations = options.iterations;
+  return verdict;
+}
+
+}  // namespace
+
+Status SendActive(Link& link, const Options& options, Sample* sample) {
+  return options.metric == Metric::kLatency ? PingPong(link, options, sample) : Stream(link, options, sample);
+}
+
+Status SendPassive(Link& link, const Options& options) {
+  const bool echo = options.metric == Metric::kLatency;
+  const std::uint32_t total = options.iterations + (echo ? Warmup(options) : 0);
+  bool well = true;
+  for (std::uint32_t i = 0; i < total; ++i) {
+    const auto message = link.NextMessage();
+    if (!message.ok()) return message.status();
+    well = well && HasStamp(*message, options.size, i + 1);
+    if (i % 64 == 0) well = well && IsWhole(*message, options.size, i + 1);
+    if (Status status = link.Repost(*message); !status.ok()) return status;
+    if (!echo) continue;
+    if (Status status = link.AwaitRequests(0); !status.ok()) return status;
+    Stamp(link.slot(0), options.size, i + 1);
+    if (Status status = link.Send(0, options.size); !status.ok()) return status;
+  }
+  if (Status status = link.AwaitRequests(0); !status.ok()) return status;
+  if (Status status = link.SendVerdict(well); !status.ok()) return status;
+  return well ? Status::Ok() : Mismatch(0);
+}
+
+}  // namespace nd::perf

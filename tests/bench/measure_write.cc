@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writes: for latency both ends write in turn and watch their memory; for rate and bandwidth only one writes
+// and the other sleeps until all is over.
+#include "tests/bench/measure.h"
+#include "tests/bench/stamp.h"
+
+namespace nd::perf {
+namespace {
+
+// Until the peer's write of that number is in our memory. Polling makes progress where memory alone does not.
+Status AwaitMemory(Link& link, const Options& options, std::uint64_t number) {
+  const auto deadline = std::chrono::steady_clock::now() + kStuck;
+  const std::byte* memory = link.exposed(0);
+  for (std::uint32_t spins = 1; !HasStamp(memory, options.size, number); ++spins) {
+    if (Status status = link.Poll(); !status.ok()) return status;
+    if (spins % 4096 == 0 && std::chrono::steady_clock::now() > deadline) {
+      return {StatusCode::kIoTimeout, "the other end's write did not arrive within 30 seconds"};
+    }
+  }
+  // The last byte in place says nothing about the middle: writes of one message may land in any order.
+  while (number % 64 == 1 && !IsWhole(memory, options.size, number)) {
+    if (std::chrono::steady_clock::now() > deadline) return Mismatch(number);
+  }
+  return Status::Ok();
+}
+
+Status Put(Link& link, const Options& options, std::uint64_t number) {
+  if (Status status = link.AwaitRequests(0); !status.ok()) return status;
+  Stamp(link.slot(0), options.size, number);
+  return link.Write(0, 0);
+}
+
+Status InTurns(Link& link, const Options& options, bool first, Sample* sample) {
+  const std::uint32_t warmup = Warmup(options);
+  for (std::uint32_t i = 0; i < warmup + options.iterations; ++i) {
+    if (!first) {
+      if (Status status = AwaitMemory(link, options, i + 1); !status.ok()) return status;
+    }
+    const Stopwatch watch;
+    if (Status status = Put(link, options, i + 1); !status.ok()) return status;
+    if (!first) continue;
+    if (Status status = AwaitMemory(link, options, i + 1); !status.ok()) return status;
+    if (i >= warmup) sample->latencies_us.push_back(watch.Microseconds() / 2);
+  }
+  return link.AwaitRequests(0);
+}
+
+}  // namespace
+
+Status WriteActive(Link& link, const Options& options, Sample* sample) {
+  if (options.metric == Metric::kLatency) {
+    if (Status status = InTurns(link, options, true, sample); !status.ok()) return status;
+    return link.SayDone();
+  }
+  const Stopwatch watch;
+  for (std::uint32_t i = 0; i < options.iterations; ++i) {
+    if (Status status = link.AwaitRequests(options.window - 1); !status.ok()) return status;
+    Stamp(link.slot(i % options.window), options.size, i + 1);
+    if (Status status = link.Write(i % options.window, i % options.window); !status.ok()) return status;
+  }
+  if (Status status = link.AwaitRequests(0); !status.ok()) return status;
+  sample->seconds = watch.Microseconds() / 1e6;
+  sample->operations = options.iterations;
+  return link.SayDone();
+}
+
+Status WritePassive(Link& link, const Options& options) {
+  if (options.metric == Metric::kLatency) {
+    if (Status status = InTurns(link, options, false, nullptr); !status.ok()) return status;
+  }
+  // A message after writes is delivered after them.
+  if (const auto done = link.NextMessage(); !done.ok()) return done.status();
+  bool well = true;
+  std::uint64_t wrong = 0;
+  if (options.metric != Metric::kLatency) {
+    for (std::uint32_t i = 0; i < std::min(options.window, options.iterations); ++i) {
+      // The newest write to this slot.
+      const std::uint64_t number =
+          i + 1 + (options.iterations - 1 - i) / options.window * std::uint64_t{options.window};
+      if (!IsWhole(link.exposed(i), options.size, number)) {
+        well = false;
+        wrong = number;
+      }
+    }
+  }
+  if (Status status = link.SendVerdict(well); !status.ok()) return status;
+  return well ? Status::Ok() : Mismatch(wrong);
+}
+
+}  // namespace nd::perf

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// The command line, with defaults that end within seconds for every operation.
+#include "tests/bench/options.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <iostream>
+#include <map>
+
+namespace nd::perf {
+namespace {
+
+const std::map<std::string, Role> kRoles = {
+    {"parent", Role::kParent}, {"server", Role::kServer}, {"client", Role::kClient}};
+const std::map<std::string, Transport> kTransports = {{"local", Transport::kLocal},
+                                                      {"iwarp", Transport::kIwarp}};
+const std::map<std::string, Op> kOps = {
+    {"connect", Op::kConnect}, {"send", Op::kSend}, {"write", Op::kWrite}, {"read", Op::kRead}};
+const std::map<std::string, Metric> kMetrics = {
+    {"lat", Metric::kLatency}, {"rate", Metric::kRate}, {"bw", Metric::kBandwidth}};
+
+template <typename T>
+const char* NameIn(const std::map<std::string, T>& names, T value) {
+  for (const auto& [name, candidate] : names) {
+    if (candidate == value) return name.c_str();
+  }
+  return "?";
+}
+
+// Adds an option that takes one of the names of a map.
+template <typename T>
+CLI::Option* AddChoice(CLI::App& app, const std::string& flag, T* out, const std::map<std::string, T>& names,
+                       const std::string& about) {
+  const auto set = [out, &names, flag](const std::string& word) {
+    const auto found = names.find(word);
+    if (found == names.end()) {
+      std::string all;
+      for (const auto& [name, value] : names) all += (all.empty() ? "" : ", ") + name;
+      throw CLI::ValidationError(flag, "'" + word + "' is not one of " + all);
+    }
+    *out = found->second;
+  };
+  return app.add_option_function<std::string>(flag, set, about);
+}
+
+std::string WhatIsWrong(const Options& o, bool poll) {
+  if (o.op == Op::kConnect && o.metric == Metric::kBandwidth)
+    return "connect has no bandwidth; use --metric lat or rate";
+  if (o.block && poll) return "--poll and --block exclude each other";
+  if (o.block && o.op == Op::kWrite && o.metric == Metric::kLatency) {
+    return "the latency of a write is measured by polling memory; --block is not possible";
+  }
+  if (!o.crc && !(o.self && o.transport == Transport::kIwarp)) {
+    return "--no-crc is a setting of the brokers that --self --transport iwarp starts";
+  }
+  if (o.self && !(o.broker.empty() && o.peer_broker.empty()))
+    return "--self starts its own brokers; leave out --broker";
+  if (o.role == Role::kParent && !o.self && o.transport == Transport::kIwarp && o.peer_broker.empty()) {
+    return "iwarp needs two brokers: --self, or --broker DIR and --peer-broker DIR";
+  }
+  if (o.transport == Transport::kLocal && !o.peer_broker.empty())
+    return "local has one broker; leave out --peer-broker";
+  if (o.metric == Metric::kLatency && o.window > 1)
+    return "latency is measured one at a time; leave out --window";
+  return {};
+}
+
+void SetDefaults(Options* o) {
+  if (o->metric == Metric::kLatency) {
+    o->window = 1;
+    if (o->iterations == 0) {
+      o->iterations =
+          o->op == Op::kConnect ? 500 : std::clamp<std::uint32_t>((1U << 30) / o->size, 200, 20000);
+    }
+    return;
+  }
+  if (o->op == Op::kConnect) {
+    if (o->window == 0) o->window = 8;
+    if (o->iterations == 0) o->iterations = 2000;
+    return;
+  }
+  if (o->window == 0) o->window = std::clamp<std::uint32_t>((32U << 20) / o->size, 2, 64);
+  if (o->iterations == 0) {
+    o->iterations = static_cast<std::uint32_t>(
+        std::clamp<std::uint64_t>((std::uint64_t{4} << 30) / o->size, 500, 500000));
+  }
+}
+
+}  // namespace
+
+const char* Name(Transport transport) {
+  return NameIn(kTransports, transport);
+}
+const char* Name(Op op) {
+  return NameIn(kOps, op);
+}
+const char* Name(Metric metric) {
+  return NameIn(kMetrics, metric);
+}
+
+std::vector<std::string> Options::EndArguments(Role end, const std::string& broker_directory,
+                                               const std::string& end_address, int fd) const {
+  std::vector<std::string> arguments = {"ndperf",
+                                        "--role",
+                                        NameIn(kRoles, end),
+                                        "--transport",
+                                        Name(transport),
+                                        "--op",
+                                        Name(op),
+                                        "--metric",
+                                        Name(metric),
+                                        "--size",
+                                        std::to_string(size),
+                                        "--iterations",
+                                        std::to_string(iterations),
+                                        "--broker",
+                                        broker_directory,
+                                        "--address",
+                                        end_address,
+                                        "--report-fd",
+                                        std::to_string(fd)};
+  if (metric != Metric::kLatency) arguments.insert(arguments.end(), {"--window", std::to_string(window)});
+  if (block) arguments.push_back("--block");
+  if (pin) arguments.push_back("--pin");
+  return arguments;
+}
+
+std::optional<int> Parse(int argc, char** argv, Options* options) {
+  CLI::App app("Measures one operation between two processes that are connected through ndbroker", "ndperf");
+  AddChoice(app, "--transport", &options->transport, kTransports, "local (shared memory) or iwarp (TCP)");
+  AddChoice(app, "--op", &options->op, kOps, "connect, send, write or read");
+  AddChoice(app, "--metric", &options->metric, kMetrics, "lat, rate or bw");
+  app.add_option("--size", options->size, "Bytes of each message")->check(CLI::Range(1U, 1U << 28));
+  app.add_option("--iterations", options->iterations, "How many")->check(CLI::Range(1U, 1U << 30));
+  app.add_option("--window", options->window, "In flight at once, for rate and bw")
+      ->check(CLI::Range(1U, 1024U));
+  bool poll = false;
+  app.add_flag("--poll", poll, "Wait by polling (default)");
+  app.add_flag("--block", options->block, "Wait by sleeping");
+  app.add_flag("--pin", options->pin, "Pin each end to a CPU of its own");
+  app.add_flag("!--no-crc", options->crc, "Without CRC32c on the wire");
+  app.add_flag("--self", options->self,
+               "Start the broker, or for iwarp both brokers, in a temporary directory");
+  app.add_option("--broker", options->broker, "Directory of the broker to use (default: found by itself)");
+  app.add_option("--peer-broker", options->peer_broker, "Directory of the other host's broker, for iwarp");
+  app.add_flag("--json", options->json, "One JSON object");
+  AddChoice(app, "--role", &options->role, kRoles, "")->group("");
+  app.add_option("--address", options->address, "IP of the server's side (default: its broker's first)");
+  app.add_option("--report-fd", options->report_fd, "")->group("");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  if (const std::string wrong = WhatIsWrong(*options, poll); !wrong.empty()) {
+    std::cerr << "ndperf: " << wrong << "\n";
+    return 2;
+  }
+  SetDefaults(options);
+  return std::nullopt;
+}
+
+}  // namespace nd::perf

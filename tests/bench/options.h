@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// What ndperf measures and how; the same for the process that starts the two ends and for the ends.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace nd::perf {
+
+enum class Role { kParent, kServer, kClient };
+enum class Transport { kLocal, kIwarp };
+enum class Op { kConnect, kSend, kWrite, kRead };
+enum class Metric { kLatency, kRate, kBandwidth };
+
+const char* Name(Transport transport);
+const char* Name(Op op);
+const char* Name(Metric metric);
+
+struct Options {
+  Role role = Role::kParent;
+  Transport transport = Transport::kLocal;
+  Op op = Op::kSend;
+  Metric metric = Metric::kLatency;
+  std::uint32_t size = 8;
+  std::uint32_t iterations = 0;  // After Resolve() never 0.
+  std::uint32_t window = 0;
+  bool block = false;
+  bool pin = false;
+  bool crc = true;
+  bool self = false;
+  bool json = false;
+  std::string broker;       // Directory of the broker of the client's side.
+  std::string peer_broker;  // And of the server's side; empty: the same.
+  std::string address;      // Server: where to listen. Client: whom to connect.
+  int report_fd = -1;       // The ends tell the parent what they found.
+
+  // Arguments of the process for one end.
+  std::vector<std::string> EndArguments(Role end, const std::string& broker_directory,
+                                        const std::string& end_address, int fd) const;
+};
+
+// The exit code to end with, or nothing to go on; says what is wrong on stderr.
+std::optional<int> Parse(int argc, char** argv, Options* options);
+
+}  // namespace nd::perf

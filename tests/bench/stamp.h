@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is in a message, so that its receiver can tell that it arrived whole and in its turn.
+//
+// Bytes between the stamps follow a fixed pattern, written once; only the stamps at both ends change with the
+// message's number, so that checking does not dominate what is measured.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+namespace nd::perf {
+
+inline std::byte PatternByte(std::size_t offset) {
+  return static_cast<std::byte>((offset * 131 + 17) & 0xFF);
+}
+
+inline void FillPattern(std::byte* message, std::size_t size) {
+  for (std::size_t i = 0; i < size; ++i) message[i] = PatternByte(i);
+}
+
+inline void Stamp(std::byte* message, std::size_t size, std::uint64_t number) {
+  std::memcpy(message, &number, std::min<std::size_t>(size, sizeof(number)));
+  if (size >= 2 * sizeof(number)) std::memcpy(message + size - sizeof(number), &number, sizeof(number));
+}
+
+// Both stamps are there. The memory may be written by another process at the same time.
+inline bool HasStamp(const std::byte* message, std::size_t size, std::uint64_t number) {
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  const bool ok = std::memcmp(message, &number, std::min<std::size_t>(size, sizeof(number))) == 0 &&
+                  (size < 2 * sizeof(number) ||
+                   std::memcmp(message + size - sizeof(number), &number, sizeof(number)) == 0);
+  std::atomic_thread_fence(std::memory_order_acquire);
+  return ok;
+}
+
+// The stamps and everything between them.
+inline bool IsWhole(const std::byte* message, std::size_t size, std::uint64_t number) {
+  if (!HasStamp(message, size, number)) return false;
+  const std::size_t stamp = sizeof(number);
+  const std::size_t end = size >= 2 * stamp ? size - stamp : size;
+  for (std::size_t i = stamp; i < end; ++i) {
+    if (message[i] != PatternByte(i)) return false;
+  }
+  return true;
+}
+
+}  // namespace nd::perf

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+# Sourced by the end-to-end scripts: a broker of their own, and checks that say what was expected.
+# $1 of each script is the directory of the binaries.
+set -euo pipefail
+
+bin=$(readlink -f "${1:?directory of the binaries}")
+e2e=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
+work=$(mktemp -d "${TMPDIR:-/tmp}/nd-e2e-XXXXXX")
+checks=0
+unset NDCTL_OUTPUT NDCTL_ADDRESS NO_COLOR CLICOLOR_FORCE
+export NDBROKER_DIR=$work/broker
+
+cleanup() {
+  local status=$?
+  trap '' INT TERM
+  jobs -p | xargs -r kill 2> /dev/null || true
+  wait 2> /dev/null || true
+  if [ "$status" -ne 0 ] && [ -s "$work/broker.log" ]; then
+    echo "--- broker's log:"
+    cat "$work/broker.log"
+  fi
+  rm -rf "$work"
+  exit "$status"
+}
+trap cleanup EXIT
+trap 'exit 130' INT TERM
+
+fail() {
+  echo "FAILED: $*" >&2
+  exit 1
+}
+
+# until_true WHAT COMMAND...: asks again until the command succeeds; fails after 20 seconds.
+until_true() {
+  local what=$1 end=$((SECONDS + 20))
+  shift
+  until "$@"; do
+    [ "$SECONDS" -lt "$end" ] || fail "$what did not happen within 20 seconds"
+    sleep 0.02
+  done
+}
+
+# A TCP port that is free now, away from what the system hands out by itself.
+free_port() {
+  local port
+  for _ in $(seq 200); do
+    port=$((20000 + RANDOM % 12000))
+    if [ -z "$(ss -ltnH "sport = :$port")" ]; then
+      echo "$port"
+      return
+    fi
+  done
+  fail "no free TCP port"
+}
+
+# Starts the broker on 127.0.0.2 with more options; its pid in $broker. $work/config.toml is used if it is there.
+start_broker() {
+  : > "$work/broker.out"
+  local config=()
+  [ ! -e "$work/config.toml" ] || config=(--config "$work/config.toml")
+  "$bin/ndbrokerd" --dir "$NDBROKER_DIR" --adapter-address 127.0.0.2 --tcp-port "$(free_port)" "${config[@]}" "$@" \
+    > "$work/broker.out" 2>> "$work/broker.log" &
+  broker=$!
+  until_true "the broker's start" broker_ready
+}
+broker_ready() {
+  kill -0 "$broker" 2> /dev/null || fail "ndbrokerd ended: $(cat "$work/broker.log")"
+  grep -q '^READY ' "$work/broker.out"
+}
+
+ndctl() { "$bin/ndctl" "$@"; }
+
+# expect CODE COMMAND...: runs it; stdout in $out, stderr in $err.
+expect() {
+  local code=$1 got=0
+  shift
+  "$@" > "$work/out" 2> "$work/err" < /dev/null || got=$?
+  out=$(cat "$work/out")
+  err=$(cat "$work/err")
+  checks=$((checks + 1))
+  [ "$got" -eq "$code" ] || fail "'$*' ended with $got instead of $code; stdout: $out; stderr: $err"
+}
+
+# contains TEXT PART
+contains() {
+  checks=$((checks + 1))
+  [[ $1 == *"$2"* ]] || fail "'$2' is not in: $1"
+}
+
+# json TEXT FILTER: the jq filter must be true of the text.
+json() {
+  checks=$((checks + 1))
+  jq -e "$2" <<< "$1" > /dev/null || fail "not true: jq '$2' of: $1"
+}
+
+# count_is NUMBER LIST-ARGUMENTS...: so many objects are listed.
+count_is() {
+  local number=$1
+  shift
+  [ "$(ndctl "$@" -o name | wc -l)" -eq "$number" ]
+}
+
+# golden NAME TEXT: equals golden/NAME.json once what changes from run to run is masked. NDBROKER_GOLDEN=write
+# makes the file anew.
+golden() {
+  local file=$e2e/golden/$1.json masked
+  masked=$(jq -S '
+    def mask($names): walk(if type == "object" then with_entries(
+      if .key as $k | $names | index($k) then .value |= (type | "<" + . + ">") else . end) else . end);
+    mask(["id", "pid", "uid", "since", "started", "age_seconds", "uptime_seconds", "boot_epoch", "directory",
+          "config_file", "version", "ndctl", "broker", "open_fds", "fd_limit", "resident_bytes", "holder", "through",
+          "tcp_port", "operations", "oldest_pending_seconds", "adapter_id", "tx_bytes", "rx_bytes", "tx_messages",
+          "rx_messages", "min_us", "avg_us", "max_us", "time", "object", "command"])' <<< "$2")
+  if [ "${NDBROKER_GOLDEN:-}" = write ]; then
+    printf '%s\n' "$masked" > "$file"
+  fi
+  checks=$((checks + 1))
+  diff -u "$file" - <<< "$masked" || fail "$1 differs from $file"
+}
+
+done_well() { echo "$checks checks"; }

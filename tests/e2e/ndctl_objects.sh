@@ -1,0 +1,79 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Lists, show and every command that changes something, while applications listen and are connected.
+source "$(dirname "$0")/lib.sh"
+start_broker
+
+"$bin/ndctl" ping --serve 127.0.0.2:7000 > "$work/serve.out" 2> "$work/serve.err" &
+serve=$!
+until_true "the listener" count_is 1 listener list --filter state=listening
+
+expect 0 ndctl listener list -o json
+golden listener_list "$out"
+json "$out" ".items[0].owner.pid == $serve and .items[0].owner.uid == $(id -u)"
+listener=$(ndctl listener list -o name)
+expect 0 ndctl listener show "$listener" -o json
+json "$out" ".kind == \"Listener\" and .id == \"$listener\""
+expect 0 ndctl listener show "$listener"
+contains "$out" "owner.pid:"
+expect 0 ndctl port list -o json
+golden port_list "$out"
+expect 0 ndctl port show 127.0.0.2:7000 -o json
+json "$out" '.kind == "Port" and .type == "listener" and .port == 7000'
+expect 3 ndctl port show 127.0.0.2:7001
+expect 0 ndctl session list -o json
+golden session_list "$out"
+session=$(ndctl session list -o name)
+expect 0 ndctl session show "$session" -o yaml
+contains "$out" "listeners: 1"
+
+# A real connection with its phases, its data checked.
+expect 0 ndctl ping 127.0.0.2:7000 -c 4 --size 1000 -o json
+json "$out" '.kind == "Ping" and .result == "connected" and .echo.count == 4 and .phases.connect_us > 0'
+golden ping "$(jq '.phases |= map_values("<us>") | .total_us = "<us>" | .local |= sub(":[0-9]+$"; ":<port>")' <<< "$out")"
+expect 0 ndctl ping 127.0.0.2:7000
+contains "$out" "phases.connect_us:"
+expect 1 ndctl ping 127.0.0.2:7999
+contains "$err" "CONNECTION_REFUSED"
+contains "$err" "nothing listens"
+expect 1 ndctl ping 127.0.0.2:7999 -o json
+json "$err" '.error.status == "CONNECTION_REFUSED"'
+
+# Pause and resume.
+expect 0 ndctl listener pause "$listener"
+expect 0 ndctl listener list -o json
+json "$out" '.items[0].state == "paused"'
+expect 1 ndctl ping 127.0.0.2:7000
+contains "$err" "CONNECTION_REFUSED"
+expect 0 ndctl listener resume "$listener"
+expect 0 ndctl ping 127.0.0.2:7000
+
+# A connection that lasts.
+"$bin/ndperf" --op write --metric rate --size 64 --iterations 1000000000 > "$work/perf.out" 2>&1 &
+until_true "a connection" count_is 2 connection list --filter state=Connected
+expect 0 ndctl connection list --filter 'app=ndperf-*' --sort role -o json
+golden connection_list "$(jq '.items[] |= (.local |= sub(":[0-9]+$"; ":<port>") | .peer |= sub(":[0-9]+$"; ":<port>"))' <<< "$out")"
+expect 0 ndctl connection list --filter role=passive --filter 'app=ndperf-*' -o name
+id=$out
+until_true "traffic" bash -c "[ \"\$('$bin/ndctl' connection list --filter state=Connected --filter role=active -o custom=tx_bytes --no-headers)\" -gt 0 ]"
+expect 0 ndctl connection show "$id" -o json
+json "$out" '.kind == "Connection" and .role == "passive" and .transport == "local" and .adapter == "soft0"'
+expect 0 ndctl connection list -o wide
+contains "$out" "READS-OUT"
+expect 0 ndctl connection list --filter 'app=ndperf-*' --sort -tx_bytes -o jsonl
+[ "$(jq -s length <<< "$out")" -eq 2 ] || fail "jsonl is not one object a line"
+expect 0 ndctl status -o json
+json "$out" '.counters.active_connection == 2 and .counters.connect >= 1 and .counters.accept >= 1'
+
+expect 0 ndctl connection kill "$id"
+until_true "the end of the connection" count_is 0 connection list --filter 'app=ndperf-*'
+expect 3 ndctl connection kill "$id"
+
+# The session with everything that it holds.
+expect 0 ndctl session kill "$session"
+until_true "the end of the session" count_is 0 listener list
+expect 3 ndctl session kill "$session"
+wait "$serve" && fail "ping --serve did not notice the end of its session" || true
+expect 0 ndctl port list -o json
+until_true "freed ports" count_is 0 port list --filter local=127.0.0.2:7000
+done_well
