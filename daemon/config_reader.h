@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Takes one TOML table apart key by key and remembers every mistake with its place.
+//
+// Ask for each key that may be there, then Done(): whatever was not asked for is unknown, and the message
+// names the nearest one that was.
+#pragma once
+
+#define TOML_EXCEPTIONS 1
+#include <toml++/toml.h>
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+
+namespace nd::config {
+
+class Mistakes {
+ public:
+  explicit Mistakes(std::string file) : file_(std::move(file)) {}
+  void Add(const toml::source_region& where, std::string_view what);
+  bool empty() const { return count_ == 0; }
+  const std::string& text() const { return text_; }
+
+ private:
+  static constexpr int kShown = 20;
+  std::string file_, text_;
+  int count_ = 0;
+};
+
+class TableReader {
+ public:
+  // `name` as a person sees it: "[core]".
+  TableReader(const toml::table& table, std::string name, Mistakes& mistakes)
+      : table_(table), name_(std::move(name)), mistakes_(mistakes) {}
+
+  // Each leaves `out` alone when the key is absent or wrong. True: it was there and right.
+  bool Bool(std::string_view key, bool* out);
+  bool Integer(std::string_view key, std::int64_t min, std::int64_t max, std::int64_t* out);
+  template <typename T>
+  bool Number(std::string_view key, std::int64_t min, std::int64_t max, T* out) {
+    std::int64_t value = 0;
+    if (!Integer(key, min, max, &value)) return false;
+    *out = static_cast<T>(value);
+    return true;
+  }
+  bool String(std::string_view key, std::string* out);
+  // "250ms", "5s", "2min", "1h".
+  bool Time(std::string_view key, Duration min, Duration max, Duration* out);
+  // "0660".
+  bool Mode(std::string_view key, mode_t* out);
+  // Calls back for each text of a list; a list is also what is there but empty.
+  bool Strings(std::string_view key, const std::function<void(const std::string&, const toml::node&)>& each);
+  const toml::table* Table(std::string_view key);
+  // A list of tables ([[key]]).
+  std::vector<const toml::table*> Tables(std::string_view key);
+  const toml::node* Any(std::string_view key);
+
+  void Wrong(const toml::node& where, std::string_view what) { mistakes_.Add(where.source(), what); }
+  void Done();
+  Mistakes& mistakes() { return mistakes_; }
+  const std::string& name() const { return name_; }
+  const toml::table& table() const { return table_; }
+
+ private:
+  std::string In(std::string_view key) const;
+  const toml::table& table_;
+  std::string name_;
+  Mistakes& mistakes_;
+  std::vector<std::string> known_;
+};
+
+}  // namespace nd::config

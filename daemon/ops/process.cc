@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// Small readings of /proc and of limits, in one place so that the rest need not know their formats.
+#include "daemon/ops/process.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+
+#include "base/unique_fd.h"
+#include "daemon/ops/logging.h"
+
+namespace nd::ops {
+namespace {
+
+std::string ReadSmallFile(const std::string& path) {
+  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd) return {};
+  std::array<char, 4096> buffer;
+  const ssize_t n = ::read(fd.get(), buffer.data(), buffer.size());
+  return n <= 0 ? std::string() : std::string(buffer.data(), static_cast<std::size_t>(n));
+}
+
+std::string FirstLine(const std::string& text) {
+  return text.substr(0, text.find('\n'));
+}
+
+}  // namespace
+
+void RandomBytes(std::span<std::byte> out) {
+  while (!out.empty()) {
+    const ssize_t n = ::getrandom(out.data(), out.size(), 0);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) {
+      std::fputs("getrandom failed; without it no session token is secret\n", stderr);
+      std::abort();
+    }
+    out = out.subspan(static_cast<std::size_t>(n));
+  }
+}
+
+std::uint64_t RandomNumber() {
+  std::uint64_t number = 0;
+  RandomBytes(std::as_writable_bytes(std::span(&number, 1)));
+  return number;
+}
+
+std::uint64_t RaiseFdLimit() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+    limit.rlim_cur = limit.rlim_max;
+    ::setrlimit(RLIMIT_NOFILE, &limit);
+  }
+  return FdLimit();
+}
+
+std::uint64_t FdLimit() {
+  rlimit limit{};
+  ::getrlimit(RLIMIT_NOFILE, &limit);
+  return limit.rlim_cur;
+}
+
+std::uint32_t OpenFds() {
+  DIR* directory = ::opendir("/proc/self/fd");
+  if (directory == nullptr) return 0;
+  std::uint32_t count = 0;
+  while (const dirent* entry = ::readdir(directory)) count += entry->d_name[0] != '.';
+  ::closedir(directory);
+  return count == 0 ? 0 : count - 1;  // Without the one that looked.
+}
+
+std::uint64_t ResidentBytes() {
+  const std::string text = ReadSmallFile("/proc/self/statm");
+  unsigned long long size = 0, resident = 0;
+  if (std::sscanf(text.c_str(), "%llu %llu", &size, &resident) != 2) return 0;
+  return resident * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+}
+
+std::string CommandOf(std::uint32_t pid) {
+  if (pid == 0) return {};
+  return Printable(FirstLine(ReadSmallFile("/proc/" + std::to_string(pid) + "/comm")), 64);
+}
+
+std::string CgroupOf(std::uint32_t pid) {
+  if (pid == 0) return {};
+  const std::string text = ReadSmallFile("/proc/" + std::to_string(pid) + "/cgroup");
+  for (std::size_t at = 0; at < text.size();) {
+    const std::string line = FirstLine(text.substr(at));
+    if (line.starts_with("0::")) return line.substr(3);
+    at += line.size() + 1;
+  }
+  return {};
+}
+
+}  // namespace nd::ops

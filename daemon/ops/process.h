@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the kernel knows about this process and about clients.
+//
+// Any thread. Everything here reads /proc or makes one system call; nothing fails loudly.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+namespace nd::ops {
+
+// Fills `out` from the kernel's generator. Ends the program when there is none: no token or epoch may be
+// guessed.
+void RandomBytes(std::span<std::byte> out);
+std::uint64_t RandomNumber();
+
+// RLIMIT_NOFILE: soft limit up to the hard one; returns the limit that holds now.
+std::uint64_t RaiseFdLimit();
+std::uint64_t FdLimit();
+std::uint32_t OpenFds();
+std::uint64_t ResidentBytes();
+
+// The command name of a process, printable; empty when it is gone.
+std::string CommandOf(std::uint32_t pid);
+// Its path in the unified cgroup hierarchy ("/system.slice/x.service"); empty when unknown.
+std::string CgroupOf(std::uint32_t pid);
+
+}  // namespace nd::ops

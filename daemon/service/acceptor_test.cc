@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/service/acceptor.h"
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <filesystem>
+#include <vector>
+
+#include "daemon/ops/logging.h"
+#include "daemon/service/runtime_dir.h"
+
+namespace nd::service {
+namespace {
+
+class AcceptorTest : public testing::Test {
+ protected:
+  AcceptorTest() {
+    char name[] = "/tmp/ndacceptXXXXXX";
+    directory_ = ::mkdtemp(name);
+    path_ = directory_ + "/s";
+  }
+  ~AcceptorTest() override { std::filesystem::remove_all(directory_); }
+
+  UniqueFd Connect() {
+    UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::memcpy(address.sun_path, path_.data(), path_.size());
+    EXPECT_EQ(::connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+    return fd;
+  }
+  template <typename Condition>
+  bool RunUntil(Condition done) {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    while (!done() && std::chrono::steady_clock::now() < deadline)
+      loop_.RunOnce(std::chrono::milliseconds(10));
+    return done();
+  }
+
+  std::string directory_, path_;
+  SystemClock clock_;
+  EventLoop loop_{clock_};
+};
+
+TEST_F(AcceptorTest, NamesThePeer) {
+  std::vector<Peer> peers;
+  Acceptor acceptor(loop_, "test", ListenUnix(path_, SOCK_STREAM, 0600, std::nullopt).value(),
+                    [&](UniqueFd, const Peer& peer) { peers.push_back(peer); });
+  const UniqueFd a = Connect(), b = Connect();
+  ASSERT_TRUE(RunUntil([&] { return peers.size() == 2; }));
+  EXPECT_EQ(peers[0].pid, static_cast<std::uint32_t>(::getpid()));
+  EXPECT_EQ(peers[0].uid, ::getuid());
+  EXPECT_NE(peers[0].cookie, peers[1].cookie);
+}
+
+TEST_F(AcceptorTest, RecoversFromHavingNoDescriptors) {
+  // UBSan checks the type of an object at its first use by way of a pipe, for which there will be no
+  // descriptor.
+  RunUntil([this] { return loop_.RunOnce(Duration::zero()), true; });
+  ops::LogWarning("test", "descriptors are about to run out");
+  std::vector<UniqueFd> accepted;
+  Acceptor acceptor(loop_, "test", ListenUnix(path_, SOCK_STREAM, 0600, std::nullopt).value(),
+                    [&](UniqueFd fd, const Peer&) { accepted.push_back(std::move(fd)); });
+  std::vector<UniqueFd> clients;
+  for (int i = 0; i < 3; ++i) clients.push_back(Connect());
+  rlimit old{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &old), 0);
+  // The lowest free number is one below the limit, so exactly one more descriptor fits.
+  const UniqueFd next(::dup(0));
+  rlimit tight = old;
+  tight.rlim_cur = static_cast<rlim_t>(next.get()) + 2;
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &tight), 0);
+  // One is taken; the second finds no descriptor and is turned away by way of the reserve.
+  char byte;
+  EXPECT_TRUE(RunUntil(
+      [&] { return accepted.size() == 1 && ::recv(clients[1].get(), &byte, 1, MSG_DONTWAIT) == 0; }));
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &old), 0);
+  EXPECT_TRUE(RunUntil([&] { return accepted.size() == 2; })) << "the third waited and is served";
+  clients.push_back(Connect());
+  EXPECT_TRUE(RunUntil([&] { return accepted.size() == 3; })) << "and so is everybody after it";
+}
+
+TEST_F(AcceptorTest, SocketFilesAreReplacedOnlyWhenNobodyAnswers) {
+  {
+    const UniqueFd first = ListenUnix(path_, SOCK_STREAM, 0600, std::nullopt).value();
+    const Result<UniqueFd> second = ListenUnix(path_, SOCK_STREAM, 0600, std::nullopt);
+    EXPECT_EQ(second.code(), StatusCode::kSharingViolation);
+    EXPECT_EQ(second.status().message(), "somebody answers at " + path_ + "; stop it or give another --dir");
+  }
+  EXPECT_TRUE(ListenUnix(path_, SOCK_STREAM, 0660, std::nullopt).ok()) << "a left-over file";
+  EXPECT_EQ(std::filesystem::status(path_).permissions(), std::filesystem::perms(0660));
+  const Result<UniqueFd> file = ListenUnix("/etc/passwd", SOCK_STREAM, 0600, std::nullopt);
+  EXPECT_EQ(file.status().message(),
+            "/etc/passwd is there and is no socket; remove it or give another --dir");
+  const Result<UniqueFd> lengthy =
+      ListenUnix("/tmp/" + std::string(200, 'x'), SOCK_STREAM, 0600, std::nullopt);
+  EXPECT_NE(lengthy.status().message().find("is too long for a socket"), std::string::npos);
+}
+
+TEST_F(AcceptorTest, OneBrokerForADirectory) {
+  const UniqueFd lock = LockRuntimeDirectory(directory_).value();
+  const Result<UniqueFd> second = LockRuntimeDirectory(directory_);
+  EXPECT_EQ(second.code(), StatusCode::kSharingViolation);
+  EXPECT_EQ(second.status().message(), "another ndbrokerd (pid " + std::to_string(::getpid()) +
+                                           ") already serves " + directory_ +
+                                           "; stop it or give another --dir");
+  const std::string open_to_all = directory_ + "/w";
+  std::filesystem::create_directory(open_to_all);
+  std::filesystem::permissions(open_to_all, std::filesystem::perms(0777));
+  EXPECT_EQ(LockRuntimeDirectory(open_to_all).code(), StatusCode::kAccessDenied);
+  std::filesystem::create_symlink(directory_, directory_ + "/link");
+  EXPECT_EQ(LockRuntimeDirectory(directory_ + "/link").code(), StatusCode::kUnsuccessful);
+}
+
+}  // namespace
+}  // namespace nd::service

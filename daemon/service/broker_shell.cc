@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+// The event queue, the actions, and the connection manager's side. Sessions are in broker_shell_sessions.cc.
+#include "daemon/service/broker_shell.h"
+
+#include <charconv>
+#include <utility>
+
+#include "daemon/ops/logging.h"
+#include "daemon/service/id_text.h"
+
+namespace nd::service {
+namespace {
+
+// The core knows handles; people know ids.
+std::string NoticeObject(const std::string& type, const std::string& object) {
+  std::uint64_t value = 0;
+  const bool session = type.starts_with("session.");
+  const char* end = object.data() + object.size();
+  const auto parsed = std::from_chars(object.data(), end, value, session ? 10 : 16);
+  if (object.empty() || parsed.ec != std::errc() || parsed.ptr != end) return object;
+  if (session) return IdText('s', value);
+  if (type.starts_with("connection.")) return IdText('c', value);
+  if (type.starts_with("listener.")) return IdText('l', value);
+  if (type.starts_with("endpoint.")) return IdText('e', value);
+  return object;
+}
+
+}  // namespace
+
+BrokerShell::BrokerShell(EventLoop& loop, Worker& worker, WatchHub& hub, Options options)
+    : loop_(loop),
+      worker_(worker),
+      hub_(hub),
+      options_(std::move(options)),
+      lane_gate_("lane.sock",
+                 {options_.config.limits.unauthenticated, options_.config.limits.unauthenticated_per_uid,
+                  options_.config.limits.connections_per_uid},
+                 [this](UniqueFd fd, const Peer& peer) { AdmitLane(std::move(fd), peer); }) {}
+
+Result<std::unique_ptr<BrokerShell>> BrokerShell::Make(EventLoop& loop, Worker& worker, WatchHub& hub,
+                                                       Options options) {
+  std::unique_ptr<BrokerShell> shell(new BrokerShell(loop, worker, hub, std::move(options)));
+  const Options& given = shell->options_;
+  Result<std::unique_ptr<provider::ConnectionManager>> manager =
+      given.make_manager(given.config.manager, loop, *shell);
+  if (!manager.ok()) return manager.status();
+  shell->manager_ = std::move(manager.value());
+  core::Broker::Options core;
+  core.boot_epoch = given.boot_epoch;
+  core.seed = given.seed;
+  core.settings = given.config.core;
+  core.policy = core::Policy(given.config.rules);
+  core.adapters = shell->manager_->adapters();
+  core.resolve = [manager = shell->manager_.get()](const std::string& adapter, const Address& remote) {
+    return manager->Resolve(adapter, remote);
+  };
+  shell->core_ = std::make_unique<core::Broker>(std::move(core));
+  return shell;
+}
+
+BrokerShell::~BrokerShell() {
+  if (timer_) loop_.Cancel(*timer_);
+  for (auto& [number, entry] : retiring_) loop_.Cancel(entry.first);
+  for (auto& [id, session] : sessions_) {
+    if (session->hello_timer) loop_.Cancel(*session->hello_timer);
+  }
+}
+
+void BrokerShell::Run(core::Event event) {
+  events_.push_back(std::move(event));
+  if (!running_) Drain();
+}
+
+void BrokerShell::Queue(core::Event event) {
+  events_.push_back(std::move(event));
+  if (running_ || drain_posted_) return;
+  // The caller is the connection manager in the middle of its own work; commands must not come back to it
+  // now.
+  drain_posted_ = true;
+  loop_.Post([this] {
+    drain_posted_ = false;
+    if (!running_) Drain();
+  });
+}
+
+void BrokerShell::Drain() {
+  running_ = true;
+  while (adapters_changed_ || !events_.empty()) {
+    core::Event event;
+    if (std::exchange(adapters_changed_, false)) {
+      event = core::AdaptersChanged{manager_->adapters()};
+    } else {
+      event = std::move(events_.front());
+      events_.pop_front();
+    }
+    actions_.clear();
+    core_->Step(loop_.clock().Now(), event, &actions_);
+    for (core::Action& action : actions_) std::visit([this](auto& what) { Do(what); }, action);
+  }
+  running_ = false;
+  ArmTimer();
+}
+
+void BrokerShell::ArmTimer() {
+  const std::optional<Time> due = core_->NextDeadline();
+  if (timer_ && due && *due == timer_due_) return;
+  if (timer_) loop_.Cancel(*timer_);
+  timer_.reset();
+  if (!due) return;
+  timer_due_ = *due;
+  timer_ = loop_.At(*due, [this] {
+    timer_.reset();
+    Run(core::Tick{});
+  });
+}
+
+void BrokerShell::Do(core::Complete& action) {
+  Session* session = Find(action.session);
+  if (session == nullptr) return;
+  const auto pending = session->pending.find(action.op_id);
+  const bool makes_queue_pair = pending != session->pending.end() && pending->second;
+  if (pending != session->pending.end()) session->pending.erase(pending);
+  if (makes_queue_pair && action.status.ok()) {
+    if (const Status status = session->ProvidePage(action.reply.counter_slot); !status.ok()) {
+      return EndSession(action.session, status);
+    }
+  }
+  EndIf(action.session, session->Send(Encode(std::move(action))));
+}
+
+void BrokerShell::Do(core::HandOffTo& action) {
+  Session* session = Find(action.session);
+  if (session == nullptr) return;
+  Result<provider::HandOff> hand_off = manager_->TakeHandOff(action.id);
+  if (!hand_off.ok()) return EndSession(action.session, hand_off.status());
+  hand_off->record.id = action.hand_off;
+  hand_off->record.connector = action.connector.value;
+  hand_off->record.read_inbound = action.limits.inbound;
+  hand_off->record.read_outbound = action.limits.outbound;
+  hand_off->record.fd_count = static_cast<std::uint32_t>(hand_off->fds.size());
+  const provider::Transport transport = hand_off->record.transport;
+  transports_[action.connector.slot()] = {action.connector, transport};
+  std::function<void(std::vector<UniqueFd>)> close;
+  if (transport == provider::Transport::kIwarp) {
+    // The client can set SO_LINGER on the socket it shares with us, and the last close() would wait.
+    close = [this](std::vector<UniqueFd> fds) {
+      worker_.Post([fds = std::make_shared<std::vector<UniqueFd>>(std::move(fds))] { fds->clear(); });
+    };
+  }
+  EndIf(action.session, session->Send(std::move(hand_off.value()), close));
+}
+
+void BrokerShell::Do(core::Notice& action) {
+  action.object = NoticeObject(action.type, action.object);
+  if (action.level == core::Notice::Level::kWarning) {
+    ops::LogWarning(action.type,
+                    action.object.empty() ? action.message : action.object + ": " + action.message);
+  } else {
+    ops::LogDebug(action.type + " " + action.object + " " + action.message);
+  }
+  hub_.Publish(action.type, action.object, action.message);
+}
+
+void BrokerShell::Apply(const Config& config) {
+  Run(core::SettingsChanged{config.core, core::Policy(config.rules)});
+}
+
+std::optional<Traffic> BrokerShell::TrafficOf(core::SessionId session, std::uint32_t slot) const {
+  const auto it = sessions_.find(session);
+  return it == sessions_.end() ? std::nullopt : it->second->pages.Read(slot);
+}
+
+provider::Transport BrokerShell::TransportOf(core::Handle connector) const {
+  const auto it = transports_.find(connector.slot());
+  return it != transports_.end() && it->second.first == connector ? it->second.second
+                                                                  : provider::Transport::kNone;
+}
+
+void BrokerShell::OnReserved(provider::EndpointId endpoint, const Status& status) {
+  Queue(core::CmReserved{endpoint, status});
+}
+void BrokerShell::OnRequest(const provider::InboundRequest& request) {
+  Queue(core::CmRequested{request});
+}
+void BrokerShell::OnReply(provider::CmId id, bool limits_known, const ReadLimits& peer,
+                          const provider::Bytes& data) {
+  Queue(core::CmReplied{id, limits_known, peer, data});
+}
+void BrokerShell::OnRejected(provider::CmId id, const Status& status, const provider::Bytes& data) {
+  Queue(core::CmRejected{id, status, data});
+}
+void BrokerShell::OnFailed(provider::CmId id, const Status& status) {
+  Queue(core::CmFailed{id, status});
+}
+void BrokerShell::OnEstablished(provider::CmId id) {
+  Queue(core::CmEstablished{id});
+}
+void BrokerShell::OnLost(provider::CmId id, const Status& status, const provider::Bytes& data) {
+  Queue(core::CmLost{id, status, data});
+}
+void BrokerShell::OnPeerClosed(provider::CmId id, DisconnectReason reason) {
+  Queue(core::CmPeerClosed{id, reason});
+}
+void BrokerShell::OnDisconnected(provider::CmId id, const Status& status) {
+  Queue(core::CmDisconnected{id, status});
+}
+void BrokerShell::OnAdaptersChanged() {
+  if (core_ == nullptr) return;  // Still being made; the first list is asked for afterwards.
+  adapters_changed_ = true;
+  if (running_ || drain_posted_) return;
+  drain_posted_ = true;
+  loop_.Post([this] {
+    drain_posted_ = false;
+    if (!running_) Drain();
+  });
+}
+
+}  // namespace nd::service

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// Drives the core in the real world: events in, actions out, in order, never re-entered.
+//
+// Owns the core, the connection manager and the sessions. Loop thread for everything.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/event_loop.h"
+#include "daemon/config.h"
+#include "daemon/core/broker.h"
+#include "daemon/service/gate.h"
+#include "daemon/service/session.h"
+#include "daemon/service/watch_hub.h"
+#include "daemon/service/worker.h"
+#include "provider/cm.h"
+
+namespace nd::service {
+
+using ManagerFactory = std::function<Result<std::unique_ptr<provider::ConnectionManager>>(
+    const provider::ManagerOptions&, EventLoop&, provider::CmSink&)>;
+
+// What a stream knows when its Hello has arrived.
+struct HelloFacts {
+  core::OpId op_id = 0;
+  std::string token;
+  core::Identity identity;
+  std::uint64_t socket_cookie = 0;
+  std::string broker_version;
+};
+
+class BrokerShell final : public provider::CmSink {
+ public:
+  struct Options {
+    Config config;
+    std::uint32_t boot_epoch = 1;
+    std::uint64_t seed = 0;
+    ManagerFactory make_manager;
+    // The connection with this socket cookie has proven itself.
+    std::function<void(std::uint64_t cookie)> on_proven;
+  };
+
+  // Statuses of MakeConnectionManager. `loop`, `worker` and `hub` outlive the shell.
+  static Result<std::unique_ptr<BrokerShell>> Make(EventLoop& loop, Worker& worker, WatchHub& hub,
+                                                   Options options);
+  ~BrokerShell() override;
+
+  // A client connected its fd lane.
+  void OfferLane(UniqueFd socket, const Peer& peer) { lane_gate_.Offer(std::move(socket), peer); }
+  // The session that this stream belongs to now; 0: refused, and the stream was told and ended.
+  core::SessionId Attach(const std::shared_ptr<SessionSink>& stream, HelloFacts hello);
+  void Operation(core::SessionId session, core::OpId op_id, core::Op op);
+  // The stream is over, or must be: ends the session.
+  void StreamEnded(core::SessionId session, const Status& why);
+
+  // An administrator's or another event for the core.
+  void Run(core::Event event);
+  // Everything that may change while running; see NeedsRestart() for the rest.
+  void Apply(const Config& config);
+  // Tells every session that the broker stops; no SessionClosed, so that established connections stay.
+  void Stop();
+
+  const core::Broker& core() const { return *core_; }
+  const provider::ConnectionManager& manager() const { return *manager_; }
+  std::size_t sessions() const { return sessions_.size(); }
+  const Gate& lane_gate() const { return lane_gate_; }
+  bool HasSession(core::SessionId id) const { return sessions_.contains(id); }
+  std::optional<Traffic> TrafficOf(core::SessionId session, std::uint32_t slot) const;
+  provider::Transport TransportOf(core::Handle connector) const;
+
+  // provider::CmSink: only queues.
+  void OnReserved(provider::EndpointId endpoint, const Status& status) override;
+  void OnRequest(const provider::InboundRequest& request) override;
+  void OnReply(provider::CmId id, bool limits_known, const ReadLimits& peer,
+               const provider::Bytes& data) override;
+  void OnRejected(provider::CmId id, const Status& status, const provider::Bytes& data) override;
+  void OnFailed(provider::CmId id, const Status& status) override;
+  void OnEstablished(provider::CmId id) override;
+  void OnLost(provider::CmId id, const Status& status, const provider::Bytes& data) override;
+  void OnPeerClosed(provider::CmId id, DisconnectReason reason) override;
+  void OnDisconnected(provider::CmId id, const Status& status) override;
+  void OnAdaptersChanged() override;
+
+ private:
+  BrokerShell(EventLoop& loop, Worker& worker, WatchHub& hub, Options options);
+  void Queue(core::Event event);
+  void Drain();
+  void ArmTimer();
+  void AdmitLane(UniqueFd socket, const Peer& peer);
+  void LaneRoom(core::SessionId id);
+  Session* Find(core::SessionId id);
+  // `logged`: somebody has already said so.
+  void EndSession(core::SessionId id, const Status& why, bool logged = false);
+  void EndIf(core::SessionId id, const Status& status) {
+    if (!status.ok()) EndSession(id, status);
+  }
+  void Refuse(const std::shared_ptr<SessionSink>& stream, core::OpId op_id, const Status& why);
+  void Retire(std::shared_ptr<SessionSink> stream, const Status& why);
+
+  void Do(core::Complete& action);
+  void Do(core::HandOffTo& action);
+  void Do(core::EndSession& action) { EndSession(action.session, action.why, /*logged=*/true); }
+  void Do(core::Notice& action);
+  void Do(core::CmReserve& a) { manager_->Reserve(a.endpoint, a.adapter, a.local); }
+  void Do(core::CmRelease& a) { manager_->Release(a.endpoint); }
+  void Do(core::CmListen& a) { manager_->Listen(a.endpoint, a.adapter, a.local); }
+  void Do(core::CmUnlisten& a) { manager_->Unlisten(a.endpoint); }
+  void Do(core::CmConnect& a) { manager_->Connect(a.params); }
+  void Do(core::CmAccept& a) { manager_->Accept(a.id, a.params); }
+  void Do(core::CmReject& a) { manager_->Reject(a.id, a.detail, a.private_data); }
+  void Do(core::CmConfirm& a) { manager_->Confirm(a.id); }
+  void Do(core::CmAbort& a) { manager_->Abort(a.id); }
+  void Do(core::CmDisconnect& a) { manager_->Disconnect(a.id); }
+  template <typename Message>
+  void Do(Message& action) {
+    if (Session* session = Find(action.session)) EndIf(action.session, session->Send(Encode(action)));
+  }
+
+  EventLoop& loop_;
+  Worker& worker_;
+  WatchHub& hub_;
+  const Options options_;
+  Gate lane_gate_;
+  std::unique_ptr<provider::ConnectionManager> manager_;
+  std::unique_ptr<core::Broker> core_;
+  std::deque<core::Event> events_;
+  core::Actions actions_;
+  bool running_ = false, drain_posted_ = false, adapters_changed_ = false;
+  std::optional<EventLoop::TimerId> timer_;
+  Time timer_due_{};
+
+  std::uint64_t last_session_ = 0;
+  std::map<core::SessionId, std::unique_ptr<Session>> sessions_;
+  std::multimap<std::uint32_t, core::SessionId> by_pid_;  // Waiting for Hello.
+  std::vector<std::unique_ptr<Session>> ended_;           // Until no caller of theirs is on the stack.
+  // Streams that are being ended politely, and when patience is over.
+  std::map<std::uint64_t, std::pair<EventLoop::TimerId, std::shared_ptr<SessionSink>>> retiring_;
+  std::uint64_t last_retired_ = 0;
+  // By the connector's slot, which is used again: as many entries as there ever were connectors at once.
+  std::unordered_map<std::uint32_t, std::pair<core::Handle, provider::Transport>> transports_;
+};
+
+}  // namespace nd::service

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a client becomes a session and stops being one.
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "daemon/ops/logging.h"
+#include "daemon/ops/process.h"
+#include "daemon/service/broker_shell.h"
+#include "daemon/service/id_text.h"
+
+namespace nd::service {
+namespace {
+
+std::string Who(const Peer& peer) {
+  return "uid " + std::to_string(peer.uid) + " (pid " + std::to_string(peer.pid) + ")";
+}
+
+}  // namespace
+
+Session* BrokerShell::Find(core::SessionId id) {
+  const auto it = sessions_.find(id);
+  return it == sessions_.end() ? nullptr : it->second.get();
+}
+
+void BrokerShell::AdmitLane(UniqueFd socket, const Peer& peer) {
+  const core::SessionId id{++last_session_};
+  auto lane = std::make_unique<Lane>(
+      loop_, std::move(socket), peer,
+      Lane::Callbacks{[this, id] { LaneRoom(id); },
+                      [this, id](const std::string& why) {
+                        EndSession(id, Status(StatusCode::kConnectionDisconnected, "fd lane: " + why));
+                      }});
+  provider::TokenRecord record;
+  std::array<std::byte, 16> token;
+  ops::RandomBytes(token);
+  std::copy(token.begin(), token.end(), reinterpret_cast<std::byte*>(record.token));
+  if (!lane->Open() || !lane->SendPlain(std::as_bytes(std::span(&record, 1))).ok()) {
+    return lane_gate_.Gone(peer.uid, false);
+  }
+  auto session = std::make_unique<Session>(id, std::move(lane), token);
+  session->hello_timer = loop_.At(loop_.clock().Now() + options_.config.limits.hello_timeout, [this, id] {
+    Find(id)->hello_timer.reset();
+    EndSession(id, Status(StatusCode::kIoTimeout, "it did not say Hello in time"));
+  });
+  by_pid_.emplace(peer.pid, id);
+  sessions_.emplace(id, std::move(session));
+}
+
+core::SessionId BrokerShell::Attach(const std::shared_ptr<SessionSink>& stream, HelloFacts hello) {
+  Session* session = nullptr;
+  // Only lanes of the process that the kernel names as the stream's owner are looked at.
+  const auto [first, last] = by_pid_.equal_range(hello.identity.pid);
+  auto found = last;
+  for (auto it = first; it != last; ++it) {
+    Session& candidate = *sessions_.at(it->second);
+    if (candidate.peer().uid == hello.identity.uid && candidate.TokenIs(hello.token)) {
+      session = &candidate;
+      found = it;
+    }
+  }
+  if (session == nullptr) {
+    ops::LogWarning("hello refused", "uid " + std::to_string(hello.identity.uid) + " (pid " +
+                                         std::to_string(hello.identity.pid) +
+                                         ") said Hello with a wrong token");
+    Refuse(stream, hello.op_id,
+           Status(StatusCode::kAccessDenied,
+                  "the token is not one that this process was given on an fd lane that is open and unused"));
+    return {};
+  }
+  by_pid_.erase(found);
+  const core::SessionId id = session->id();
+  loop_.Cancel(*session->hello_timer);
+  session->hello_timer.reset();
+  session->stream = stream;
+  lane_gate_.Proven(session->peer().uid);
+  options_.on_proven(hello.socket_cookie);
+  pb::ServerMessage answer = EncodeAnswer(hello.op_id, Status::Ok());
+  answer.mutable_completion()->set_version(kProtocolVersion);
+  answer.mutable_completion()->set_boot_epoch(options_.boot_epoch);
+  answer.mutable_completion()->set_broker_version(hello.broker_version);
+  // The core may refuse the session (quota), and then that is the answer to Hello.
+  const core::OpId op_id = hello.op_id;
+  session->hello_op = op_id;
+  Run(core::SessionOpened{id, std::move(hello.identity)});
+  session = Find(id);
+  if (session == nullptr) return {};
+  session->hello_op = 0;
+  const Status status = session->Send(std::move(answer));
+  EndIf(id, status);
+  return status.ok() ? id : core::SessionId{};
+}
+
+void BrokerShell::Operation(core::SessionId id, core::OpId op_id, core::Op op) {
+  Session* session = Find(id);
+  if (session == nullptr) return;
+  if (session->pending.size() >= options_.config.limits.pending_operations &&
+      !session->pending.contains(op_id)) {
+    return EndIf(id, session->Send(EncodeAnswer(
+                         op_id, Status(StatusCode::kInsufficientResources,
+                                       "this session has " + std::to_string(session->pending.size()) +
+                                           " operations pending; wait for some or cancel them",
+                                       Detail::kQuota))));
+  }
+  session->pending.emplace(op_id, std::holds_alternative<core::CreateQueuePairOp>(op));
+  Run(core::ClientOp{id, op_id, std::move(op)});
+}
+
+void BrokerShell::StreamEnded(core::SessionId id, const Status& why) {
+  EndSession(id, why);
+}
+
+void BrokerShell::LaneRoom(core::SessionId id) {
+  if (Session* session = Find(id)) EndIf(id, session->Flush());
+}
+
+void BrokerShell::Refuse(const std::shared_ptr<SessionSink>& stream, core::OpId op_id, const Status& why) {
+  stream->Send(EncodeAnswer(op_id, why));
+  Retire(stream, why);
+}
+
+void BrokerShell::Retire(std::shared_ptr<SessionSink> stream, const Status& why) {
+  stream->End(why);
+  const std::uint64_t number = ++last_retired_;
+  const auto timer = loop_.At(loop_.clock().Now() + std::chrono::seconds(1), [this, number] {
+    const std::shared_ptr<SessionSink> late = std::move(retiring_.at(number).second);
+    retiring_.erase(number);
+    late->Cut();  // One that ended in time is beyond caring.
+  });
+  retiring_.emplace(number, std::pair(timer, std::move(stream)));
+}
+
+void BrokerShell::EndSession(core::SessionId id, const Status& why, bool logged) {
+  const auto it = sessions_.find(id);
+  if (it == sessions_.end()) return;
+  std::unique_ptr<Session> session = std::move(it->second);
+  sessions_.erase(it);
+  const bool opened = session->stream != nullptr;
+  session->CloseLane();
+  if (session->hello_timer) loop_.Cancel(*session->hello_timer);
+  if (!opened) {
+    const auto [first, last] = by_pid_.equal_range(session->peer().pid);
+    const auto entry = std::find_if(first, last, [id](const auto& e) { return e.second == id; });
+    if (entry != last) by_pid_.erase(entry);
+  }
+  lane_gate_.Gone(session->peer().uid, opened);
+  // A hang-up or a goodbye is ordinary; anything else is somebody's mistake.
+  if (!logged && !why.ok() && !(why == StatusCode::kConnectionDisconnected)) {
+    ops::LogWarning("session ended", IdText('s', static_cast<std::uint64_t>(id)) + " of " +
+                                         Who(session->peer()) + ": " + why.ToString());
+  }
+  if (opened) {
+    if (session->hello_op != 0) {
+      Refuse(session->stream, session->hello_op, why);
+    } else {
+      Retire(session->stream, why);
+    }
+  }
+  ended_.push_back(std::move(session));
+  loop_.Post([this] { ended_.clear(); });
+  if (opened) Run(core::SessionClosed{id});
+}
+
+void BrokerShell::Stop() {
+  for (auto& [id, session] : sessions_) {
+    if (session->hello_timer) loop_.Cancel(*session->hello_timer);
+    session->hello_timer.reset();
+    session->CloseLane();
+    if (session->stream != nullptr) {
+      session->stream->End(
+          Status(StatusCode::kDeviceNotReady, "the broker is stopping", Detail::kBrokerUnreachable));
+    }
+    ended_.push_back(std::move(session));
+  }
+  sessions_.clear();
+  by_pid_.clear();
+}
+
+}  // namespace nd::service

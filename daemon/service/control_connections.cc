@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// gRPC tells nobody when a connection that it was given ends; the kernel does.
+#include "daemon/service/control_connections.h"
+
+#include <fcntl.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include <string>
+
+#include "daemon/ops/logging.h"
+
+namespace nd::service {
+
+ControlConnections::ControlConnections(EventLoop& loop, const char* name, Gate::Limits limits,
+                                       Duration hello_timeout, std::function<void(int fd)> hand_over)
+    : loop_(loop),
+      name_(name),
+      hello_timeout_(hello_timeout),
+      hand_over_(std::move(hand_over)),
+      gate_(name, limits, [this](UniqueFd fd, const Peer& peer) { Admit(std::move(fd), peer); }) {}
+
+ControlConnections::~ControlConnections() {
+  for (auto& [cookie, connection] : connections_) {
+    if (connection.deadline) loop_.Cancel(*connection.deadline);
+    loop_.Remove(connection.fd.get());
+  }
+}
+
+void ControlConnections::Admit(UniqueFd fd, const Peer& peer) {
+  UniqueFd watch(::fcntl(fd.get(), F_DUPFD_CLOEXEC, 0));
+  const std::uint64_t cookie = peer.cookie;
+  if (!watch || !loop_.Add(watch.get(), EPOLLRDHUP, [this, cookie](std::uint32_t) { Ended(cookie); })) {
+    ops::LogWarning("accept failed",
+                    std::string(name_) + ": no descriptor to watch a connection with; it was closed");
+    gate_.Gone(peer.uid, false);
+    return;
+  }
+  Connection& connection = connections_[cookie];
+  connection.fd = std::move(watch);
+  connection.peer = peer;
+  if (hello_timeout_ > Duration::zero()) {
+    connection.deadline = loop_.At(loop_.clock().Now() + hello_timeout_, [this, cookie] {
+      Connection& late = connections_.at(cookie);
+      late.deadline.reset();
+      ops::LogWarning("no hello", std::string(name_) + ": uid " + std::to_string(late.peer.uid) + " (pid " +
+                                      std::to_string(late.peer.pid) + ") did not say Hello in time");
+      ::shutdown(late.fd.get(), SHUT_RDWR);  // gRPC reads the end of the stream; so does the watch.
+    });
+  }
+  hand_over_(fd.release());
+}
+
+void ControlConnections::Proven(std::uint64_t cookie) {
+  const auto it = connections_.find(cookie);
+  if (it == connections_.end() || it->second.proven) return;
+  it->second.proven = true;
+  if (it->second.deadline) loop_.Cancel(*it->second.deadline);
+  it->second.deadline.reset();
+  gate_.Proven(it->second.peer.uid);
+}
+
+void ControlConnections::Ended(std::uint64_t cookie) {
+  const auto it = connections_.find(cookie);
+  const Connection connection = std::move(it->second);
+  connections_.erase(it);
+  if (connection.deadline) loop_.Cancel(*connection.deadline);
+  loop_.Remove(connection.fd.get());
+  gate_.Gone(connection.peer.uid, connection.proven);
+}
+
+}  // namespace nd::service

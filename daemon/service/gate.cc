@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plain counting, kept apart from sockets so that it can be tested to the last case.
+#include "daemon/service/gate.h"
+
+#include <string>
+
+#include "daemon/ops/logging.h"
+
+namespace nd::service {
+
+std::uint32_t Gate::total(std::uint32_t uid) const {
+  const auto it = users_.find(uid);
+  return it == users_.end() ? 0 : it->second.total;
+}
+
+bool Gate::HasPlace(std::uint32_t uid) const {
+  const auto it = users_.find(uid);
+  return unproven_ < limits_.unproven &&
+         (it == users_.end() || it->second.unproven < limits_.unproven_per_uid);
+}
+
+void Gate::Offer(UniqueFd fd, const Peer& peer) {
+  User& user = users_[peer.uid];
+  const bool place = waiting_.empty() && HasPlace(peer.uid);
+  if (user.total >= limits_.per_uid ||
+      (!place && (waiting_.size() >= limits_.waiting || user.waiting >= limits_.waiting / 2))) {
+    ops::LogWarning("connection refused", std::string(name_) + ": uid " + std::to_string(peer.uid) +
+                                              " (pid " + std::to_string(peer.pid) + ") has " +
+                                              std::to_string(user.total) +
+                                              " connections open; its newest was closed");
+    if (user.total == 0) users_.erase(peer.uid);
+    return;
+  }
+  ++user.total;
+  if (place) return Admit(std::move(fd), peer);
+  ++user.waiting;
+  waiting_.push_back({std::move(fd), peer});
+  Wake();  // Those who wait may all be of users that are at their own limit.
+}
+
+void Gate::Admit(UniqueFd fd, const Peer& peer) {
+  ++unproven_;
+  ++users_[peer.uid].unproven;
+  admitted_(std::move(fd), peer);
+}
+
+void Gate::Wake() {
+  if (waking_) return;  // Admitting can end a connection at once, which comes back here.
+  waking_ = true;
+  for (auto it = waiting_.begin(); it != waiting_.end() && unproven_ < limits_.unproven;) {
+    if (!HasPlace(it->peer.uid)) {
+      ++it;
+      continue;
+    }
+    Waiting next = std::move(*it);
+    waiting_.erase(it);
+    --users_[next.peer.uid].waiting;
+    Admit(std::move(next.fd), next.peer);
+    it = waiting_.begin();
+  }
+  waking_ = false;
+}
+
+void Gate::Proven(std::uint32_t uid) {
+  --unproven_;
+  --users_[uid].unproven;
+  Wake();
+}
+
+void Gate::Gone(std::uint32_t uid, bool was_proven) {
+  User& user = users_[uid];
+  --user.total;
+  if (!was_proven) {
+    --unproven_;
+    --user.unproven;
+  }
+  if (user.total == 0) users_.erase(uid);
+  Wake();
+}
+
+}  // namespace nd::service

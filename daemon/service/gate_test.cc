@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/service/gate.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace nd::service {
+namespace {
+
+struct Admissions {
+  std::vector<std::uint32_t> uids;
+  Gate gate;
+  explicit Admissions(Gate::Limits limits)
+      : gate("test", limits, [this](UniqueFd, const Peer& peer) { uids.push_back(peer.uid); }) {}
+  void Offer(std::uint32_t uid) {
+    Peer peer;
+    peer.uid = uid;
+    gate.Offer(UniqueFd(::open("/dev/null", O_RDONLY | O_CLOEXEC)), peer);
+  }
+};
+
+TEST(Gate, OneUserCannotTakeEveryPlace) {
+  Admissions a({.unproven = 4, .unproven_per_uid = 3, .per_uid = 100, .waiting = 10});
+  for (int i = 0; i < 8; ++i) a.Offer(1);
+  EXPECT_EQ(a.uids.size(), 3u);
+  EXPECT_EQ(a.gate.waiting(), 5u) << "five wait, which is half of the waiting room";
+  a.Offer(1);
+  EXPECT_EQ(a.gate.waiting(), 5u) << "the sixth was refused";
+  EXPECT_EQ(a.gate.total(1), 8u);
+  a.Offer(2);
+  EXPECT_EQ(a.uids.back(), 2u) << "somebody else passes those who wait for their own places";
+}
+
+TEST(Gate, PlacesAreGivenInOrderAsTheyBecomeFree) {
+  Admissions a({.unproven = 2, .unproven_per_uid = 2, .per_uid = 100, .waiting = 10});
+  a.Offer(1);
+  a.Offer(1);
+  a.Offer(2);
+  a.Offer(3);
+  EXPECT_EQ(a.uids, (std::vector<std::uint32_t>{1, 1}));
+  a.gate.Proven(1);
+  EXPECT_EQ(a.uids, (std::vector<std::uint32_t>{1, 1, 2}));
+  a.gate.Gone(1, /*was_proven=*/false);
+  EXPECT_EQ(a.uids, (std::vector<std::uint32_t>{1, 1, 2, 3}));
+  a.gate.Gone(1, true);
+  a.gate.Gone(2, false);
+  a.gate.Gone(3, false);
+  EXPECT_EQ(a.gate.unproven(), 0u);
+  EXPECT_EQ(a.gate.total(1) + a.gate.total(2) + a.gate.total(3), 0u);
+}
+
+TEST(Gate, ProvenConnectionsCountForTheUserOnly) {
+  Admissions a({.unproven = 2, .unproven_per_uid = 2, .per_uid = 3, .waiting = 10});
+  for (int i = 0; i < 3; ++i) {
+    a.Offer(7);
+    a.gate.Proven(7);
+  }
+  EXPECT_EQ(a.uids.size(), 3u);
+  a.Offer(7);
+  EXPECT_EQ(a.uids.size(), 3u) << "the user's own limit";
+  a.gate.Gone(7, true);
+  a.Offer(7);
+  EXPECT_EQ(a.uids.size(), 4u);
+}
+
+}  // namespace
+}  // namespace nd::service

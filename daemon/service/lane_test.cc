@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+// The fd lane against a client that does everything wrong, and the order of messages and hand-overs.
+#include "daemon/service/lane.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <vector>
+
+#include "base/fd_lane.h"
+#include "daemon/ops/process.h"
+#include "daemon/service/session.h"
+
+namespace nd::service {
+namespace {
+
+using provider::AckRecord;
+
+class LaneTest : public testing::Test {
+ protected:
+  LaneTest() {
+    UniqueFd broker_end;
+    EXPECT_TRUE(MakeSeqpacketPair(&broker_end, &client_).ok());
+    Peer peer;
+    peer.pid = static_cast<std::uint32_t>(::getpid());
+    lane_ = std::make_unique<Lane>(
+        loop_, std::move(broker_end), peer,
+        Lane::Callbacks{[this] { ++room_; }, [this](const std::string& why) { why_ = why; }});
+    EXPECT_TRUE(lane_->Open());
+  }
+  void Say(const void* bytes, std::size_t size) {
+    ASSERT_EQ(::send(client_.get(), bytes, size, 0), ssize_t(size));
+  }
+  void Ack(std::uint64_t id) {
+    AckRecord ack;
+    ack.id = id;
+    Say(&ack, sizeof ack);
+  }
+  Status SendOne(std::uint64_t id) {
+    const UniqueFd fd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+    const int number = fd.get();
+    return lane_->Send(id, std::as_bytes(std::span("record", 6)), std::span(&number, 1));
+  }
+  template <typename Condition>
+  bool RunUntil(Condition done) {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    while (!done() && std::chrono::steady_clock::now() < deadline)
+      loop_.RunOnce(std::chrono::milliseconds(5));
+    return done();
+  }
+  void Ends(const char* why) {
+    EXPECT_TRUE(RunUntil([&] { return !why_.empty(); }));
+    EXPECT_EQ(why_, why);
+  }
+
+  SkippingClock clock_;
+  EventLoop loop_{clock_};
+  UniqueFd client_;
+  std::unique_ptr<Lane> lane_;
+  int room_ = 0;
+  std::string why_;
+};
+
+TEST_F(LaneTest, FourHandOversThenAcknowledgementsMakeRoom) {
+  for (std::uint64_t id = 1; id <= kMaxUnacknowledged; ++id) EXPECT_TRUE(SendOne(id).ok());
+  EXPECT_EQ(SendOne(9).code(), StatusCode::kDeviceBusy);
+  Ack(2);
+  EXPECT_TRUE(RunUntil([&] { return room_ == 1; }));
+  EXPECT_TRUE(SendOne(9).ok());
+  for (const std::uint64_t id : {9, 1, 3, 4}) Ack(id);
+  EXPECT_TRUE(RunUntil([&] { return lane_->unacknowledged() == 0; }));
+  EXPECT_EQ(why_, "");
+}
+
+TEST_F(LaneTest, HangUpEndsIt) {
+  client_.reset();
+  Ends("it hung up");
+}
+
+TEST_F(LaneTest, EveryWrongDatagramEndsIt) {
+  AckRecord right;
+  right.id = 1;
+  const auto bytes = [](const AckRecord& record) {
+    std::vector<char> out(sizeof record);
+    std::memcpy(out.data(), &record, sizeof record);
+    return out;
+  };
+  std::vector<std::vector<char>> wrong;
+  for (std::size_t size = 1; size < sizeof right; ++size) wrong.emplace_back(size, 'x');
+  wrong.push_back(std::vector<char>(sizeof right, '\0'));
+  wrong.push_back(std::vector<char>(60000, 'y'));
+  for (const int field : {0, 1, 2, 3}) {
+    AckRecord bad = right;
+    if (field == 0) bad.magic ^= 1;
+    if (field == 1) bad.version = 2;
+    if (field == 2) bad.size = 23;
+    if (field == 3) bad.id = 2;
+    wrong.push_back(bytes(bad));
+  }
+  std::vector<char> one_more = bytes(right);
+  one_more.push_back(0);
+  wrong.push_back(one_more);
+  for (const std::vector<char>& datagram : wrong) {
+    UniqueFd broker_end, client;
+    ASSERT_TRUE(MakeSeqpacketPair(&broker_end, &client).ok());
+    std::string why;
+    Lane lane(loop_, std::move(broker_end), Peer{},
+              {[] {}, [&](const std::string& reason) { why = reason; }});
+    ASSERT_TRUE(lane.Open());
+    const int fd = 0;
+    ASSERT_TRUE(lane.Send(1, std::as_bytes(std::span("r", 1)), std::span(&fd, 1)).ok());
+    ASSERT_EQ(::send(client.get(), datagram.data(), datagram.size(), 0), ssize_t(datagram.size()));
+    EXPECT_TRUE(RunUntil([&] { return !why.empty(); })) << datagram.size();
+    EXPECT_NE(why, "it did not acknowledge a hand-over within a second") << datagram.size();
+    EXPECT_EQ(lane.Send(2, {}, {}).code(), StatusCode::kConnectionDisconnected);
+  }
+}
+
+TEST_F(LaneTest, AcknowledgingTwiceEndsIt) {
+  ASSERT_TRUE(SendOne(1).ok());
+  Ack(1);
+  Ack(1);
+  Ends("it acknowledged a hand-over that is not outstanding");
+}
+
+TEST_F(LaneTest, DescriptorsFromTheClientAreNeverTaken) {
+  ASSERT_TRUE(SendOne(1).ok());
+  loop_.RunOnce(Duration::zero());
+  const std::uint32_t before = ops::OpenFds();
+  AckRecord ack;
+  ack.id = 1;
+  const int fd = 0;
+  ASSERT_TRUE(SendWithFds(client_.get(), std::as_bytes(std::span(&ack, 1)), std::span(&fd, 1)).ok());
+  Ends("it sent descriptors, which the broker never takes");
+  EXPECT_LE(ops::OpenFds(), before);
+}
+
+TEST_F(LaneTest, SilenceEndsItAfterASecondOfRealTimeAndNotOfSkippedTime) {
+  ASSERT_TRUE(SendOne(1).ok());
+  const auto start = std::chrono::steady_clock::now();
+  clock_.Skip(std::chrono::hours(1));
+  Ends("it did not acknowledge a hand-over within a second");
+  EXPECT_GE(std::chrono::steady_clock::now() - start, kAckTimeout);
+}
+
+// ---- Session: one order over both channels.
+
+struct FakeStream final : SessionSink {
+  std::vector<std::uint64_t> op_ids;
+  bool full = false;
+  bool Send(pb::ServerMessage message) override {
+    if (!full) op_ids.push_back(message.completion().op_id());
+    return !full;
+  }
+  void End(const Status&) override {}
+  void Cut() override {}
+  void Taken() override {}
+};
+
+TEST_F(LaneTest, NoCompletionOvertakesItsHandOver) {
+  Session session(core::SessionId{1}, std::move(lane_), {});
+  auto stream = std::make_shared<FakeStream>();
+  session.stream = stream;
+  std::size_t closed = 0;
+  for (std::uint64_t id = 1; id <= 6; ++id) {
+    provider::HandOff hand_off;
+    hand_off.record.id = id;
+    hand_off.fds.emplace_back(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+    ASSERT_TRUE(
+        session.Send(std::move(hand_off), [&](std::vector<UniqueFd> fds) { closed += fds.size(); }).ok());
+    ASSERT_TRUE(session.Send(EncodeAnswer(id, Status::Ok())).ok());
+  }
+  EXPECT_EQ(stream->op_ids, (std::vector<std::uint64_t>{1, 2, 3, 4}));
+  EXPECT_EQ(closed, 4u) << "copies are given up as soon as they are sent";
+  Ack(1);
+  EXPECT_TRUE(RunUntil([&] { return room_ == 1; }));
+  EXPECT_TRUE(session.Flush().ok());
+  EXPECT_EQ(stream->op_ids, (std::vector<std::uint64_t>{1, 2, 3, 4, 5}));
+  Ack(2);
+  EXPECT_TRUE(RunUntil([&] { return room_ == 2; }));
+  EXPECT_TRUE(session.Flush().ok());
+  EXPECT_EQ(stream->op_ids, (std::vector<std::uint64_t>{1, 2, 3, 4, 5, 6}));
+  stream->full = true;
+  EXPECT_EQ(session.Send(EncodeAnswer(7, Status::Ok())).code(), StatusCode::kInsufficientResources);
+}
+
+TEST_F(LaneTest, CountersPagesAreGivenOnceAndReadAsTheyAre) {
+  Session session(core::SessionId{1}, std::move(lane_), {});
+  ASSERT_TRUE(session.ProvidePage(3).ok());
+  ASSERT_TRUE(session.ProvidePage(255).ok());
+  std::array<std::byte, 256> buffer;
+  FdMessage message = ReceiveWithFds(client_.get(), buffer, false).value();
+  ASSERT_EQ(message.size, sizeof(provider::CountersPageRecord));
+  ASSERT_EQ(message.fds.size(), 1u);
+  EXPECT_EQ(ReceiveWithFds(client_.get(), buffer, false).code(), StatusCode::kDeviceBusy) << "only one page";
+  Mapping page = Mapping::Map(message.fds[0].get(), 256 * sizeof(provider::QpCounters), true).value();
+  auto* counters = reinterpret_cast<provider::QpCounters*>(page.data());
+  counters[3].tx_bytes = 0xFFFFFFFFFFFFFFFF;
+  counters[3].tx_sends = 5;
+  counters[3].tx_writes = 6;
+  EXPECT_EQ(session.pages.Read(3)->tx_bytes, 0xFFFFFFFFFFFFFFFF);
+  EXPECT_EQ(session.pages.Read(3)->tx_messages, 11u);
+  EXPECT_FALSE(session.pages.Read(256).has_value());
+  EXPECT_NE(::ftruncate(message.fds[0].get(), 0), 0) << "sealed";
+}
+
+TEST_F(LaneTest, TokensAreComparedWhole) {
+  std::array<std::byte, 16> token{};
+  token[15] = std::byte{1};
+  const Session session(core::SessionId{1}, std::move(lane_), token);
+  std::string right(16, '\0');
+  EXPECT_FALSE(session.TokenIs(right));
+  right[15] = 1;
+  EXPECT_TRUE(session.TokenIs(right));
+  EXPECT_FALSE(session.TokenIs(right.substr(1)));
+}
+
+}  // namespace
+}  // namespace nd::service

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tests only: a client without any of the client library's manners.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <array>
+#include <cstring>
+#include <memory>
+#include <string>
+
+#include "base/fd_lane.h"
+#include "ndbroker/v1/admin.grpc.pb.h"
+#include "ndbroker/v1/session.grpc.pb.h"
+#include "provider/hand_off.h"
+
+namespace nd::service {
+
+namespace pb = ::ndbroker::v1;
+
+class RawLane {
+ public:
+  explicit RawLane(const std::string& directory) : fd_(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)) {
+    const std::string path = directory + "/lane.sock";
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::memcpy(address.sun_path, path.data(), path.size());
+    if (::connect(fd_.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) fd_.reset();
+  }
+  // Empty when the broker hung up first.
+  std::string Token() {
+    provider::TokenRecord record;
+    const Result<FdMessage> message =
+        ReceiveWithFds(fd_.get(), std::as_writable_bytes(std::span(&record, 1)), true);
+    if (!message.ok() || message->size != sizeof record || record.magic != provider::TokenRecord::kMagic)
+      return {};
+    return {reinterpret_cast<const char*>(record.token), sizeof record.token};
+  }
+  // The next datagram's magic, id and descriptors.
+  struct Received {
+    std::uint32_t magic = 0;
+    std::uint64_t id = 0;
+    std::vector<UniqueFd> fds;
+  };
+  Received Receive() {
+    std::array<std::byte, 256> buffer{};
+    Result<FdMessage> message = ReceiveWithFds(fd_.get(), buffer, true);
+    Received out;
+    if (!message.ok()) return out;
+    std::memcpy(&out.magic, buffer.data(), sizeof out.magic);
+    std::memcpy(&out.id, buffer.data() + 8, sizeof out.id);
+    out.fds = std::move(message->fds);
+    return out;
+  }
+  void Ack(std::uint64_t id) {
+    provider::AckRecord ack;
+    ack.id = id;
+    EXPECT_TRUE(SendWithFds(fd_.get(), std::as_bytes(std::span(&ack, 1)), {}).ok());
+  }
+  bool ClosedByBroker() {
+    char byte;
+    for (;;) {
+      const ssize_t n = ::recv(fd_.get(), &byte, 1, 0);
+      if (n <= 0) return true;
+    }
+  }
+  int fd() const { return fd_.get(); }
+  void Close() { fd_.reset(); }
+
+ private:
+  UniqueFd fd_;
+};
+
+inline std::shared_ptr<grpc::Channel> Dial(const std::string& path) {
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // One socket each.
+  return grpc::CreateCustomChannel("unix:" + path, grpc::InsecureChannelCredentials(), arguments);
+}
+
+// One Session stream.
+class RawStream {
+ public:
+  explicit RawStream(const std::string& directory)
+      : stub_(pb::Broker::NewStub(Dial(directory + "/broker.sock"))) {
+    context_.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(30));
+    stream_ = stub_->Session(&context_);
+  }
+  ~RawStream() {
+    context_.TryCancel();
+    if (!finished_) stream_->Finish();
+  }
+  bool Write(const pb::ClientMessage& message) { return stream_->Write(message); }
+  // An empty message when the stream is over.
+  pb::ServerMessage Read() {
+    pb::ServerMessage message;
+    if (!stream_->Read(&message)) message.Clear();
+    return message;
+  }
+  pb::Completion Ask(pb::ClientMessage message) {
+    if (message.op_id() == 0) message.set_op_id(++last_op_);
+    Write(message);
+    return Read().completion();
+  }
+  pb::Completion Hello(const std::string& token) {
+    pb::ClientMessage message;
+    message.mutable_hello()->set_token(token);
+    message.mutable_hello()->set_min_version(1);
+    message.mutable_hello()->set_max_version(1);
+    message.mutable_hello()->set_application("raw-client");
+    return Ask(message);
+  }
+  grpc::Status Finish() {
+    finished_ = true;
+    while (Read().kind_case() != pb::ServerMessage::KIND_NOT_SET) {
+    }
+    return stream_->Finish();
+  }
+  void WritesDone() { stream_->WritesDone(); }
+
+ private:
+  std::unique_ptr<pb::Broker::Stub> stub_;
+  grpc::ClientContext context_;
+  std::unique_ptr<grpc::ClientReaderWriter<pb::ClientMessage, pb::ServerMessage>> stream_;
+  std::uint64_t last_op_ = 100;
+  bool finished_ = false;
+};
+
+// A lane and a stream that belong together, and the few operations that tests need.
+class RawClient {
+ public:
+  explicit RawClient(const std::string& directory) : lane(directory), stream(directory) {
+    hello = stream.Hello(lane.Token());
+    pb::ClientMessage message;
+    message.mutable_open_adapter();
+    adapter = stream.Ask(message).handle();
+  }
+  std::uint64_t Make(void (*set)(pb::ClientMessage&, std::uint64_t)) {
+    pb::ClientMessage message;
+    set(message, adapter);
+    const pb::Completion done = stream.Ask(message);
+    EXPECT_EQ(done.status().code(), 0u) << done.status().message();
+    return done.handle();
+  }
+  std::uint64_t Connector() {
+    return Make([](pb::ClientMessage& m, std::uint64_t a) { m.mutable_create_connector()->set_adapter(a); });
+  }
+  std::uint64_t Listener() {
+    return Make([](pb::ClientMessage& m, std::uint64_t a) { m.mutable_create_listener()->set_adapter(a); });
+  }
+  std::uint64_t QueuePair() {
+    return Make([](pb::ClientMessage& m, std::uint64_t a) {
+      m.mutable_create_queue_pair()->set_adapter(a);
+      m.mutable_create_queue_pair()->set_receive_queue_depth(1);
+      m.mutable_create_queue_pair()->set_initiator_queue_depth(1);
+    });
+  }
+
+  RawLane lane;
+  RawStream stream;
+  pb::Completion hello;
+  std::uint64_t adapter = 0;
+};
+
+inline void SetLoopback(std::uint32_t port, pb::Address* out) {
+  out->set_family(4);
+  out->set_ip(std::string("\x7f\0\0\1", 4));
+  out->set_port(port);
+}
+
+}  // namespace nd::service

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads ahead of the loop only so far, so that a flood waits in the client's socket and not in our memory.
+#include "daemon/service/session_service.h"
+
+#include <utility>
+
+#include "daemon/ops/logging.h"
+#include "daemon/ops/process.h"
+#include "daemon/service/outbox.h"
+
+namespace nd::service {
+namespace {
+
+constexpr std::uint32_t kReadAhead = 128;  // Operations read and not yet taken by the loop.
+
+grpc::Status ToGrpc(const Status& why) {
+  switch (why.code()) {
+    case StatusCode::kSuccess:
+      return grpc::Status::OK;
+    case StatusCode::kAccessDenied:
+      return {grpc::StatusCode::UNAUTHENTICATED, why.ToString()};
+    case StatusCode::kInsufficientResources:
+      return {grpc::StatusCode::RESOURCE_EXHAUSTED, why.ToString()};
+    case StatusCode::kInvalidParameter:
+    case StatusCode::kInvalidDeviceRequest:
+    case StatusCode::kNotSupported:
+      return {grpc::StatusCode::FAILED_PRECONDITION, why.ToString()};
+    case StatusCode::kDeviceNotReady:
+      return {grpc::StatusCode::UNAVAILABLE, why.ToString()};
+    default:
+      return {grpc::StatusCode::ABORTED, why.ToString()};
+  }
+}
+
+class SessionStream final
+    : public Outbox<grpc::ServerBidiReactor<pb::ClientMessage, pb::ServerMessage>, pb::ServerMessage>,
+      public SessionSink {
+ public:
+  SessionStream(grpc::CallbackServerContext* context, EventLoop& loop, BrokerShell& shell,
+                const SessionService::Options& options)
+      : Outbox(context), loop_(loop), shell_(shell), options_(options), peer_(PeerOfCall(context->peer())) {}
+
+  void Start(std::shared_ptr<SessionStream> self) {
+    self_ = std::move(self);
+    if (!peer_) {
+      return FinishAfterQueue({grpc::StatusCode::PERMISSION_DENIED,
+                               "the kernel does not say who is calling; use the broker's Unix socket"});
+    }
+    ReadNext();
+  }
+
+  // ---- The loop's side.
+  bool Send(pb::ServerMessage message) override {
+    const std::size_t bytes = message.ByteSizeLong();
+    return Enqueue(std::move(message), bytes, options_.queue_bytes) != Put::kFull;
+  }
+  void End(const Status& why) override { FinishAfterQueue(ToGrpc(why)); }
+  void Cut() override { FinishNow({grpc::StatusCode::CANCELLED, "the client did not read to the end"}); }
+  void Taken() override {
+    bool resume;
+    {
+      std::lock_guard lock(ahead_mutex_);
+      resume = --ahead_ == kReadAhead / 2 && std::exchange(paused_, false);
+    }
+    if (resume) ReadNext();
+  }
+
+  // ---- gRPC's side.
+  void OnReadDone(bool ok) override {
+    if (!ok) {
+      FinishAfterQueue(grpc::Status::OK);
+      return PostEnd(Status(StatusCode::kConnectionDisconnected, "the client ended its stream"));
+    }
+    if (!(hello_said_ ? HandleOperation() : HandleHello())) return;
+    {
+      std::lock_guard lock(ahead_mutex_);
+      if (ahead_ >= kReadAhead) {
+        paused_ = true;
+        return;
+      }
+    }
+    ReadNext();
+  }
+  void OnCancel() override {
+    // First the mark, then the post: a Hello that is on its way to the loop sees the one or comes before the
+    // other.
+    Outbox::OnCancel();
+    PostEnd(Status(StatusCode::kConnectionDisconnected, "the client's stream broke"));
+  }
+  void OnDone() override { self_.reset(); }
+
+ private:
+  void ReadNext() {
+    if (!Pin()) return;
+    in_.Clear();
+    StartRead(&in_);
+    Unpin();
+  }
+
+  // False: no more is to be read.
+  bool HandleHello() {
+    Result<HelloRequest> hello = DecodeHello(in_);
+    if (in_.op_id() == 0 && hello.ok()) {
+      hello = Status(StatusCode::kInvalidParameter, "op_id must not be 0");
+    }
+    if (!hello.ok()) {
+      ops::LogWarning("hello refused", "uid " + std::to_string(peer_->uid) + " (pid " +
+                                           std::to_string(peer_->pid) + "): " + hello.status().ToString());
+      Send(EncodeAnswer(in_.op_id(), hello.status()));
+      End(hello.status());
+      return false;
+    }
+    hello_said_ = true;
+    HelloFacts facts;
+    facts.op_id = in_.op_id();
+    facts.token = std::move(hello->token);
+    facts.socket_cookie = peer_->cookie;
+    facts.broker_version = options_.version;
+    facts.identity = {peer_->pid,
+                      peer_->uid,
+                      peer_->gid,
+                      ops::CommandOf(peer_->pid),
+                      ops::CgroupOf(peer_->pid),
+                      std::move(hello->application)};
+    Ahead();
+    loop_.Post([this, self = self_, facts = std::move(facts)]() mutable {
+      // One that broke meanwhile has posted its end already, and nobody would end the session again.
+      if (!ending()) session_ = shell_.Attach(self, std::move(facts));
+      Taken();
+    });
+    return true;
+  }
+
+  bool HandleOperation() {
+    const core::OpId op_id = in_.op_id();
+    Result<core::Op> op = DecodeOp(in_);
+    if (op_id == 0) op = Status(StatusCode::kInvalidParameter, "op_id must not be 0");
+    if (!op.ok()) {
+      if (Send(EncodeAnswer(op_id, op.status()))) return true;
+      Cut();
+      PostEnd(Status(StatusCode::kInsufficientResources, "the client does not read its stream"));
+      return false;
+    }
+    Ahead();
+    loop_.Post([this, self = self_, op_id, op = std::move(op.value())]() mutable {
+      if (session_ != core::SessionId{}) shell_.Operation(session_, op_id, std::move(op));
+      Taken();
+    });
+    return true;
+  }
+
+  void Ahead() {
+    std::lock_guard lock(ahead_mutex_);
+    ++ahead_;
+  }
+
+  void PostEnd(Status why) {
+    loop_.Post([this, self = self_, why = std::move(why)] {
+      if (session_ != core::SessionId{}) shell_.StreamEnded(std::exchange(session_, core::SessionId{}), why);
+    });
+  }
+
+  EventLoop& loop_;
+  BrokerShell& shell_;
+  const SessionService::Options& options_;
+  const std::optional<Peer> peer_;
+  std::shared_ptr<SessionStream> self_;  // Until OnDone.
+  pb::ClientMessage in_;
+  bool hello_said_ = false;    // Reading side only.
+  core::SessionId session_{};  // Loop thread only.
+  std::mutex ahead_mutex_;
+  std::uint32_t ahead_ = 0;
+  bool paused_ = false;
+};
+
+}  // namespace
+
+grpc::ServerBidiReactor<pb::ClientMessage, pb::ServerMessage>* SessionService::Session(
+    grpc::CallbackServerContext* context) {
+  auto stream = std::make_shared<SessionStream>(context, loop_, shell_, options_);
+  SessionStream* reactor = stream.get();
+  reactor->Start(std::move(stream));
+  return reactor;
+}
+
+}  // namespace nd::service
