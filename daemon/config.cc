@@ -94,6 +94,12 @@ void ReadCompat(TableReader reader, core::Settings* out) {
   reader.Done();
 }
 
+void ReadVerbs(TableReader reader, provider::verbs::Options* out) {
+  reader.Bool("enabled", &out->enabled);
+  reader.Strings("devices", [&](const std::string& name, const toml::node&) { out->devices.push_back(name); });
+  reader.Done();
+}
+
 void ReadAdapters(TableReader& root, Mistakes& mistakes, Config* out) {
   std::set<std::string> names;
   std::vector<provider::soft::AdapterOptions> adapters;
@@ -136,6 +142,7 @@ Result<Config> ParseConfig(std::string_view text, const std::string& file) {
   section("core", [&](TableReader reader) { ReadCore(std::move(reader), &out.core); });
   section("timeouts", [&](TableReader reader) { ReadTimeouts(std::move(reader), &out); });
   section("compat", [&](TableReader reader) { ReadCompat(std::move(reader), &out.core); });
+  section("verbs", [&](TableReader reader) { ReadVerbs(std::move(reader), &out.manager.verbs); });
   ReadAdapters(root, mistakes, &out);
   for (const toml::table* table : root.Tables("rule")) {
     out.rules.push_back(config::ReadRule(TableReader(*table, "[[rule]]", mistakes), out.rules.size() + 1));
@@ -184,6 +191,8 @@ std::string NeedsRestart(const Config& running, const Config& wanted) {
     return std::tie(s.connect_timeout, s.request_timeout, s.keepalive, c.limits.hello_timeout);
   };
   differs("connect, request, keepalive or hello in [timeouts]", times(running) != times(wanted));
+  const auto verbs = [](const Config& c) { return std::tie(c.manager.verbs.enabled, c.manager.verbs.devices); };
+  differs("[verbs]", verbs(running) != verbs(wanted));
   const auto same_adapter = [](const provider::soft::AdapterOptions& a,
                                const provider::soft::AdapterOptions& b) {
     const auto same_network = [](const auto& x, const auto& y) {

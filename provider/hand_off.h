@@ -5,6 +5,8 @@
 // descriptors travel in the same datagram, exactly `fd_count` of them:
 //   kShared   0: the sealed memfd of the segment, 1: this side's end of the doorbell SEQPACKET socket
 //   kIwarp    0: the TCP socket
+//   kVerbs    0: the event channel of the connection's rdma_cm_id. Nothing is read from it: while the client
+//             holds it, the end of the broker is not the end of the connection.
 // The receiver copies the record, then checks it (docs/wire.md), then uses the copy.
 #pragma once
 

@@ -90,6 +90,13 @@ class QueuePair {
   // Device-wide number for providers whose queue pair lives in the device, else 0.
   virtual std::uint32_t device_number() const { return 0; }
 
+  // Applies the attributes of CmSink::OnPrepare, once, before Attach. Receives posted so far stay posted.
+  // NOT_SUPPORTED: this provider's queue pairs need none. INVALID_PARAMETER: not attributes of this provider.
+  virtual Status Prepare(std::span<const std::uint8_t> attributes) {
+    static_cast<void>(attributes);
+    return {StatusCode::kNotSupported, "queue pairs of this provider need no preparation"};
+  }
+
   // Adopts an established transport. Checks everything in it; on failure the descriptors are closed and
   // the queue pair is as before. Receives posted so far stay posted.
   virtual Status Attach(HandOff hand_off) = 0;

@@ -7,11 +7,13 @@
 #include "base/event_loop.h"
 #include "provider/cm.h"
 #include "provider/soft/cm/options.h"
+#include "provider/verbs/cm/options.h"
 
 namespace nd::provider {
 
 struct ManagerOptions {
   soft::Options soft;
+  verbs::Options verbs;  // Without effect in a build without the provider.
 };
 
 // Binds what the options ask for. SHARING_VIOLATION (names the TCP port that is taken), INVALID_ADDRESS,

@@ -147,10 +147,20 @@ Status Connector::Impl::Accept(QueuePair& queue_pair, const ConnectOptions& opti
   {
     std::lock_guard lock(mutex_);
     op.events = callback_ != nullptr;
+    // A second Accept will be refused and must not take the place of the first.
+    if (!accepting_) accepting_ = used;
   }
-  return adapter->session->Perform(
-      std::move(op), at.epoch, request,
-      [self = shared_from_this(), used](Reply& reply) { return self->Establish(used, reply); });
+  const auto answered = [self = shared_from_this(), used] {
+    std::lock_guard lock(self->mutex_);
+    if (self->accepting_ == used) self->accepting_.reset();
+  };
+  Status status = adapter->session->Perform(std::move(op), at.epoch, request,
+                                            [self = shared_from_this(), used, answered](Reply& reply) {
+                                              answered();
+                                              return self->Establish(used, reply);
+                                            });
+  if (!status.ok() && !status.pending()) answered();  // It may never have been sent.
+  return status;
 }
 
 Status Connector::Impl::Reject(PrivateData private_data) {
@@ -276,7 +286,23 @@ void Connector::Impl::CompleteLocalNotifies(const Status& status) {
   for (const State& state : notifies) adapter->session->Finish(state, status);
 }
 
+void Connector::Impl::Prepare(const std::vector<std::uint8_t>& attributes) {
+  std::shared_ptr<QueuePair::Impl> used;
+  {
+    std::lock_guard lock(mutex_);
+    used = accepting_ ? accepting_ : queue_pair_;
+  }
+  const Life at = life();
+  Op op(OpKind::kTransportReport, at.handle);
+  op.what = ReportWhat::kPrepared;
+  op.status = used ? used->real->Prepare(attributes)
+                   : Status(StatusCode::kCanceled, "the queue pair was closed meanwhile");
+  // If the broker goes away now, so does the attempt.
+  static_cast<void>(adapter->session->Submit(std::move(op), at.epoch, [](Reply) {}));
+}
+
 void Connector::Impl::OnTransportCommand(const client::TransportCommand& command) {
+  if (command.what == client::TransportCommand::What::kPrepare) return Prepare(command.attributes);
   std::shared_ptr<QueuePair::Impl> used;
   {
     std::lock_guard lock(mutex_);

@@ -69,6 +69,8 @@ struct Connector::Impl final : client::Target, std::enable_shared_from_this<Impl
   void LearnAddresses();
   void Report(client::ReportWhat what, DisconnectReason reason, Status status);
   Status DisconnectLocally(Request* request);
+  // The broker's attributes for the queue pair that is being connected.
+  void Prepare(const std::vector<std::uint8_t>& attributes);
   // The transport is over on this side too.
   void Finished();
   void CompleteLocalNotifies(const Status& status);
@@ -80,6 +82,7 @@ struct Connector::Impl final : client::Target, std::enable_shared_from_this<Impl
   bool passive_;
   Phase phase_ = Phase::kSettingUp;
   std::shared_ptr<QueuePair::Impl> queue_pair_;
+  std::shared_ptr<QueuePair::Impl> accepting_;  // While Accept runs: what a Prepare is for.
   bool holds_queue_pair_ = false;
   Address local_, remote_;
   ReadLimits limits_;

@@ -46,7 +46,7 @@ enum class OpKind : std::uint8_t {
   kReattach,
 };
 
-enum class ReportWhat : std::uint8_t { kPeerClosed = 1, kDisconnectDone = 2 };
+enum class ReportWhat : std::uint8_t { kPeerClosed = 1, kDisconnectDone = 2, kPrepared = 3 };
 
 // One operation. Only the fields that its kind has are looked at.
 struct Op {
@@ -101,11 +101,12 @@ struct DisconnectEvent {
   DisconnectReason reason = DisconnectReason::kUnknown;
 };
 struct TransportCommand {
-  enum class What { kDisconnect, kDrop };
+  enum class What { kDisconnect, kDrop, kPrepare };
   std::uint64_t connector = 0;
   What what = What::kDisconnect;
   DisconnectReason reason = DisconnectReason::kUnknown;
   std::uint32_t timeout_ms = 0;
+  std::vector<std::uint8_t> attributes{};  // kPrepare: the provider's.
 };
 
 using Incoming = std::variant<Reply, ConnectEvent, DisconnectEvent, TransportCommand>;

@@ -139,8 +139,17 @@ void PutListen(const Op& op, pb::Listen* to) {
 
 void PutReport(const Op& op, pb::TransportReport* to) {
   to->set_connector(op.handle);
-  to->set_what(op.what == ReportWhat::kPeerClosed ? pb::TransportReport::PEER_CLOSED
-                                                  : pb::TransportReport::DISCONNECT_DONE);
+  switch (op.what) {
+    case ReportWhat::kPeerClosed:
+      to->set_what(pb::TransportReport::PEER_CLOSED);
+      break;
+    case ReportWhat::kDisconnectDone:
+      to->set_what(pb::TransportReport::DISCONNECT_DONE);
+      break;
+    case ReportWhat::kPrepared:
+      to->set_what(pb::TransportReport::PREPARED);
+      break;
+  }
   to->set_reason(static_cast<std::uint32_t>(op.reason));
   to->mutable_status()->set_code(static_cast<std::uint32_t>(op.status.code()));
   to->mutable_status()->set_detail(static_cast<std::uint32_t>(op.status.detail()));
@@ -256,15 +265,22 @@ std::optional<Incoming> Get(const pb::ServerMessage& from) {
                              GetReason(from.disconnect_event().reason())};
     case pb::ServerMessage::kTransportCommand: {
       const pb::TransportCommand& command = from.transport_command();
-      if (command.what() != pb::TransportCommand::DISCONNECT &&
-          command.what() != pb::TransportCommand::DROP) {
-        return std::nullopt;
+      TransportCommand to{command.connector(), TransportCommand::What::kDisconnect, GetReason(command.reason()),
+                          command.timeout_ms(), {}};
+      switch (command.what()) {
+        case pb::TransportCommand::DISCONNECT:
+          break;
+        case pb::TransportCommand::DROP:
+          to.what = TransportCommand::What::kDrop;
+          break;
+        case pb::TransportCommand::PREPARE:
+          to.what = TransportCommand::What::kPrepare;
+          to.attributes.assign(command.attributes().begin(), command.attributes().end());
+          break;
+        default:
+          return std::nullopt;
       }
-      return TransportCommand{command.connector(),
-                              command.what() == pb::TransportCommand::DROP
-                                  ? TransportCommand::What::kDrop
-                                  : TransportCommand::What::kDisconnect,
-                              GetReason(command.reason()), command.timeout_ms()};
+      return to;
     }
     default:
       return std::nullopt;

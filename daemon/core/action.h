@@ -49,12 +49,13 @@ struct SendDisconnectEvent {
   DisconnectReason reason;
 };
 struct SendTransportCommand {
-  enum class What { kDisconnect, kDrop };
+  enum class What { kDisconnect, kDrop, kPrepare };
   SessionId session;
   Handle connector;
   What what = What::kDisconnect;
   DisconnectReason reason = DisconnectReason::kUnknown;
   std::uint32_t timeout_ms = 0;
+  Bytes attributes{};  // kPrepare
 };
 struct SendAdapterEvent {
   enum class What { kRemoved, kDisabled, kEnabled };
@@ -99,6 +100,10 @@ struct CmReject {
 struct CmConfirm {
   CmId id;
 };
+struct CmPrepared {
+  CmId id;
+  Status status;
+};
 struct CmAbort {
   CmId id;
 };
@@ -116,7 +121,7 @@ struct Notice {
 
 using Action = std::variant<Complete, HandOffTo, SendConnectEvent, SendDisconnectEvent, SendTransportCommand,
                             SendAdapterEvent, EndSession, CmReserve, CmRelease, CmListen, CmUnlisten,
-                            CmConnect, CmAccept, CmReject, CmConfirm, CmAbort, CmDisconnect, Notice>;
+                            CmConnect, CmAccept, CmReject, CmConfirm, CmPrepared, CmAbort, CmDisconnect, Notice>;
 using Actions = std::vector<Action>;
 
 }  // namespace nd::core

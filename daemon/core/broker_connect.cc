@@ -229,6 +229,7 @@ void Broker::Impl::DetachQueuePair(Connector& c) {
 }
 
 void Broker::Impl::ForgetCm(Connector& c, bool abort) {
+  c.preparing = false;
   if (!c.cm) return;
   cm_.erase(static_cast<std::uint64_t>(*c.cm));
   if (abort) Emit(CmAbort{*c.cm});

@@ -125,7 +125,13 @@ void Broker::Impl::Do(Session& s, Pending p, const TransportReportOp& op) {
     return;
   }
   Finish(s.id, p, {});
-  if (!StateOf(*c).description.client_disconnects) return;  // There the wire speaks for itself.
+  if (op.what == TransportReportOp::What::kPrepared) {
+    // Anything else is late or was never asked for.
+    if (c->cm && std::exchange(c->preparing, false)) Emit(CmPrepared{*c->cm, op.status});
+    return;
+  }
+  // Where the wire speaks for itself, only a peer that fell silent is news: the queue pair knows it first.
+  if (!StateOf(*c).description.client_disconnects && op.what != TransportReportOp::What::kPeerClosed) return;
   switch (c->state) {
     case ConnectorState::kConnected:
       if (op.what == TransportReportOp::What::kPeerClosed) {

@@ -18,6 +18,16 @@ void Broker::Impl::BecomeConnected(Connector& c) {
        c.local.ToString() + (c.passive ? " from " : " to ") + c.remote.ToString() + ".");
 }
 
+void Broker::Impl::On(const CmPrepare& event) {
+  const auto found = cm_.find(static_cast<std::uint64_t>(event.id));
+  if (found == cm_.end() || !found->second.connector) return;
+  Connector& c = ConnectorAt(found->second.connector);
+  if (c.state != ConnectorState::kCompleting && c.state != ConnectorState::kAccepting) return;
+  c.preparing = true;
+  Emit(SendTransportCommand{c.session, c.handle, SendTransportCommand::What::kPrepare, DisconnectReason::kUnknown,
+                            0, event.attributes});
+}
+
 void Broker::Impl::On(const CmEstablished& event) {
   const auto found = cm_.find(static_cast<std::uint64_t>(event.id));
   if (found == cm_.end() || !found->second.connector) return;

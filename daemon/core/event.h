@@ -124,7 +124,7 @@ struct GetConnectionRequestOp {
   Handle listener, connector;
 };
 struct TransportReportOp {
-  enum class What { kPeerClosed, kDisconnectDone };
+  enum class What { kPeerClosed, kDisconnectDone, kPrepared };
   Handle connector;
   What what = What::kPeerClosed;
   DisconnectReason reason = DisconnectReason::kUnknown;
@@ -180,6 +180,10 @@ struct CmFailed {
   CmId id;
   Status status;
 };
+struct CmPrepare {
+  CmId id;
+  Bytes attributes;
+};
 struct CmEstablished {
   CmId id;
 };
@@ -224,7 +228,7 @@ struct SettingsChanged {
 
 using Event =
     std::variant<SessionOpened, SessionClosed, ClientOp, CmReserved, CmRequested, CmReplied, CmRejected,
-                 CmFailed, CmEstablished, CmLost, CmPeerClosed, CmDisconnected, AdaptersChanged, Tick,
+                 CmFailed, CmPrepare, CmEstablished, CmLost, CmPeerClosed, CmDisconnected, AdaptersChanged, Tick,
                  SetAdapter, KillConnection, KillSession, PauseListener, SettingsChanged>;
 
 }  // namespace nd::core

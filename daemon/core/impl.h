@@ -63,6 +63,7 @@ class Broker::Impl {
   void On(const CmReplied& event);
   void On(const CmRejected& event);
   void On(const CmFailed& event);
+  void On(const CmPrepare& event);
   void On(const CmEstablished& event);
   void On(const CmLost& event);
   void On(const CmPeerClosed& event);

@@ -105,6 +105,7 @@ struct Connector : Object {
   bool limits_known = true;
   bool refusal_data = false;  // `data` came with a refusal.
 
+  bool preparing = false;  // The client was asked to prepare its queue pair and has not answered.
   bool was_connected = false;
   bool withdrawn_incoming = false, withdrawn_replied = false, expired_replied = false,
        completion_told = false;

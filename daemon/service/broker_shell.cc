@@ -192,6 +192,9 @@ void BrokerShell::OnRejected(provider::CmId id, const Status& status, const prov
 void BrokerShell::OnFailed(provider::CmId id, const Status& status) {
   Queue(core::CmFailed{id, status});
 }
+void BrokerShell::OnPrepare(provider::CmId id, const provider::Bytes& attributes) {
+  Queue(core::CmPrepare{id, attributes});
+}
 void BrokerShell::OnEstablished(provider::CmId id) {
   Queue(core::CmEstablished{id});
 }

@@ -83,6 +83,7 @@ class BrokerShell final : public provider::CmSink {
                const provider::Bytes& data) override;
   void OnRejected(provider::CmId id, const Status& status, const provider::Bytes& data) override;
   void OnFailed(provider::CmId id, const Status& status) override;
+  void OnPrepare(provider::CmId id, const provider::Bytes& attributes) override;
   void OnEstablished(provider::CmId id) override;
   void OnLost(provider::CmId id, const Status& status, const provider::Bytes& data) override;
   void OnPeerClosed(provider::CmId id, DisconnectReason reason) override;
@@ -117,6 +118,7 @@ class BrokerShell final : public provider::CmSink {
   void Do(core::CmAccept& a) { manager_->Accept(a.id, a.params); }
   void Do(core::CmReject& a) { manager_->Reject(a.id, a.detail, a.private_data); }
   void Do(core::CmConfirm& a) { manager_->Confirm(a.id); }
+  void Do(core::CmPrepared& a) { manager_->Prepared(a.id, a.status); }
   void Do(core::CmAbort& a) { manager_->Abort(a.id); }
   void Do(core::CmDisconnect& a) { manager_->Disconnect(a.id); }
   template <typename Message>

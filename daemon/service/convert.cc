@@ -41,8 +41,11 @@ Result<core::Op> DecodeReport(const pb::TransportReport& m) {
     case pb::TransportReport::DISCONNECT_DONE:
       op.what = core::TransportReportOp::What::kDisconnectDone;
       break;
+    case pb::TransportReport::PREPARED:
+      op.what = core::TransportReportOp::What::kPrepared;
+      break;
     default:
-      return Wrong("a transport report says neither PEER_CLOSED nor DISCONNECT_DONE");
+      return Wrong("a transport report says nothing that this broker knows");
   }
   if (m.reason() > static_cast<std::uint32_t>(DisconnectReason::kEstablishmentFailed)) {
     return Wrong("a transport report has a reason that does not exist");
@@ -278,8 +281,18 @@ pb::ServerMessage Encode(const core::SendTransportCommand& command) {
   pb::ServerMessage out;
   pb::TransportCommand* m = out.mutable_transport_command();
   m->set_connector(command.connector.value);
-  m->set_what(command.what == core::SendTransportCommand::What::kDisconnect ? pb::TransportCommand::DISCONNECT
-                                                                            : pb::TransportCommand::DROP);
+  switch (command.what) {
+    case core::SendTransportCommand::What::kDisconnect:
+      m->set_what(pb::TransportCommand::DISCONNECT);
+      break;
+    case core::SendTransportCommand::What::kDrop:
+      m->set_what(pb::TransportCommand::DROP);
+      break;
+    case core::SendTransportCommand::What::kPrepare:
+      m->set_what(pb::TransportCommand::PREPARE);
+      m->set_attributes(command.attributes.data(), command.attributes.size());
+      break;
+  }
   m->set_reason(static_cast<std::uint32_t>(command.reason));
   m->set_timeout_ms(command.timeout_ms);
   return out;

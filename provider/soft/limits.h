@@ -8,10 +8,10 @@
 
 namespace nd::provider::soft {
 
-inline constexpr std::uint32_t kMaxSge = 16;                      // Initiator, receive and Read.
-inline constexpr std::uint32_t kMaxQueueDepth = 16384;            // Receive, initiator, shared receive.
+inline constexpr std::uint32_t kMaxSge = 16;            // Initiator, receive and Read.
+inline constexpr std::uint32_t kMaxQueueDepth = 16384;  // Receive, initiator, shared receive.
 inline constexpr std::uint32_t kMaxCompletionQueueDepth = 1u << 20;
-inline constexpr std::uint32_t kMaxTransferLength = 1u << 30;     // Bytes of one request.
+inline constexpr std::uint32_t kMaxTransferLength = 1u << 30;  // Bytes of one request.
 inline constexpr std::uint64_t kMaxRegistrationSize = std::uint64_t{1} << 40;
 inline constexpr std::uint64_t kMaxWindowSize = std::uint64_t{1} << 40;
 inline constexpr std::uint32_t kMaxInlineSize = 256;

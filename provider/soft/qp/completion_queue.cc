@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+// Polling makes progress, waiting sleeps on the transports themselves: one wake-up from peer to application.
+#include "provider/soft/qp/completion_queue.h"
+
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <new>
+
+#include "provider/soft/qp/queue_pair.h"
+
+namespace nd::provider::soft {
+namespace {
+
+constexpr Duration kSpinBeforeSleep = std::chrono::microseconds(50);
+// How many queue pairs one empty Poll looks at; the next Poll goes on where this one stopped.
+constexpr std::size_t kDrivenPerPoll = 16;
+
+void Ring(int fd) {
+  const std::uint64_t one = 1;
+  // Fails only when the counter is full, and then it is readable already.
+  [[maybe_unused]] const ssize_t written = write(fd, &one, sizeof one);
+}
+
+void Silence(int fd) {
+  std::uint64_t count;
+  [[maybe_unused]] const ssize_t got = read(fd, &count, sizeof count);
+}
+
+Completion* NewRing(std::uint32_t slots) {
+  // Uninitialised on purpose: a deep queue that stays empty costs no memory.
+  return static_cast<Completion*>(::operator new(sizeof(Completion) * slots, std::nothrow));
+}
+
+std::uint32_t PowerOfTwo(std::uint32_t at_least) {
+  std::uint32_t slots = 1;
+  while (slots < at_least) slots *= 2;
+  return slots;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<SoftCompletionQueue>> SoftCompletionQueue::Create(std::shared_ptr<DeviceCore> core,
+                                                                         std::uint32_t depth) {
+  if (depth == 0 || depth > core->info.max_completion_queue_depth) {
+    return Status(StatusCode::kInvalidParameter, "a completion queue holds 1 to max_completion_queue_depth");
+  }
+  std::shared_ptr<SoftCompletionQueue> queue(new SoftCompletionQueue(std::move(core)));
+  queue->notify_fd_ = UniqueFd(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+  queue->wait_fd_ = UniqueFd(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+  if (!queue->notify_fd_ || !queue->wait_fd_) {
+    return Status(StatusCode::kInsufficientResources, std::string("eventfd: ") + std::strerror(errno),
+                  Detail::kTransport, errno);
+  }
+  if (!queue->core_->progress_thread) {
+    queue->epoll_fd_ = UniqueFd(epoll_create1(EPOLL_CLOEXEC));
+    epoll_event event{};
+    event.events = EPOLLIN;
+    if (!queue->epoll_fd_ ||
+        epoll_ctl(queue->epoll_fd_.get(), EPOLL_CTL_ADD, queue->notify_fd_.get(), &event) != 0) {
+      return Status(StatusCode::kInsufficientResources, std::string("epoll: ") + std::strerror(errno),
+                    Detail::kTransport, errno);
+    }
+  }
+  queue->depth_ = depth;
+  queue->slots_ = PowerOfTwo(depth);
+  queue->ring_ = NewRing(queue->slots_);
+  if (queue->ring_ == nullptr) return Status(StatusCode::kNoMemory, "no memory for the completion queue");
+  return queue;
+}
+
+SoftCompletionQueue::~SoftCompletionQueue() {
+  ::operator delete(ring_);
+}
+
+int SoftCompletionQueue::handle() const {
+  return epoll_fd_ ? epoll_fd_.get() : notify_fd_.get();
+}
+
+std::size_t SoftCompletionQueue::Pop(std::span<Completion> out) {
+  if (count_.load(std::memory_order_acquire) == 0 || out.empty()) return 0;
+  SpinGuard guard(lock_);
+  const std::size_t n = std::min<std::size_t>(out.size(), head_ - tail_);
+  for (std::size_t i = 0; i < n; ++i) out[i] = ring_[(tail_ + i) & (slots_ - 1)];
+  tail_ += n;
+  count_.store(head_ - tail_, std::memory_order_relaxed);
+  return n;
+}
+
+std::size_t SoftCompletionQueue::Poll(std::span<Completion> out) {
+  if (core_->forked()) return 0;
+  if (const std::size_t n = Pop(out); n != 0) return n;
+  Drive(false);
+  return Pop(out);
+}
+
+bool SoftCompletionQueue::Drive(bool look_at_fds) {
+  // Another thread that drives this queue does the same work; waiting for it would gain nothing.
+  if (!attach_lock_.try_lock()) return false;
+  std::vector<Deferred> deferred;
+  bool moved = false;
+  const std::size_t total = attached_.size();
+  const std::size_t some = look_at_fds ? total : std::min(total, kDrivenPerPoll);
+  for (std::size_t i = 0; i < some; ++i) {
+    if (next_driven_ >= total) next_driven_ = 0;
+    Deferred later;
+    moved |= attached_[next_driven_++]->Drive(look_at_fds, &later);
+    if (later) deferred.push_back(std::move(later));
+  }
+  attach_lock_.unlock();
+  for (Deferred& later : deferred) later.Run();
+  return moved;
+}
+
+void SoftCompletionQueue::Push(const Completion& completion, bool solicited) {
+  bool fire = false;
+  {
+    SpinGuard guard(lock_);
+    if (head_ - tail_ >= depth_ || lost_) {
+      lost_ = true;
+    } else {
+      new (&ring_[head_ & (slots_ - 1)]) Completion(completion);
+      ++head_;
+      count_.store(head_ - tail_, std::memory_order_release);
+    }
+    if (armed_) {
+      const bool error = completion.status != StatusCode::kSuccess || lost_;
+      fire = armed_type_ == NotifyType::kAny || error || (armed_type_ == NotifyType::kSolicited && solicited);
+      if (fire) armed_ = false;
+    }
+  }
+  if (fire) Ring(notify_fd_.get());
+  if (waiters_.load(std::memory_order_seq_cst) != 0) Ring(wait_fd_.get());
+}
+
+Status SoftCompletionQueue::Notify(NotifyType type) {
+  if (core_->forked()) return {StatusCode::kConnectionInvalid, "the device belongs to the parent process"};
+  bool fire = false;
+  {
+    SpinGuard guard(lock_);
+    if (type == NotifyType::kAny && head_ != tail_) {
+      // Everything that is armed is released together.
+      armed_ = false;
+      fire = true;
+    } else if (!armed_) {
+      armed_ = true;
+      armed_type_ = type;
+    } else if (type == NotifyType::kAny || armed_type_ == NotifyType::kAny) {
+      armed_type_ = NotifyType::kAny;
+    } else if (type == NotifyType::kSolicited) {
+      armed_type_ = NotifyType::kSolicited;
+    }
+  }
+  if (fire) {
+    Ring(notify_fd_.get());
+  } else if (epoll_fd_) {
+    // Nobody but the application's own event loop will look at the transports.
+    std::vector<pollfd> fds;
+    Time deadline = Time::max();
+    if (ArmAll(&fds, &deadline)) Drive(true);
+  }
+  return Status::Ok();
+}
+
+void SoftCompletionQueue::ConsumeNotification() {
+  if (core_->forked()) return;
+  Silence(notify_fd_.get());
+  if (epoll_fd_) Drive(true);
+}
+
+bool SoftCompletionQueue::ArmAll(std::vector<pollfd>* fds, Time* deadline) {
+  SpinGuard guard(attach_lock_);
+  bool busy = false;
+  for (SoftQueuePair* queue_pair : attached_) {
+    const SoftQueuePair::SleepInfo info = queue_pair->PrepareToSleep();
+    busy |= info.busy;
+    *deadline = std::min(*deadline, info.deadline);
+    const int events = (info.want_read ? POLLIN : 0) | (info.want_write ? POLLOUT : 0);
+    if (info.fd >= 0 && events != 0) fds->push_back({info.fd, static_cast<short>(events), 0});
+  }
+  return busy;
+}
+
+Status SoftCompletionQueue::Wait(Time deadline) {
+  if (core_->forked()) return {StatusCode::kConnectionInvalid, "the device belongs to the parent process"};
+  std::vector<pollfd> watched;
+  for (;;) {
+    const Time spin_until = std::chrono::steady_clock::now() + kSpinBeforeSleep;
+    Time now;
+    do {
+      if (count_.load(std::memory_order_acquire) != 0) return Status::Ok();
+      if (Status lost = state(); !lost.ok()) return lost;
+      Drive(false);
+      CpuRelax();
+      now = std::chrono::steady_clock::now();
+    } while (now < spin_until && now < deadline);
+    if (count_.load(std::memory_order_acquire) != 0) return Status::Ok();
+    if (now >= deadline) return {StatusCode::kIoTimeout, "no completion arrived in time"};
+
+    waiters_.fetch_add(1, std::memory_order_seq_cst);
+    watched.assign(1, pollfd{wait_fd_.get(), POLLIN, 0});
+    Time wake = deadline;
+    const bool busy = ArmAll(&watched, &wake);
+    if (!busy && count_.load(std::memory_order_seq_cst) == 0) {
+      const Duration left = std::max(wake - std::chrono::steady_clock::now(), Duration::zero());
+      timespec timeout{};
+      const auto bounded = std::min<Duration>(left, std::chrono::hours(1));
+      timeout.tv_sec = bounded.count() / 1'000'000'000;
+      timeout.tv_nsec = bounded.count() % 1'000'000'000;
+      ppoll(watched.data(), watched.size(), &timeout, nullptr);
+      if ((watched[0].revents & POLLIN) != 0) Silence(wait_fd_.get());
+    }
+    waiters_.fetch_sub(1, std::memory_order_seq_cst);
+    Drive(true);
+  }
+}
+
+Status SoftCompletionQueue::Resize(std::uint32_t depth) {
+  if (depth == 0 || depth > core_->info.max_completion_queue_depth) {
+    return {StatusCode::kInvalidParameter, "a completion queue holds 1 to max_completion_queue_depth"};
+  }
+  const std::uint32_t slots = PowerOfTwo(depth);
+  Completion* ring = NewRing(slots);
+  if (ring == nullptr) return {StatusCode::kNoMemory, "no memory for the completion queue"};
+  Completion* old = ring;
+  Status status;
+  {
+    SpinGuard guard(lock_);
+    if (head_ - tail_ > depth) {
+      status = Status(StatusCode::kBufferOverflow, "more completions wait than the new depth holds");
+    } else {
+      for (std::uint64_t i = tail_; i != head_; ++i)
+        new (&ring[i & (slots - 1)]) Completion(ring_[i & (slots_ - 1)]);
+      old = std::exchange(ring_, ring);
+      slots_ = slots;
+      depth_ = depth;
+    }
+  }
+  ::operator delete(old);
+  return status;
+}
+
+Status SoftCompletionQueue::state() const {
+  SpinGuard guard(lock_);
+  if (!lost_) return Status::Ok();
+  return {StatusCode::kBufferOverflow, "more completions arrived than the queue holds; it is lost"};
+}
+
+void SoftCompletionQueue::AttachQueuePair(SoftQueuePair* queue_pair) {
+  SpinGuard guard(attach_lock_);
+  // One queue pair may use this queue for both directions.
+  if (std::find(attached_.begin(), attached_.end(), queue_pair) == attached_.end())
+    attached_.push_back(queue_pair);
+}
+
+void SoftCompletionQueue::DetachQueuePair(SoftQueuePair* queue_pair) {
+  SpinGuard guard(attach_lock_);
+  std::erase(attached_, queue_pair);
+}
+
+void SoftCompletionQueue::TransportChanged(int fd) {
+  if (epoll_fd_ && fd >= 0) {
+    epoll_event event{};
+    event.events = EPOLLIN;
+    // Closing the descriptor removes it again; a failure here only costs the wake-up of one handle.
+    epoll_ctl(epoll_fd_.get(), EPOLL_CTL_ADD, fd, &event);
+  }
+  if (waiters_.load(std::memory_order_seq_cst) != 0) Ring(wait_fd_.get());
+}
+
+}  // namespace nd::provider::soft

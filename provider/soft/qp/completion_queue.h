@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// Finished work of any number of queue pairs in one bounded ring.
+//
+// Thread rule: any thread. Lock order: attached queue pairs, then one queue pair, then the ring.
+#pragma once
+
+#include <poll.h>
+
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include "base/unique_fd.h"
+#include "provider/qp.h"
+#include "provider/soft/qp/memory.h"
+#include "provider/soft/qp/sync.h"
+
+namespace nd::provider::soft {
+
+class SoftQueuePair;
+
+class SoftCompletionQueue final : public CompletionQueue {
+ public:
+  static Result<std::shared_ptr<SoftCompletionQueue>> Create(std::shared_ptr<DeviceCore> core,
+                                                             std::uint32_t depth);
+  ~SoftCompletionQueue() override;
+
+  std::size_t Poll(std::span<Completion> out) override;
+  Status Notify(NotifyType type) override;
+  int handle() const override;
+  void ConsumeNotification() override;
+  Status Wait(Time deadline) override;
+  Status Resize(std::uint32_t depth) override;
+  Status state() const override;
+
+  const std::shared_ptr<DeviceCore>& core() const { return core_; }
+
+  // From queue pairs, under their lock. Lost when the ring is full.
+  void Push(const Completion& completion, bool solicited);
+  void AttachQueuePair(SoftQueuePair* queue_pair);
+  void DetachQueuePair(SoftQueuePair* queue_pair);
+  // A queue pair got its transport: sleepers must watch its descriptor too.
+  void TransportChanged(int fd);
+
+ private:
+  explicit SoftCompletionQueue(std::shared_ptr<DeviceCore> core) : core_(std::move(core)) {}
+  std::size_t Pop(std::span<Completion> out);
+  bool Drive(bool look_at_fds);
+  bool ArmAll(std::vector<pollfd>* fds, Time* deadline);
+
+  std::shared_ptr<DeviceCore> core_;
+  UniqueFd notify_fd_, wait_fd_, epoll_fd_;  // epoll_fd_: only without a progress thread.
+
+  SpinLock attach_lock_;
+  std::vector<SoftQueuePair*> attached_;
+  std::size_t next_driven_ = 0;
+
+  mutable SpinLock lock_;
+  Completion* ring_ = nullptr;
+  std::uint32_t depth_ = 0, slots_ = 0;
+  std::uint64_t head_ = 0, tail_ = 0;
+  std::atomic<std::uint64_t> count_{0};
+  bool lost_ = false;
+  bool armed_ = false;
+  NotifyType armed_type_ = NotifyType::kErrors;
+  std::atomic<std::uint32_t> waiters_{0};
+};
+
+}  // namespace nd::provider::soft

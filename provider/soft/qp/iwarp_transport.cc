@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+// Life of an iWARP connection: set-up, the round that moves data, goodbye and last words.
+#include "provider/soft/qp/iwarp_transport.h"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace nd::provider::soft {
+namespace {
+
+// Between our own ends an FPDU is as large as its length field allows (a little less, so that payloads are
+// multiples of 8); a foreign peer gets one that fits a TCP segment.
+constexpr std::uint32_t kOwnUlpdu = 65490;
+constexpr std::uint32_t kMinUlpdu = 128;
+
+void SetOption(int fd, int level, int name, int value) {
+  setsockopt(fd, level, name, &value, sizeof value);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Transport>> MakeIwarpTransport(SoftQueuePair& queue_pair, HandOff& hand_off) {
+  const HandOffRecord& record = hand_off.record;
+  int type = 0;
+  socklen_t length = sizeof type;
+  if (hand_off.fds.size() != 1 ||
+      getsockopt(hand_off.fds[0].get(), SOL_SOCKET, SO_TYPE, &type, &length) != 0 || type != SOCK_STREAM) {
+    return Status(StatusCode::kInvalidParameter, "an iWARP connection is one TCP socket");
+  }
+  if (record.read_inbound > kMaxReadLimit || record.read_outbound > kMaxReadLimit) {
+    return Status(StatusCode::kInvalidParameter, "the read limits are above the adapter's");
+  }
+  const int fd = hand_off.fds[0].get();
+  std::uint32_t max_ulpdu = record.max_ulpdu;
+  if (queue_pair.core().tuning.max_ulpdu != 0) max_ulpdu = queue_pair.core().tuning.max_ulpdu;
+  if (max_ulpdu == 0 && (record.flags & kHandOffConfirm) != 0) max_ulpdu = kOwnUlpdu;
+  if (max_ulpdu == 0) {
+    int mss = 0;
+    length = sizeof mss;
+    if (getsockopt(fd, IPPROTO_TCP, TCP_MAXSEG, &mss, &length) != 0 || mss < 0) mss = 536;
+    max_ulpdu =
+        static_cast<std::uint32_t>(wire::MaxUlpduFor(static_cast<std::size_t>(mss) & ~std::size_t{7}));
+  }
+  max_ulpdu = std::clamp<std::uint32_t>(max_ulpdu, kMinUlpdu, kOwnUlpdu);
+  SetOption(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+  // A host that vanished must be noticed, by a sender and by one who only waits.
+  SetOption(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, 30'000);
+  SetOption(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+  SetOption(fd, IPPROTO_TCP, TCP_KEEPIDLE, 15);
+  SetOption(fd, IPPROTO_TCP, TCP_KEEPINTVL, 5);
+  const linger abort_on_death{1, 0};
+  setsockopt(fd, SOL_SOCKET, SO_LINGER, &abort_on_death, sizeof abort_on_death);
+  return std::unique_ptr<Transport>(
+      std::make_unique<IwarpTransport>(queue_pair, record, max_ulpdu, std::move(hand_off.fds[0])));
+}
+
+bool IwarpTransport::Progress(bool) {
+  if (!queue_pair_.live()) {
+    if (!goodbye_sent_) Flush();
+    return false;
+  }
+  runnable_ = false;
+  if (broken_) {
+    queue_pair_.EndConnection(EndCode::kLocal);
+    return true;
+  }
+  const bool received = Receive();
+  if (!queue_pair_.live()) return true;
+  // The answer to a confirmation can ride on what the application is about to send; it goes alone when the
+  // next round finds nothing else.
+  if (received && !Urgent()) {
+    runnable_ = runnable_ || empty_responses_ != 0;
+    return true;
+  }
+  return Pump() || received;
+}
+
+void IwarpTransport::Transmit() {
+  if (queue_pair_.live()) Pump();
+}
+
+bool IwarpTransport::Arm() {
+  runnable_ = false;
+  if (queue_pair_.live()) Pump();
+  return false;  // Level-triggered: whatever is in the socket wakes the sleeper.
+}
+
+void IwarpTransport::OnDeadline(Time now) {
+  if (now < held_until_) return;
+  held_until_ = Time::max();
+  if (held_ && queue_pair_.live()) queue_pair_.EndConnection(EndCode::kNoReceive);
+}
+
+void IwarpTransport::OnFlushInitiator() {
+  for (std::uint32_t i = reads_tail_; i != reads_head_; ++i) {
+    OutboundRead& read = reads_[i % reads_.size()];
+    read.request = kNone;
+    read.confirms = 0;
+  }
+  // What is half in the socket must go on, but not from memory that is no longer ours to read.
+  if (batch_at_ < batch_.size()) {
+    std::vector<std::byte> rest;
+    for (std::size_t i = batch_at_; i < batch_.size(); ++i) {
+      const auto* from = static_cast<const std::byte*>(batch_[i].iov_base);
+      rest.insert(rest.end(), from, from + batch_[i].iov_len);
+    }
+    orphans_ = std::move(rest);
+    batch_.assign(1, {orphans_.data(), orphans_.size()});
+    batch_at_ = 0;
+    batch_end_ = 0;
+  }
+  // A message without its end leaves the stream without a meaning.
+  if (partial_ != kNone) broken_ = runnable_ = true;
+  partial_ = kNone;
+  confirmed_to_ = confirm_end_ = 0;
+}
+
+void IwarpTransport::OnFlushReceive() {
+  if (in_message_) swallow_ = true;
+}
+
+void IwarpTransport::SayGoodbye() {
+  goodbye_wanted_ = true;
+  Flush();
+}
+
+void IwarpTransport::SayTerminate(EndCode code) {
+  if (!last_words_) {
+    wire::Fault fault = wire::fault::kLocalCatastrophic;
+    if (code == EndCode::kNoReceive) fault = wire::fault::kNoBuffer;
+    if (code == EndCode::kTooLong) fault = wire::fault::kMessageTooLong;
+    if (code == EndCode::kProtocol) fault = wire::fault::kStreamCatastrophic;
+    if (code == EndCode::kRemoteAccess) fault = wire::fault::kInvalidStag;
+    wire::ByteSpan offending;
+    if (held_ && rx_end_ - rx_begin_ > wire::kFpduHeaderSize) {
+      const auto size = wire::LoadBig<std::uint16_t>(rx_.get() + rx_begin_);
+      offending =
+          wire::ByteSpan(rx_.get() + rx_begin_ + 2, std::min<std::size_t>(size, rx_end_ - rx_begin_ - 2));
+    }
+    last_words_ = wire::MakeTerminate(fault, offending);
+  }
+  if (goodbye_sent_) return;
+  Flush();
+  if (batch_at_ == batch_.size()) {
+    std::byte frame[wire::FpduSize(wire::kUntaggedHeaderSize + wire::kMaxTerminateSize)];
+    wire::Segment segment;
+    segment.opcode = wire::Opcode::kTerminate;
+    segment.msn = 1;
+    std::size_t size = wire::EncodeSegmentHeader(segment, frame + wire::kFpduHeaderSize);
+    std::byte payload[wire::kMaxTerminateSize];
+    const std::size_t words = wire::EncodeTerminate(*last_words_, wire::TerminateLayout::kRfc, payload);
+    std::memcpy(frame + wire::kFpduHeaderSize + size, payload, words);
+    size = wire::SealFpdu(frame, size + words, crc_);
+    [[maybe_unused]] const ssize_t sent = send(socket_.get(), frame, size, MSG_DONTWAIT | MSG_NOSIGNAL);
+  }
+  // The words must arrive: no reset by lingering, none by unread bytes (as far as they are here).
+  const linger patient{0, 0};
+  setsockopt(socket_.get(), SOL_SOCKET, SO_LINGER, &patient, sizeof patient);
+  shutdown(socket_.get(), SHUT_WR);
+  std::byte sink[4096];
+  for (int i = 0; i < 256 && recv(socket_.get(), sink, sizeof sink, MSG_DONTWAIT) > 0; ++i) {
+  }
+}
+
+}  // namespace nd::provider::soft

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// Buffers, regions and windows of one device.
+//
+// Thread rule: any thread. Deregister (and the end of a window) returns when no access through the STag is
+// running any more, neither by this process nor, directly, by a peer process.
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "base/memfd.h"
+#include "provider/qp.h"
+#include "provider/soft/qp/region_table.h"
+
+namespace nd::provider::soft {
+
+class SoftQueuePair;
+
+// What tests and embedders may tune; the defaults are the product's.
+struct Tuning {
+  Duration rnr_timeout = std::chrono::seconds(1);  // How long a Send waits for a receive of the peer.
+  std::uint32_t max_ulpdu = 0;                     // iWARP: overrides the choice by peer kind. 0: choose.
+  bool direct_access = true;  // Same host: one memcpy into the peer's shared buffers where allowed.
+};
+
+class SoftBuffer final : public Buffer {
+ public:
+  SoftBuffer(std::uint32_t id, UniqueFd fd, Mapping mapping)
+      : id_(id), fd_(std::move(fd)), mapping_(std::move(mapping)) {}
+  std::byte* data() const override { return mapping_.data(); }
+  std::size_t size() const override { return mapping_.size(); }
+  std::uint32_t id() const { return id_; }
+  int fd() const { return fd_.get(); }
+
+ private:
+  std::uint32_t id_;
+  UniqueFd fd_;
+  Mapping mapping_;
+};
+
+// The state that every object of a device holds on to.
+class DeviceCore {
+ public:
+  static Result<std::shared_ptr<DeviceCore>> Create(const AdapterInfo& info, const DeviceOptions& options,
+                                                    const Tuning& tuning);
+
+  AdapterInfo info;
+  Tuning tuning;
+  bool progress_thread = true;
+  std::uint32_t fork_generation = 0;
+  std::unique_ptr<RegionTable> regions;
+
+  bool forked() const { return fork_generation != ForkGenerationNow(); }
+
+  Result<std::shared_ptr<SoftBuffer>> AllocateBuffer(std::size_t size);
+  // The Buffer that wholly contains the range, or null.
+  std::shared_ptr<SoftBuffer> BufferAround(const void* address, std::size_t length);
+  std::shared_ptr<SoftBuffer> BufferById(std::uint32_t id);
+
+  std::uint32_t AddQueuePair(SoftQueuePair* queue_pair);  // Returns its number, never 0.
+  void RemoveQueuePair(SoftQueuePair* queue_pair);
+  // After RegionTable::Remove: waits for running accesses on every queue pair.
+  void Quiesce(std::uint32_t stag);
+
+ private:
+  static std::uint32_t ForkGenerationNow();
+  void DropDeadBuffers();
+
+  std::mutex buffers_mutex_;
+  std::map<const std::byte*, std::weak_ptr<SoftBuffer>> buffers_;
+  std::uint32_t next_buffer_ = 1;
+  std::mutex queue_pairs_mutex_;
+  std::vector<SoftQueuePair*> queue_pairs_;
+  std::uint32_t next_queue_pair_ = 1;
+};
+
+class SoftRegion final : public MemoryRegion, public std::enable_shared_from_this<SoftRegion> {
+ public:
+  // INVALID_PARAMETER, INVALID_BUFFER_SIZE, INSUFFICIENT_RESOURCES.
+  static Result<std::shared_ptr<SoftRegion>> Register(std::shared_ptr<DeviceCore> core, void* address,
+                                                      std::size_t length, std::uint32_t access);
+  ~SoftRegion() override;
+  std::uint32_t local_token() const override { return stag_; }
+  std::uint32_t remote_token() const override { return stag_; }
+  Status Deregister() override;
+
+  const RegionView& view() const { return view_; }
+  const std::shared_ptr<DeviceCore>& core() const { return core_; }
+  // A bound window keeps the region; false when it is deregistered already.
+  bool Hold();
+  void Unhold();
+
+ private:
+  SoftRegion() = default;
+  std::shared_ptr<DeviceCore> core_;
+  std::shared_ptr<SoftBuffer> buffer_;
+  RegionView view_;
+  std::uint32_t stag_ = 0;
+  std::mutex mutex_;
+  bool registered_ = true;
+  std::uint32_t bound_windows_ = 0;
+};
+
+// One binding of a window; it ends when the last request that refers to it is gone and it was replaced.
+class SoftWindow final : public MemoryWindow, public std::enable_shared_from_this<SoftWindow> {
+ public:
+  explicit SoftWindow(std::shared_ptr<DeviceCore> core) : core_(std::move(core)) {}
+  ~SoftWindow() override;
+  std::uint32_t remote_token() const override { return token_.load(std::memory_order_acquire); }
+  const std::shared_ptr<DeviceCore>& core() const { return core_; }
+
+  // Opens a new binding beside the present one. ACCESS_VIOLATION: outside the region or a right that it has
+  // not; INSUFFICIENT_RESOURCES.
+  Result<std::uint32_t> Open(const std::shared_ptr<SoftRegion>& region, void* address, std::size_t length,
+                             std::uint32_t access, std::uint32_t queue_pair);
+  // Ends a binding in the table; the caller waits for running accesses, then lets go of the region, without
+  // holding a lock. Null when `stag` is no binding of this window.
+  std::shared_ptr<SoftRegion> Shut(std::uint32_t stag);
+  // The STags of every binding but `keep`.
+  std::vector<std::uint32_t> BindingsExcept(std::uint32_t keep);
+
+ private:
+  struct Binding {
+    std::uint32_t stag;
+    std::shared_ptr<SoftRegion> region;
+  };
+  std::shared_ptr<DeviceCore> core_;
+  std::atomic<std::uint32_t> token_{0};
+  std::mutex mutex_;
+  std::vector<Binding> bindings_;
+};
+
+}  // namespace nd::provider::soft

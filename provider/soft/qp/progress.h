@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// The process's one background thread: serves queue pairs whose application does not poll.
+//
+// It sleeps in epoll. On an event for a queue pair that the application drove itself meanwhile it leaves the
+// descriptor alone and looks again a millisecond later, so the two never fight; when the polling stopped, it
+// serves and watches again.
+// Thread rule: any thread; no lock of a queue pair is taken while its own mutex is held, and Add, Remove and
+// Kick may be called under a queue pair's lock.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/unique_fd.h"
+
+namespace nd::provider::soft {
+
+class SoftQueuePair;
+
+inline constexpr Duration kSuspendedRecheck = std::chrono::milliseconds(1);
+
+class Progress {
+ public:
+  // Starts the thread on first use in this process. Null when the kernel gives no epoll or thread.
+  static Progress* Get();
+
+  // Watches a queue pair's transport; returns its id, never 0, or 0 when the kernel refuses. Visits it soon.
+  std::uint64_t Add(std::weak_ptr<SoftQueuePair> queue_pair, int fd);
+  // Before `fd` is closed.
+  void Remove(std::uint64_t id);
+  // Visits it soon.
+  void Kick(std::uint64_t id);
+
+ private:
+  struct Entry {
+    std::weak_ptr<SoftQueuePair> queue_pair;
+    int fd = -1;
+    Time next = Time::max();
+  };
+  Progress() = default;
+  bool Start();
+  void Run();
+  void Visit(std::uint64_t id);
+  void Schedule(std::uint64_t id, Entry& entry, Time when);
+  int TimeoutMs();
+
+  UniqueFd epoll_, wake_;
+  std::mutex mutex_;
+  std::map<std::uint64_t, Entry> entries_;
+  std::set<std::pair<Time, std::uint64_t>> timers_;
+  std::vector<std::uint64_t> kicked_;
+  std::uint64_t next_id_ = 1;
+};
+
+}  // namespace nd::provider::soft

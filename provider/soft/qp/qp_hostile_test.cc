@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: Apache-2.0
+// Peers that break every rule, die, or fork: this process must neither crash nor hang, and must say why.
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+#include <random>
+#include <thread>
+
+#include "provider/soft/qp/segment_layout.h"
+#include "provider/soft/qp/testing.h"
+#include "provider/soft/wire/crc32c.h"
+#include "provider/soft/wire/mpa.h"
+#include "provider/soft/wire/rdmap.h"
+#include "provider/soft/wire/terminate.h"
+
+namespace nd::provider::soft {
+namespace {
+
+using ms = std::chrono::milliseconds;
+
+// One good end; the other end of the socket is in the test's hands.
+class RawPeer {
+ public:
+  explicit RawPeer(std::uint32_t limit = 4, const Tuning& tuning = {}) : end(tuning) {
+    HandOffs both = MakeHandOffs(Link::kIwarp, limit);
+    socket = std::move(both.active.fds[0]);
+    EXPECT_TRUE(end.qp->Attach(std::move(both.passive)).ok());
+  }
+  void Send(const wire::Segment& segment, const std::vector<std::byte>& payload, bool spoil = false) {
+    std::vector<std::byte> frame(wire::FpduSize(wire::kMaxSegmentHeader + payload.size()));
+    const std::size_t header = wire::EncodeSegmentHeader(segment, frame.data() + 2);
+    if (!payload.empty()) std::memcpy(frame.data() + 2 + header, payload.data(), payload.size());
+    const std::size_t size = wire::SealFpdu(frame, header + payload.size(), true);
+    if (spoil) frame[5] ^= std::byte{0x10};
+    // It may have hung up on us already, and rightly so.
+    [[maybe_unused]] const ssize_t sent = send(socket.get(), frame.data(), size, MSG_NOSIGNAL);
+  }
+  // Reads until a Terminate comes.
+  std::optional<wire::Fault> Terminated() {
+    std::vector<std::byte> bytes;
+    timeval patience{10, 0};
+    setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    for (;;) {
+      std::byte buffer[4096];
+      const ssize_t got = recv(socket.get(), buffer, sizeof buffer, 0);
+      if (got <= 0) return std::nullopt;
+      bytes.insert(bytes.end(), buffer, buffer + got);
+      for (;;) {
+        const wire::FpduDecoded frame = wire::DecodeFpdu(bytes, true);
+        if (frame.verdict != wire::Verdict::kComplete) break;
+        EXPECT_TRUE(frame.crc_ok);
+        wire::Segment segment;
+        EXPECT_FALSE(wire::DecodeSegment(frame.ulpdu, &segment));
+        if (segment.opcode == wire::Opcode::kTerminate) {
+          const auto words = wire::DecodeTerminate(segment.payload, wire::TerminateLayout::kRfc);
+          return words ? std::optional(words->fault) : std::nullopt;
+        }
+        bytes.erase(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(frame.size));
+      }
+    }
+  }
+  End end;
+  UniqueFd socket;
+};
+
+wire::Segment Make(wire::Opcode opcode, std::uint32_t msn = 1, std::uint32_t offset = 0, bool last = true) {
+  wire::Segment segment;
+  segment.opcode = opcode;
+  segment.msn = msn;
+  segment.message_offset = offset;
+  segment.last = last;
+  return segment;
+}
+
+std::vector<std::byte> ReadOf(std::uint32_t stag, std::uint64_t from, std::uint32_t size) {
+  std::vector<std::byte> payload(wire::kReadRequestSize);
+  wire::ReadRequest request;
+  request.size = size;
+  request.source_stag = stag;
+  request.source_offset = from;
+  wire::EncodeReadRequest(request, payload.data());
+  return payload;
+}
+
+TEST(HostileWire, EveryViolationGetsItsTerminateCode) {
+  struct Row {
+    const char* what;
+    std::function<void(RawPeer&, const Memory&)> attack;
+    wire::Fault expected;
+  };
+  const std::vector<std::byte> eight(8);
+  const auto write = [](std::uint32_t stag, std::uint64_t to) {
+    wire::Segment segment = Make(wire::Opcode::kWrite);
+    segment.stag = stag;
+    segment.offset = to;
+    return segment;
+  };
+  const Row rows[] = {
+      {"bad CRC", [&](RawPeer& p, const Memory&) { p.Send(Make(wire::Opcode::kSend), eight, true); },
+       wire::fault::kCrc},
+      {"MSN", [&](RawPeer& p, const Memory&) { p.Send(Make(wire::Opcode::kSend, 2), eight); },
+       wire::fault::kMsnRange},
+      {"MO", [&](RawPeer& p, const Memory&) { p.Send(Make(wire::Opcode::kSend, 1, 8), eight); },
+       wire::fault::kMessageOffset},
+      {"MO gap",
+       [&](RawPeer& p, const Memory&) {
+         p.Send(Make(wire::Opcode::kSend, 1, 0, false), eight);
+         p.Send(Make(wire::Opcode::kSend, 1, 16), eight);
+       },
+       wire::fault::kMessageOffset},
+      {"too long",
+       [&](RawPeer& p, const Memory&) { p.Send(Make(wire::Opcode::kSend), std::vector<std::byte>(65)); },
+       wire::fault::kMessageTooLong},
+      {"no receive",
+       [&](RawPeer& p, const Memory&) {
+         p.Send(Make(wire::Opcode::kSend), eight);
+         p.Send(Make(wire::Opcode::kSend, 2), eight);
+       },
+       wire::fault::kNoBuffer},
+      {"write STag", [&](RawPeer& p, const Memory& m) { p.Send(write(m.token() ^ 3, m.Address()), eight); },
+       wire::fault::kDdpInvalidStag},
+      {"write bounds", [&](RawPeer& p, const Memory& m) { p.Send(write(m.token(), m.Address(4089)), eight); },
+       wire::fault::kDdpBounds},
+      {"write before", [&](RawPeer& p, const Memory& m) { p.Send(write(m.token(), m.Address() - 1), eight); },
+       wire::fault::kDdpBounds},
+      {"write wrap", [&](RawPeer& p, const Memory& m) { p.Send(write(m.token(), UINT64_MAX - 3), eight); },
+       wire::fault::kDdpOffsetWrap},
+      {"read STag",
+       [&](RawPeer& p, const Memory& m) {
+         p.Send(Make(wire::Opcode::kReadRequest), ReadOf(m.token() ^ 1, m.Address(), 8));
+       },
+       wire::fault::kInvalidStag},
+      {"read bounds",
+       [&](RawPeer& p, const Memory& m) {
+         p.Send(Make(wire::Opcode::kReadRequest), ReadOf(m.token(), m.Address(), 4097));
+       },
+       wire::fault::kBounds},
+      {"read MSN",
+       [&](RawPeer& p, const Memory& m) {
+         p.Send(Make(wire::Opcode::kReadRequest, 5), ReadOf(m.token(), m.Address(), 8));
+       },
+       wire::fault::kMsnRange},
+      {"response unasked",
+       [&](RawPeer& p, const Memory&) { p.Send(Make(wire::Opcode::kReadResponse), eight); },
+       wire::fault::kUnexpectedOpcode},
+      {"invalidate a region",
+       [&](RawPeer& p, const Memory& m) {
+         wire::Segment segment = Make(wire::Opcode::kSendInvalidate);
+         segment.invalidate_stag = m.token();
+         p.Send(segment, eight);
+       },
+       wire::fault::kInvalidStag},
+  };
+  for (const Row& row : rows) {
+    RawPeer peer(4, {.rnr_timeout = ms(50)});
+    Memory m(peer.end, 4096, false), r(peer.end, 64, false);
+    Sge in = r.At(0, 64);
+    ASSERT_TRUE(peer.end.qp->Receive(nullptr, {&in, 1}).ok());
+    row.attack(peer, m);
+    const auto fault = peer.Terminated();
+    ASSERT_TRUE(fault) << row.what;
+    EXPECT_EQ(wire::Describe(*fault), wire::Describe(row.expected)) << row.what;
+    EXPECT_TRUE(peer.end.Until([&] { return peer.end.closed == 1; })) << row.what;
+  }
+}
+
+TEST(HostileWire, MoreReadsThanTheLimitEndTheConnection) {
+  RawPeer peer(4);
+  Memory m(peer.end, 8 << 20, false);
+  for (std::uint32_t i = 1; i <= 64; ++i) {
+    peer.Send(Make(wire::Opcode::kReadRequest, i), ReadOf(m.token(), m.Address(), 8 << 20));
+  }
+  const auto fault = peer.Terminated();
+  if (fault) {
+    EXPECT_EQ(*fault, wire::fault::kNoBuffer);
+  }
+  EXPECT_TRUE(peer.end.Until([&] { return peer.end.closed == 1; }));
+}
+
+TEST(HostileWire, RandomBytesNeverCrash) {
+  std::mt19937 random(7);
+  for (int round = 0; round < 60; ++round) {
+    RawPeer peer(4, {.rnr_timeout = ms(10)});
+    Memory m(peer.end, 4096, false);
+    std::vector<std::byte> noise(random() % 3000 + 1);
+    for (std::byte& b : noise) b = static_cast<std::byte>(random());
+    // Half of the rounds get a plausible frame with a right CRC around the noise.
+    if (round % 2 == 0) {
+      std::vector<std::byte> frame(wire::FpduSize(noise.size()));
+      std::memcpy(frame.data() + 2, noise.data(), noise.size());
+      if (noise.size() > 2) {
+        frame[2] = static_cast<std::byte>(0x41 | (random() % 2 ? 0x80 : 0));
+        frame[3] = static_cast<std::byte>(0x40 | random() % 8);
+      }
+      wire::SealFpdu(frame, noise.size(), true);
+      noise = std::move(frame);
+    }
+    send(peer.socket.get(), noise.data(), noise.size(), MSG_NOSIGNAL);
+    peer.socket.reset();
+    EXPECT_TRUE(peer.end.Until([&] { return peer.end.closed == 1; })) << round;
+  }
+}
+
+TEST(HostileSegment, MutatedWhileRunning) {
+  std::mt19937 random(11);
+  for (int round = 0; round < 30; ++round) {
+    End a({.rnr_timeout = ms(20)}), b({.rnr_timeout = ms(20)});
+    HandOffs both = MakeHandOffs(Link::kShared);
+    auto* bytes = static_cast<std::byte*>(
+        mmap(nullptr, kSegmentSize, PROT_READ | PROT_WRITE, MAP_SHARED, both.active.fds[0].get(), 0));
+    ASSERT_NE(bytes, MAP_FAILED);
+    ASSERT_TRUE(a.qp->Attach(std::move(both.active)).ok());
+    ASSERT_TRUE(b.qp->Attach(std::move(both.passive)).ok());
+    Memory from(a, 65536, true), to(b, 65536, true);
+    std::atomic<bool> stop{false};
+    const unsigned seed = static_cast<unsigned>(random());
+    std::thread mutator([&, seed] {
+      std::mt19937 own(seed);
+      while (!stop) {
+        // Mostly where it hurts: control blocks and the first slots.
+        const std::size_t where = own() % 4 == 0 ? own() % kSegmentSize
+                                  : own() % 2    ? own() % 512
+                                                 : 4096 + (own() % 2) * sizeof(Ring) + own() % 4096;
+        bytes[where] = static_cast<std::byte>(own());
+      }
+    });
+    const Time until = In(ms(30));
+    Completion done[16];
+    Sge in = to.At(0, 4096), out = from.At(0, 1000), big = from.At(0, 40000);
+    while (Time(std::chrono::steady_clock::now()) < until) {
+      (void)b.qp->Receive(nullptr, {&in, 1});
+      (void)a.qp->Send(nullptr, {&out, 1}, 0);
+      (void)a.qp->Write(nullptr, {&big, 1}, to.Address(), to.token(), 0);
+      (void)a.qp->Read(nullptr, {&big, 1}, to.Address(), to.token(), 0);
+      a.cq->Poll(done);
+      b.cq->Poll(done);
+    }
+    stop = true;
+    mutator.join();
+    a.qp->Drop();
+    b.qp->Drop();
+    munmap(bytes, kSegmentSize);
+  }
+}
+
+TEST(HostileHandOff, IsRefusedAndLeavesTheQueuePairAsItWas) {
+  End end;
+  const auto refused = [&](HandOff hand_off) { return !end.qp->Attach(std::move(hand_off)).ok(); };
+  HandOffs both = MakeHandOffs(Link::kShared);
+  HandOff bad{both.passive.record, {}};
+  EXPECT_TRUE(refused(std::move(bad)));
+  bad = HandOff{both.passive.record, {}};
+  UniqueFd unsealed(memfd_create("x", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  ASSERT_EQ(ftruncate(unsealed.get(), kSegmentSize), 0);
+  bad.fds.push_back(std::move(unsealed));
+  bad.fds.emplace_back(dup(both.passive.fds[1].get()));
+  EXPECT_TRUE(refused(std::move(bad)));
+  bad = HandOff{both.passive.record, {}};
+  bad.record.segment_size = 4096;
+  bad.fds.emplace_back(dup(both.passive.fds[0].get()));
+  bad.fds.emplace_back(dup(both.passive.fds[1].get()));
+  EXPECT_TRUE(refused(std::move(bad)));
+  bad = HandOff{both.passive.record, {}};
+  bad.fds.emplace_back(dup(both.passive.fds[0].get()));
+  bad.fds.emplace_back(dup(both.passive.fds[0].get()));
+  EXPECT_TRUE(refused(std::move(bad)));
+  EXPECT_TRUE(end.qp->Attach(std::move(both.passive)).ok());
+}
+
+class Death : public testing::TestWithParam<Link> {};
+INSTANTIATE_TEST_SUITE_P(Links, Death, testing::Values(Link::kShared, Link::kIwarp),
+                         [](const auto& c) { return NameOf(c.param); });
+
+TEST_P(Death, AKilledPeerIsNoticedAsSuch) {
+  HandOffs both = MakeHandOffs(GetParam());
+  int ready[2];
+  ASSERT_EQ(pipe(ready), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    both.passive.fds.clear();
+    End end;
+    if (!end.qp->Attach(std::move(both.active)).ok()) _exit(1);
+    [[maybe_unused]] const ssize_t n = write(ready[1], "x", 1);
+    for (;;) pause();
+  }
+  both.active.fds.clear();
+  End end;
+  const Status attached = end.qp->Attach(std::move(both.passive));
+  ASSERT_TRUE(attached.ok()) << attached.ToString();
+  Memory r(end, 64, false);
+  Sge in = r.At(0, 64);
+  ASSERT_TRUE(end.qp->Receive(Tag(1), {&in, 1}).ok());
+  char c;
+  ASSERT_EQ(read(ready[0], &c, 1), 1);
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  EXPECT_EQ(end.Next().status, StatusCode::kCanceled);
+  EXPECT_TRUE(end.Until([&] { return end.closed == 1; }));
+  EXPECT_EQ(end.reason.load(), DisconnectReason::kPeerProcessDied);
+  close(ready[0]);
+  close(ready[1]);
+}
+
+TEST_P(Death, AForkedChildCannotTouchTheParentsConnection) {
+  End a, b;
+  HandOffs both = MakeHandOffs(GetParam());
+  ASSERT_TRUE(a.qp->Attach(std::move(both.active)).ok());
+  ASSERT_TRUE(b.qp->Attach(std::move(both.passive)).ok());
+  Memory m(a, 64, false), r(b, 64, false);
+  Sge out = m.At(0, 8), in = r.At(0, 64);
+  const pid_t child = fork();
+  if (child == 0) {
+    bool good = a.qp->Send(nullptr, {&out, 1}, 0).code() == StatusCode::kConnectionInvalid;
+    good = good && a.qp->Flush().code() == StatusCode::kConnectionInvalid;
+    good = good && a.cq->Wait(In(ms(10))).code() == StatusCode::kConnectionInvalid;
+    Completion none;
+    good = good && a.cq->Poll({&none, 1}) == 0;
+    a.qp.reset();
+    b.qp.reset();
+    _exit(good ? 0 : 1);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  ASSERT_TRUE(b.qp->Receive(nullptr, {&in, 1}).ok());
+  ASSERT_TRUE(a.qp->Send(nullptr, {&out, 1}, 0).ok());
+  EXPECT_EQ(b.Next().status, StatusCode::kSuccess);
+  EXPECT_EQ(a.Next().status, StatusCode::kSuccess);
+}
+
+}  // namespace
+}  // namespace nd::provider::soft

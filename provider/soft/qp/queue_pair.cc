@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+// The engine's core: which request may start, in which order completions appear, what a failure ends.
+#include "provider/soft/qp/queue_pair.h"
+
+#include <algorithm>
+
+#include "provider/soft/qp/progress.h"
+
+namespace nd::provider::soft {
+
+SoftQueuePair::SoftQueuePair(std::shared_ptr<DeviceCore> core, const QpOptions& options)
+    : core_(std::move(core)),
+      receive_cq_(std::static_pointer_cast<SoftCompletionQueue>(options.receive_cq)),
+      initiator_cq_(std::static_pointer_cast<SoftCompletionQueue>(options.initiator_cq)),
+      srq_(std::static_pointer_cast<SoftSharedReceiveQueue>(options.srq)),
+      context_(options.context),
+      max_receive_sge_(options.max_receive_sge),
+      max_initiator_sge_(options.max_initiator_sge),
+      inline_size_(options.inline_size),
+      counters_(options.counters),
+      initiator_(options.initiator_depth),
+      receives_(srq_ ? 1 : options.receive_depth),
+      on_peer_closed_(options.on_peer_closed) {
+  if (counters_ == nullptr) counters_ = &own_counters_;
+  if (inline_size_ != 0) {
+    inline_storage_ = std::make_unique<std::byte[]>(initiator_.slots() * inline_size_);
+    for (std::size_t i = 0; i < initiator_.slots(); ++i) {
+      initiator_.at(i).inline_data = inline_storage_.get() + i * inline_size_;
+    }
+  }
+}
+
+bool SoftQueuePair::CheckLocal(const Sge& sge, std::uint32_t any_of_access) const {
+  if (sge.length == 0) return true;
+  const auto region = core_->regions->Lookup(sge.local_token);
+  // A window's token opens memory to the peer, never to local requests.
+  return region && region->queue_pair == 0 &&
+         region->Contains(reinterpret_cast<std::uintptr_t>(sge.address), sge.length) &&
+         (any_of_access == 0 || (region->access & any_of_access) != 0);
+}
+
+std::byte* SoftQueuePair::RemoteTarget(std::uint32_t stag, std::uint64_t address, std::uint64_t length,
+                                       std::uint32_t access, Refusal* why) const {
+  const auto region = core_->regions->Lookup(stag);
+  *why = Refusal::kInvalidStag;
+  if (!region) return nullptr;
+  *why = Refusal::kOtherQueuePair;
+  if (region->queue_pair != 0 && region->queue_pair != number_) return nullptr;
+  *why = Refusal::kRights;
+  if ((region->access & access) != access) return nullptr;
+  *why = Refusal::kBounds;
+  if (!region->Contains(address, length)) return nullptr;
+  *why = Refusal::kNone;
+  return reinterpret_cast<std::byte*>(static_cast<std::uintptr_t>(address));
+}
+
+InitiatorRequest* SoftQueuePair::NextToStart() {
+  while (!stopped_ && initiator_.next != initiator_.head) {
+    InitiatorRequest& request = initiator_.at(initiator_.next);
+    if ((request.flags & kOpReadFence) != 0 && reads_started_ != 0) return nullptr;
+    if (request.op == Op::kBind || request.op == Op::kInvalidate) {
+      request.started = true;
+      ++initiator_.next;
+      RunLocal(request);
+      continue;
+    }
+    const std::uint32_t access = request.op == Op::kRead ? kAllowLocalWrite | kRdmaReadSink : 0u;
+    bool good = true;
+    for (std::uint32_t i = 0; i < request.list.count && !request.is_inline; ++i) {
+      good = good && CheckLocal(request.list.sges[i], access);
+    }
+    if (good) return &request;
+    request.started = true;
+    ++initiator_.next;
+    stopped_ = true;
+    request.status = StatusCode::kAccessViolation;
+    request.done = true;
+    Retire();
+    return nullptr;
+  }
+  return nullptr;
+}
+
+void SoftQueuePair::RunLocal(InitiatorRequest& request) {
+  request.done = true;
+  if (request.op == Op::kBind) {
+    // The new binding is open since it was posted; from here on the former ones are shut.
+    for (std::uint32_t stag : request.window->BindingsExcept(request.token)) EndWindow(*request.window, stag);
+  } else {
+    EndWindow(*request.window, request.token);
+  }
+  if (live()) Retire();
+}
+
+bool SoftQueuePair::EndWindow(SoftWindow& window, std::uint32_t stag) {
+  std::shared_ptr<SoftRegion> region = window.Shut(stag);
+  if (!region) return false;
+  deferred_.released.push_back(std::move(region));
+  std::erase_if(windows_, [stag](const auto& bound) { return bound.first == stag; });
+  if (transport_ && !transport_dead_ && !transport_->PeerUses(stag)) EndConnection(EndCode::kProtocol);
+  return true;
+}
+
+void SoftQueuePair::Started(InitiatorRequest& request) {
+  request.started = true;
+  ++initiator_.next;
+  if (request.op == Op::kRead) {
+    ++reads_started_;
+    QpCounters::Add(counters_->tx_reads, 1);
+  } else {
+    QpCounters::Add(request.op == Op::kWrite ? counters_->tx_writes : counters_->tx_sends, 1);
+    QpCounters::Add(counters_->tx_bytes, request.list.length);
+  }
+}
+
+void SoftQueuePair::CompleteInitiator(InitiatorRequest& request, StatusCode status) {
+  request.done = true;
+  request.status = status;
+  if (request.op == Op::kRead) --reads_started_;
+  if (status != StatusCode::kSuccess) stopped_ = true;
+  Retire();
+}
+
+void SoftQueuePair::ConfirmBefore(std::uint64_t position) {
+  for (std::uint64_t i = initiator_.tail; i < position; ++i) {
+    InitiatorRequest& request = initiator_.at(i);
+    if (request.started && request.op != Op::kRead) request.done = true;
+  }
+  Retire();
+}
+
+void SoftQueuePair::Report(const InitiatorRequest& request, StatusCode status) {
+  if (status == StatusCode::kSuccess && (request.flags & kOpSilentSuccess) != 0) return;
+  if (status != StatusCode::kSuccess) QpCounters::Add(counters_->errors, 1);
+  Completion completion;
+  completion.status = status;
+  completion.bytes_transferred = status == StatusCode::kSuccess ? request.list.length : 0;
+  completion.queue_pair_context = context_;
+  completion.request_context = request.context;
+  completion.type = TypeOf(request.op);
+  initiator_cq_->Push(completion, false);
+}
+
+void SoftQueuePair::Retire() {
+  if (retiring_) return;
+  retiring_ = true;
+  bool failed = false;
+  while (!failed && !initiator_.empty() && initiator_.at(initiator_.tail).done) {
+    InitiatorRequest& request = initiator_.at(initiator_.tail);
+    failed = request.status != StatusCode::kSuccess;
+    Report(request, request.status);
+    if (request.window) deferred_.released.push_back(std::move(request.window));
+    ++initiator_.tail;
+  }
+  retiring_ = false;
+  if (failed && live()) {
+    EndConnection(EndCode::kLocal);
+  } else if (state_ == State::kDisconnecting && initiator_.empty() && !goodbye_said_ && !transport_dead_) {
+    goodbye_said_ = true;
+    transport_->SayGoodbye();
+  }
+}
+
+void SoftQueuePair::CancelInitiator(StatusCode first) {
+  for (; initiator_.tail != initiator_.head; ++initiator_.tail) {
+    InitiatorRequest& request = initiator_.at(initiator_.tail);
+    StatusCode status = request.status;
+    if (!request.done) {
+      status = std::exchange(first, StatusCode::kCanceled);
+      // A binding that never got its turn was open since it was posted; nobody was told of it.
+      if (request.op == Op::kBind) EndWindow(*request.window, request.token);
+    }
+    Report(request, status);
+    if (request.window) deferred_.released.push_back(std::move(request.window));
+  }
+  initiator_.next = initiator_.head;
+  reads_started_ = 0;
+  stopped_ = false;
+}
+
+void SoftQueuePair::SetHungry(bool hungry) {
+  if (hungry_.load(std::memory_order_relaxed) == hungry) return;
+  hungry_.store(hungry, std::memory_order_seq_cst);
+  if (srq_) hungry ? srq_->AddHungry() : srq_->RemoveHungry();
+}
+
+ReceiveRequest* SoftQueuePair::CurrentReceive() {
+  if (has_current_) return &current_;
+  if (srq_) {
+    has_current_ = srq_->Take(&current_);
+    if (!has_current_) {
+      SetHungry(true);
+      has_current_ = srq_->Take(&current_);  // One may have come before anybody could see the hunger.
+    }
+  } else if (!receives_.empty()) {
+    ReceiveRequest& oldest = receives_.at(receives_.tail);
+    current_.context = oldest.context;
+    current_.list.Assign({oldest.list.sges.data(), oldest.list.count}, oldest.list.length);
+    has_current_ = true;
+  } else {
+    SetHungry(true);
+  }
+  if (!has_current_) return nullptr;
+  SetHungry(false);
+  return &current_;
+}
+
+void SoftQueuePair::CompleteReceive(StatusCode status, std::uint32_t bytes, bool solicited) {
+  if (!has_current_) return;
+  has_current_ = false;
+  if (!srq_) ++receives_.tail;
+  if (status == StatusCode::kSuccess) {
+    QpCounters::Add(counters_->rx_sends, 1);
+    QpCounters::Add(counters_->rx_bytes, bytes);
+  } else {
+    QpCounters::Add(counters_->errors, 1);
+  }
+  receive_cq_->Push({status, bytes, context_, current_.context, RequestType::kReceive}, solicited);
+}
+
+void SoftQueuePair::CancelReceives() {
+  SetHungry(false);
+  if (has_current_) CompleteReceive(StatusCode::kCanceled, 0, false);
+  if (srq_) return;
+  while (!receives_.empty()) {
+    QpCounters::Add(counters_->errors, 1);
+    receive_cq_->Push(
+        {StatusCode::kCanceled, 0, context_, receives_.at(receives_.tail).context, RequestType::kReceive},
+        false);
+    ++receives_.tail;
+  }
+}
+
+bool SoftQueuePair::InvalidateByPeer(std::uint32_t stag) {
+  auto found = std::find_if(windows_.begin(), windows_.end(),
+                            [stag](const auto& bound) { return bound.first == stag; });
+  if (found == windows_.end()) return false;
+  std::shared_ptr<SoftWindow> window = found->second.lock();
+  if (!window || !EndWindow(*window, stag)) return false;
+  deferred_.released.push_back(std::move(window));
+  return true;
+}
+
+void SoftQueuePair::FailAt(std::uint64_t position, StatusCode status) {
+  for (std::uint64_t i = initiator_.tail; i < initiator_.head && i <= position; ++i) {
+    InitiatorRequest& request = initiator_.at(i);
+    if (request.done || !request.started) continue;
+    if (i == position) {
+      request.status = status;
+      request.done = true;
+    } else if (request.op != Op::kRead) {
+      request.done = true;
+    }
+  }
+  OnTransportLost(DisconnectReason::kUnknown);
+}
+
+void SoftQueuePair::EndConnection(EndCode code, DisconnectReason reason) {
+  if (transport_dead_ || !transport_) return;
+  transport_->SayTerminate(code);
+  OnTransportLost(reason);
+}
+
+}  // namespace nd::provider::soft

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Hands out unguessable STags and publishes what they stand for.
+#include "provider/soft/qp/region_table.h"
+
+#include <sys/random.h>
+
+#include <cstdlib>
+
+namespace nd::provider::soft {
+
+Result<std::unique_ptr<RegionTable>> RegionTable::Create() {
+  std::unique_ptr<RegionTable> table(new RegionTable);
+  auto fd = CreateReadOnlyMemfd("ndbroker-regions", kRegionTableSize, &table->mapping_);
+  if (!fd.ok()) return fd.status();
+  table->fd_ = std::move(fd).value();
+  table->entries_ = reinterpret_cast<RegionEntry*>(table->mapping_.data());
+  return table;
+}
+
+std::uint32_t RegionTable::Random() {
+  if (random_.empty()) {
+    random_.resize(64);
+    const std::size_t want = random_.size() * sizeof(random_[0]);
+    // Requests of up to 256 bytes are never interrupted; without randomness no STag would be safe.
+    if (getrandom(random_.data(), want, 0) != static_cast<ssize_t>(want)) std::abort();
+  }
+  const std::uint32_t value = random_.back();
+  random_.pop_back();
+  return value;
+}
+
+Result<std::uint32_t> RegionTable::Insert(const RegionView& view) {
+  std::lock_guard lock(mutex_);
+  // A quarter stays free so that a random probe finds a slot quickly.
+  if (live_ >= kRegionSlots / 4 * 3) {
+    return Status(StatusCode::kInsufficientResources, "too many memory regions and windows are registered");
+  }
+  for (;;) {
+    const std::uint32_t stag = Random();
+    RegionEntry& entry = entries_[SlotOf(stag)];
+    if (stag == 0 || entry.stag.load(std::memory_order_relaxed) != 0) continue;
+    // A reader that still holds the slot's former STag compares it again after reading these.
+    std::atomic_thread_fence(std::memory_order_release);
+    entry.access.store(view.access, std::memory_order_relaxed);
+    entry.base.store(view.base, std::memory_order_relaxed);
+    entry.length.store(view.length, std::memory_order_relaxed);
+    entry.buffer.store(view.buffer, std::memory_order_relaxed);
+    entry.queue_pair.store(view.queue_pair, std::memory_order_relaxed);
+    entry.buffer_offset.store(view.buffer_offset, std::memory_order_relaxed);
+    entry.stag.store(stag, std::memory_order_release);
+    ++live_;
+    return stag;
+  }
+}
+
+void RegionTable::Remove(std::uint32_t stag) {
+  std::lock_guard lock(mutex_);
+  RegionEntry& entry = entries_[SlotOf(stag)];
+  if (stag == 0 || entry.stag.load(std::memory_order_relaxed) != stag) return;
+  entry.stag.store(0, std::memory_order_seq_cst);
+  --live_;
+}
+
+}  // namespace nd::provider::soft

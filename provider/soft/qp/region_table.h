@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is registered in this process: one shared table per device that peers on this host may map read-only.
+//
+// An STag is 18 bits of slot, chosen at random among the free ones, and 14 random bits. Readers take no
+// lock: a slot is live while its `stag` word holds the STag, and every field is read between two looks at
+// that word. Only the owner writes (the memfd refuses later writable mappings), so the owner trusts it.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "base/memfd.h"
+#include "nd/status.h"
+
+namespace nd::provider::soft {
+
+inline constexpr std::uint32_t kRegionSlotBits = 18;
+inline constexpr std::uint32_t kRegionSlots = 1u << kRegionSlotBits;
+
+struct alignas(64) RegionEntry {
+  std::atomic<std::uint32_t> stag;    // 0: free.
+  std::atomic<std::uint32_t> access;  // MemoryAccess bits.
+  std::atomic<std::uint64_t> base;    // In the owner's address space.
+  std::atomic<std::uint64_t> length;
+  std::atomic<std::uint32_t> buffer;      // Which Buffer it lies in; 0: in none.
+  std::atomic<std::uint32_t> queue_pair;  // Windows: the only queue pair whose peer may use it; 0: any.
+  std::atomic<std::uint64_t> buffer_offset;
+};
+static_assert(sizeof(RegionEntry) == 64);
+inline constexpr std::size_t kRegionTableSize = sizeof(RegionEntry) * kRegionSlots;
+
+// A consistent copy of one live entry.
+struct RegionView {
+  std::uint32_t stag = 0, access = 0, buffer = 0, queue_pair = 0;
+  std::uint64_t base = 0, length = 0, buffer_offset = 0;
+
+  // True when [address, address + size) lies inside; no sum can wrap.
+  bool Contains(std::uint64_t address, std::uint64_t size) const {
+    if (address < base) return false;
+    const std::uint64_t offset = address - base;
+    return offset <= length && size <= length - offset;
+  }
+};
+
+inline std::uint32_t SlotOf(std::uint32_t stag) {
+  return stag >> (32 - kRegionSlotBits);
+}
+
+// Also for a peer's table: what it says is hostile there, but consistent.
+inline std::optional<RegionView> ReadRegion(const RegionEntry* table, std::uint32_t stag) {
+  if (stag == 0) return std::nullopt;
+  const RegionEntry& entry = table[SlotOf(stag)];
+  if (entry.stag.load(std::memory_order_acquire) != stag) return std::nullopt;
+  RegionView view;
+  view.stag = stag;
+  view.access = entry.access.load(std::memory_order_relaxed);
+  view.base = entry.base.load(std::memory_order_relaxed);
+  view.length = entry.length.load(std::memory_order_relaxed);
+  view.buffer = entry.buffer.load(std::memory_order_relaxed);
+  view.queue_pair = entry.queue_pair.load(std::memory_order_relaxed);
+  view.buffer_offset = entry.buffer_offset.load(std::memory_order_relaxed);
+  std::atomic_thread_fence(std::memory_order_acquire);
+  if (entry.stag.load(std::memory_order_relaxed) != stag) return std::nullopt;
+  return view;
+}
+
+// Thread rule: Lookup from anywhere without a lock; the rest is serialised inside.
+class RegionTable {
+ public:
+  static Result<std::unique_ptr<RegionTable>> Create();
+
+  // Returns the STag. INSUFFICIENT_RESOURCES when every slot is taken.
+  Result<std::uint32_t> Insert(const RegionView& view);
+  // From here on no new access begins; running ones are the caller's to wait for.
+  void Remove(std::uint32_t stag);
+  std::optional<RegionView> Lookup(std::uint32_t stag) const { return ReadRegion(entries_, stag); }
+  int fd() const { return fd_.get(); }
+
+ private:
+  RegionTable() = default;
+  std::uint32_t Random();
+
+  UniqueFd fd_;
+  Mapping mapping_;
+  RegionEntry* entries_ = nullptr;
+  std::mutex mutex_;
+  std::uint32_t live_ = 0;
+  std::vector<std::uint32_t> random_;
+};
+
+}  // namespace nd::provider::soft

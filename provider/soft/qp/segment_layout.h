@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// The shared segment of a same-host connection (docs/wire.md). All zeros is a fresh one.
+//
+// Side 0 called Connect. Each side writes its own control block and its own ring and reads the other's.
+// Everything read here may have any value at any time: copy once, check the copy, use the copy.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "provider/soft/segment.h"
+
+namespace nd::provider::soft {
+
+inline constexpr std::uint32_t kSlots = 1024;
+inline constexpr std::uint32_t kDataSize = 64 * 1024;
+inline constexpr std::uint32_t kInlineSize = 32;
+inline constexpr std::uint32_t kMaxChunk = 16 * 1024;  // Of one record in the data area.
+
+struct SideControl {
+  // How many slots of the other side's ring this side has passed. Wraps at 2^32.
+  alignas(64) std::atomic<std::uint32_t> consumed;
+  // Not 0: this side sleeps; whoever publishes anything sets it to 0 and sends one byte on the socket.
+  alignas(64) std::atomic<std::uint32_t> armed;
+  // The STag that this side is touching directly in the other side's memory; 0: none.
+  alignas(64) std::atomic<std::uint32_t> hazard;
+  // Written rarely: the queue pair's number (for windows), and last words.
+  alignas(64) std::atomic<std::uint32_t> number;
+  std::atomic<std::uint32_t> end_code;      // EndCode; written after end_position.
+  std::atomic<std::uint32_t> end_position;  // The slot of the other side's ring that was wrong.
+};
+
+enum class RecordKind : std::uint8_t {
+  kSend = 1,          // A piece of a Send: bytes here, or in a buffer of the sender (kByReference).
+  kWrite = 2,         // A piece of a Write; stands alone.
+  kReadRequest = 3,   // token, address, length of the source; place: the read's number.
+  kReadResponse = 4,  // token: the read's number.
+  kDescriptors = 5,   // Something waits on the socket.
+  kAbandonSend = 6,   // The Send whose pieces came so far will not be finished.
+  kGoodbye = 7,
+};
+
+enum RecordFlags : std::uint8_t {
+  kLastPiece = 0x1,
+  kInlineBytes = 0x2,  // In the slot; else in the data area at `place`.
+  kSolicited = 0x4,
+  kInvalidates = 0x8,   // token: the STag to invalidate.
+  kByReference = 0x10,  // address: the number of the sender's buffer, place: offset in it.
+};
+
+struct alignas(64) Slot {
+  // 1 + how often the ring was filled before; set last, so that one cache line carries a small message.
+  std::atomic<std::uint32_t> stamp;
+  RecordKind kind;
+  std::uint8_t flags;
+  std::uint16_t reserved;
+  std::uint32_t length;
+  std::uint32_t token;
+  std::uint64_t address;  // In the address space of the memory's owner.
+  std::uint64_t place;    // In the data area, counted without end; it wraps at kDataSize.
+  std::byte bytes[kInlineSize];
+};
+static_assert(sizeof(Slot) == 64);
+
+struct Ring {
+  Slot slots[kSlots];
+  std::byte data[kDataSize];
+};
+
+struct Segment {
+  SideControl side[2];
+  alignas(4096) Ring ring[2];
+};
+static_assert(sizeof(Segment) == kSegmentSize);
+
+constexpr std::uint32_t StampOf(std::uint32_t position) {
+  return position / kSlots + 1;
+}
+
+// Datagrams on the socket: one byte is a doorbell, this announces the descriptor beside it.
+struct ShareMessage {
+  static constexpr std::uint32_t kMagic = 0x4E445348;  // "NDSH"
+  enum Kind : std::uint32_t { kRegionTable = 1, kBuffer = 2 };
+  std::uint32_t magic = kMagic;
+  std::uint32_t kind = 0;
+  std::uint32_t id = 0;  // Buffer
+  std::uint32_t reserved = 0;
+};
+
+}  // namespace nd::provider::soft

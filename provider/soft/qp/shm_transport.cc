@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+// Life of a shared-memory connection: set-up, the round that moves data, sleeping and the end.
+#include "provider/soft/qp/shm_transport.h"
+
+#include <sys/mman.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+
+#include "base/fd_lane.h"
+
+namespace nd::provider::soft {
+namespace {
+
+// How long a peer may go on touching memory whose registration ends.
+constexpr Duration kRevokePatience = std::chrono::seconds(1);
+constexpr Duration kNoBarrierRecheck = std::chrono::milliseconds(1);
+
+}  // namespace
+
+Result<std::unique_ptr<Transport>> MakeShmTransport(SoftQueuePair& queue_pair, HandOff& hand_off) {
+  const HandOffRecord& record = hand_off.record;
+  if (hand_off.fds.size() != 2 || record.segment_size != kSegmentSize) {
+    return Status(StatusCode::kInvalidParameter,
+                  "a shared connection is a segment of the known size and a socket");
+  }
+  if (record.read_inbound > kMaxReadLimit || record.read_outbound > kMaxReadLimit) {
+    return Status(StatusCode::kInvalidParameter, "the read limits are above the adapter's");
+  }
+  auto size = CheckSealedMemfd(hand_off.fds[0].get(), kSegmentSize);
+  if (!size.ok()) return size.status();
+  int type = 0;
+  socklen_t length = sizeof type;
+  if (getsockopt(hand_off.fds[1].get(), SOL_SOCKET, SO_TYPE, &type, &length) != 0 || type != SOCK_SEQPACKET) {
+    return Status(StatusCode::kInvalidParameter, "the doorbell is not a SEQPACKET socket");
+  }
+  auto mapping = Mapping::Map(hand_off.fds[0].get(), kSegmentSize, true);
+  if (!mapping.ok()) return mapping.status();
+  // A child of fork must not look like a second end.
+  madvise(mapping->data(), mapping->size(), MADV_DONTFORK);
+  hand_off.fds[0].reset();
+  return std::unique_ptr<Transport>(std::make_unique<ShmTransport>(
+      queue_pair, record, std::move(mapping).value(), std::move(hand_off.fds[1])));
+}
+
+ShmTransport::ShmTransport(SoftQueuePair& queue_pair, const HandOffRecord& record, Mapping segment,
+                           UniqueFd socket)
+    : queue_pair_(queue_pair),
+      mapping_(std::move(segment)),
+      segment_(reinterpret_cast<Segment*>(mapping_.data())),
+      socket_(std::move(socket)),
+      side_((record.flags & kHandOffActive) != 0 ? 0 : 1),
+      share_((record.flags & kHandOffShareMemory) != 0 && queue_pair.core().tuning.direct_access),
+      read_inbound_(record.read_inbound),
+      read_outbound_(record.read_outbound),
+      barrier_(RegisterGlobalBarrier()),
+      published_(kSlots),
+      reads_(std::max<std::uint32_t>(read_outbound_, 1)),
+      responses_(std::max<std::uint32_t>(read_inbound_, 1)) {
+  peer_buffers_.reserve(16);
+  mine().number.store(queue_pair.number(), std::memory_order_release);
+  if (share_) ShareTable();
+}
+
+ShmTransport::~ShmTransport() = default;
+
+void ShmTransport::Abandon() {
+  // The segment is not mapped in a child, and the descriptor was closed when it was born.
+  (void)socket_.release();
+  [[maybe_unused]] auto* leaked = new Mapping(std::move(mapping_));
+}
+
+bool ShmTransport::Progress(bool look_at_fd) {
+  bool moved = false;
+  if (look_at_fd) ReadSocket();
+  if (queue_pair_.live()) {
+    if (tx_head_ != tx_acked_) moved |= Acknowledge();
+    if (queue_pair_.live()) moved |= Consume();
+    if (queue_pair_.live()) moved |= TransmitOne();
+  } else if (tx_head_ != tx_acked_) {
+    Acknowledge();
+  }
+  if (goodbye_wanted_ && !goodbye_published_) goodbye_published_ = PublishControl(RecordKind::kGoodbye);
+  WakePeer();
+  if (queue_pair_.live()) CheckEnd();
+  return moved;
+}
+
+void ShmTransport::Transmit() {
+  TransmitOne();
+  WakePeer();
+}
+
+bool ShmTransport::Arm() {
+  mine().armed.store(1, std::memory_order_seq_cst);
+  // Either the peer's next publication sees the flag, or we see the publication now.
+  rearm_at_ = GlobalBarrier() ? Time::max() : Time(std::chrono::steady_clock::now()) + kNoBarrierRecheck;
+  const bool record =
+      in().slots[rx_head_ % kSlots].stamp.load(std::memory_order_acquire) == StampOf(rx_head_);
+  return (record && !held_) || theirs().consumed.load(std::memory_order_acquire) != tx_acked_ ||
+         theirs().end_code.load(std::memory_order_acquire) != 0;
+}
+
+void ShmTransport::WakePeer() {
+  if (!unrung_) return;
+  unrung_ = false;
+  // The sleeper's barrier is ours too, when this process takes part in it.
+  if (!barrier_) std::atomic_thread_fence(std::memory_order_seq_cst);
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  if (theirs().armed.load(std::memory_order_relaxed) == 0) return;
+  if (theirs().armed.exchange(0, std::memory_order_acq_rel) == 0) return;
+  const char bell = 1;
+  // A full socket has doorbells in it already; a broken one is found when it is read.
+  send(socket_.get(), &bell, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+Time ShmTransport::deadline() const {
+  return std::min(held_until_, rearm_at_);
+}
+
+void ShmTransport::OnDeadline(Time now) {
+  if (now >= rearm_at_) rearm_at_ = Time::max();
+  if (now < held_until_) return;
+  held_until_ = Time::max();
+  if (held_ && queue_pair_.live()) queue_pair_.EndConnection(EndCode::kNoReceive);
+}
+
+void ShmTransport::SayGoodbye() {
+  goodbye_wanted_ = true;
+  if (!goodbye_published_) goodbye_published_ = PublishControl(RecordKind::kGoodbye);
+  WakePeer();
+}
+
+void ShmTransport::SayTerminate(EndCode code) {
+  mine().consumed.store(rx_head_, std::memory_order_release);
+  mine().end_position.store(rx_head_, std::memory_order_relaxed);
+  mine().end_code.store(static_cast<std::uint32_t>(code), std::memory_order_release);
+  unrung_ = true;
+  WakePeer();
+}
+
+void ShmTransport::Violation() {
+  queue_pair_.EndConnection(EndCode::kProtocol);
+}
+
+void ShmTransport::Lost(DisconnectReason reason) {
+  queue_pair_.OnTransportLost(reason);
+}
+
+void ShmTransport::CheckEnd() {
+  const std::uint32_t code = theirs().end_code.load(std::memory_order_acquire);
+  if (code == 0 && !hung_up_) return;
+  // What the peer did before it ended still counts.
+  Acknowledge();
+  for (int i = 0; i < 64 && queue_pair_.live() && Consume(); ++i) {
+  }
+  if (!queue_pair_.live()) return;
+  if (code == 0) return Lost(DisconnectReason::kPeerProcessDied);
+  const std::uint32_t position = theirs().end_position.load(std::memory_order_relaxed);
+  StatusCode status = StatusCode::kRemoteError;
+  if (code == static_cast<std::uint32_t>(EndCode::kRemoteAccess)) status = StatusCode::kAccessViolation;
+  if (code == static_cast<std::uint32_t>(EndCode::kNoReceive)) status = StatusCode::kIoTimeout;
+  const bool names_one = position - tx_acked_ < tx_head_ - tx_acked_;
+  const std::uint64_t request = names_one ? published_[position % kSlots].request : kNone;
+  if (code == static_cast<std::uint32_t>(EndCode::kLocal) || request == kNone)
+    return Lost(DisconnectReason::kUnknown);
+  queue_pair_.FailAt(request, status);
+}
+
+bool ShmTransport::PeerUses(std::uint32_t stag) {
+  if (!share_) return true;
+  // Orders "the STag is dead" before the look at the peer's slot; the peer does it the other way round.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (theirs().hazard.load(std::memory_order_acquire) != stag) return true;
+  const Time give_up = Time(std::chrono::steady_clock::now()) + kRevokePatience;
+  while (theirs().hazard.load(std::memory_order_acquire) == stag) {
+    if (Time(std::chrono::steady_clock::now()) > give_up) return false;
+    sched_yield();
+  }
+  return true;
+}
+
+void ShmTransport::OnFlushInitiator() {
+  for (Published& slot : published_) slot.request = kNone;
+  for (std::uint32_t i = reads_tail_; i != reads_head_; ++i) reads_[i % reads_.size()].request = kNone;
+  if (partial_ != kNone && partial_path_ != Path::kDirect && partial_done_ != 0 &&
+      queue_pair_.initiator().at(partial_).op != Op::kWrite) {
+    abandon_wanted_ = true;  // The receiver fills the same receive from the start again.
+  }
+  partial_ = kNone;
+}
+
+void ShmTransport::OnFlushReceive() {
+  if (in_message_) swallow_ = true;
+}
+
+}  // namespace nd::provider::soft

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Receives that several queue pairs take from, oldest first.
+//
+// Thread rule: any thread. Taken under the lock of the queue pair that takes.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include "provider/qp.h"
+#include "provider/soft/qp/memory.h"
+#include "provider/soft/qp/sync.h"
+#include "provider/soft/qp/work_queue.h"
+
+namespace nd::provider::soft {
+
+class SoftQueuePair;
+
+class SoftSharedReceiveQueue final : public SharedReceiveQueue {
+ public:
+  SoftSharedReceiveQueue(std::shared_ptr<DeviceCore> core, std::uint32_t depth, std::uint32_t max_sge)
+      : core_(std::move(core)), max_sge_(max_sge), ring_(depth) {}
+
+  // NO_MORE_ENTRIES, DATA_OVERRUN, BUFFER_OVERFLOW.
+  Status Receive(void* request_context, std::span<const Sge> sges) override;
+
+  const std::shared_ptr<DeviceCore>& core() const { return core_; }
+  // False when none is posted.
+  bool Take(ReceiveRequest* request);
+
+  void AttachQueuePair(SoftQueuePair* queue_pair);
+  void DetachQueuePair(SoftQueuePair* queue_pair);
+  // A queue pair holds a Send back until a receive comes.
+  void AddHungry() { hungry_.fetch_add(1, std::memory_order_seq_cst); }
+  void RemoveHungry() { hungry_.fetch_sub(1, std::memory_order_seq_cst); }
+
+ private:
+  std::shared_ptr<DeviceCore> core_;
+  std::uint32_t max_sge_;
+  SpinLock lock_;
+  WorkRing<ReceiveRequest> ring_;
+  std::atomic<std::uint32_t> hungry_{0};
+  SpinLock attach_lock_;
+  std::vector<SoftQueuePair*> attached_;
+};
+
+}  // namespace nd::provider::soft

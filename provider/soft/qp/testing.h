@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+// Test helper: two queue pairs joined by a hand-made hand-over, on either transport.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <memory>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "base/fd_lane.h"
+#include "base/memfd.h"
+#include "provider/qp.h"
+#include "provider/soft/limits.h"
+#include "provider/soft/qp/soft_device.h"
+#include "provider/soft/segment.h"
+
+namespace nd::provider::soft {
+
+enum class Link { kShared, kSharedRingOnly, kIwarp, kIwarpForeign };
+inline const char* NameOf(Link link) {
+  constexpr const char* kNames[] = {"Shared", "SharedRingOnly", "Iwarp", "IwarpForeign"};
+  return kNames[static_cast<int>(link)];
+}
+
+struct HandOffs {
+  HandOff active, passive;
+};
+
+inline void ConnectedTcp(UniqueFd* a, UniqueFd* b) {
+  UniqueFd listener(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t length = sizeof address;
+  ASSERT_EQ(bind(listener.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  ASSERT_EQ(listen(listener.get(), 1), 0);
+  ASSERT_EQ(getsockname(listener.get(), reinterpret_cast<sockaddr*>(&address), &length), 0);
+  *a = UniqueFd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  ASSERT_EQ(connect(a->get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  *b = UniqueFd(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  ASSERT_TRUE(*b);
+}
+
+inline HandOffs MakeHandOffs(Link link, std::uint32_t limit = 16) {
+  HandOffs both;
+  HandOffRecord record;
+  record.read_inbound = record.read_outbound = limit;
+  if (link == Link::kShared || link == Link::kSharedRingOnly) {
+    record.transport = nd::provider::Transport::kShared;
+    record.fd_count = 2;
+    record.segment_size = kSegmentSize;
+    record.flags = kHandOffConfirm | (link == Link::kShared ? kHandOffShareMemory : 0u);
+    auto segment = CreateSealedMemfd("test-segment", kSegmentSize);
+    UniqueFd a, b;
+    EXPECT_TRUE(MakeSeqpacketPair(&a, &b).ok());
+    both.active.fds.emplace_back(dup(segment->get()));
+    both.active.fds.push_back(std::move(a));
+    both.passive.fds.push_back(std::move(segment).value());
+    both.passive.fds.push_back(std::move(b));
+  } else {
+    record.transport = nd::provider::Transport::kIwarp;
+    record.fd_count = 1;
+    record.flags = kHandOffCrc;
+    if (link == Link::kIwarp) record.flags |= kHandOffConfirm;
+    if (link == Link::kIwarpForeign) record.max_ulpdu = 1460 - 6;
+    both.active.fds.resize(1);
+    both.passive.fds.resize(1);
+    ConnectedTcp(&both.active.fds[0], &both.passive.fds[0]);
+  }
+  both.active.record = both.passive.record = record;
+  both.active.record.flags |= kHandOffActive;
+  return both;
+}
+
+inline AdapterInfo TestAdapter() {
+  AdapterInfo info;
+  info.name = "soft0";
+  FillSoftAdapterInfo(&info);
+  return info;
+}
+
+inline Time In(Duration from_now) {
+  return std::chrono::steady_clock::now() + from_now;
+}
+inline constexpr Duration kPatience = std::chrono::seconds(20);
+
+// One end: a device of its own with everything on it.
+struct End {
+  std::shared_ptr<Device> device;
+  std::shared_ptr<CompletionQueue> cq;
+  std::shared_ptr<QueuePair> qp;
+  QpCounters counters;
+  // The callback may outlive this object by a moment.
+  struct Seen {
+    std::atomic<int> closed{0};
+    std::atomic<DisconnectReason> reason{DisconnectReason::kUnknown};
+  };
+  std::shared_ptr<Seen> seen = std::make_shared<Seen>();
+  std::atomic<int>& closed = seen->closed;
+  std::atomic<DisconnectReason>& reason = seen->reason;
+
+  explicit End(const Tuning& tuning = {}, bool thread = true) {
+    device = MakeSoftDevice(TestAdapter(), {.progress_thread = thread}, tuning).value();
+    cq = device->CreateCompletionQueue(4096).value();
+    qp = device->CreateQueuePair(Options()).value();
+  }
+  ~End() {
+    if (qp) qp->Drop();
+  }
+  QpOptions Options() {
+    QpOptions options;
+    options.receive_cq = options.initiator_cq = cq;
+    options.receive_depth = options.initiator_depth = 256;
+    options.max_receive_sge = options.max_initiator_sge = kMaxSge;
+    options.inline_size = 64;
+    options.context = this;
+    options.counters = &counters;
+    options.on_peer_closed = [seen = seen](DisconnectReason why) {
+      seen->reason = why;
+      ++seen->closed;
+    };
+    return options;
+  }
+  Completion Next(Duration patience = kPatience) {
+    Completion completion;
+    completion.status = StatusCode::kInternalError;
+    const Status status = cq->Wait(In(patience));
+    EXPECT_TRUE(status.ok()) << status.ToString();
+    if (status.ok()) {
+      EXPECT_EQ(cq->Poll({&completion, 1}), 1u);
+    }
+    return completion;
+  }
+  // Until `condition`, progressing by Wait only.
+  template <typename F>
+  bool Until(F condition) {
+    const Time deadline = In(kPatience);
+    while (!condition()) {
+      if (Time(std::chrono::steady_clock::now()) > deadline) return false;
+      std::this_thread::yield();
+    }
+    return true;
+  }
+};
+
+struct Memory {
+  std::shared_ptr<Buffer> buffer;
+  std::vector<std::byte> heap;
+  std::shared_ptr<MemoryRegion> region;
+  std::byte* data = nullptr;
+  std::size_t size = 0;
+
+  Memory(End& end, std::size_t bytes, bool shared,
+         std::uint32_t access = kAllowRemoteRead | kAllowRemoteWrite)
+      : size(bytes) {
+    if (shared) {
+      buffer = end.device->AllocateBuffer(bytes).value();
+      data = buffer->data();
+    } else {
+      heap.resize(bytes);
+      data = heap.data();
+    }
+    region = end.device->Register(data, bytes, access).value();
+  }
+  Sge At(std::size_t offset, std::size_t length) const {
+    return {data + offset, static_cast<std::uint32_t>(length), region->local_token()};
+  }
+  std::uint64_t Address(std::size_t offset = 0) const {
+    return reinterpret_cast<std::uintptr_t>(data + offset);
+  }
+  std::uint32_t token() const { return region->remote_token(); }
+  void Fill(unsigned seed) {
+    for (std::size_t i = 0; i < size; ++i)
+      data[i] = static_cast<std::byte>((i * 131 + seed * 17 + (i >> 8)) & 0xFF);
+  }
+};
+
+inline void* Tag(std::uintptr_t n) {
+  return reinterpret_cast<void*>(n);
+}
+
+}  // namespace nd::provider::soft

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// Posted requests: fixed rings, allocated when the queue is made, so that posting never allocates.
+//
+// Thread rule: under the lock of whoever owns the queue.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "nd/types.h"
+#include "provider/soft/limits.h"
+#include "provider/soft/qp/memory.h"
+
+namespace nd::provider::soft {
+
+enum class Op : std::uint8_t { kSend, kSendInvalidate, kWrite, kRead, kBind, kInvalidate };
+
+constexpr RequestType TypeOf(Op op) {
+  switch (op) {
+    case Op::kSend:
+    case Op::kSendInvalidate:
+      return RequestType::kSend;
+    case Op::kWrite:
+      return RequestType::kWrite;
+    case Op::kRead:
+      return RequestType::kRead;
+    case Op::kBind:
+      return RequestType::kBind;
+    case Op::kInvalidate:
+      return RequestType::kInvalidate;
+  }
+  return RequestType::kSend;
+}
+
+// A posted scatter/gather list.
+struct SgeList {
+  std::uint32_t count = 0;
+  std::uint32_t length = 0;  // Sum of the lengths.
+  std::array<Sge, kMaxSge> sges;
+
+  void Assign(std::span<const Sge> from, std::uint32_t total) {
+    count = static_cast<std::uint32_t>(from.size());
+    length = total;
+    if (!from.empty()) std::memcpy(sges.data(), from.data(), from.size_bytes());
+  }
+};
+
+// Walks over a scatter/gather list piece by piece.
+class SgeCursor {
+ public:
+  SgeCursor() = default;
+  explicit SgeCursor(const SgeList& list) : list_(&list) {}
+
+  // The next piece of at most `limit` bytes; empty at the end. `sge` is where it came from.
+  std::span<std::byte> Next(std::size_t limit, const Sge** sge = nullptr) {
+    while (index_ < list_->count && offset_ == list_->sges[index_].length) {
+      ++index_;
+      offset_ = 0;
+    }
+    if (index_ >= list_->count || limit == 0) return {};
+    const Sge& current = list_->sges[index_];
+    const auto size = static_cast<std::uint32_t>(std::min<std::size_t>(limit, current.length - offset_));
+    std::span<std::byte> piece(static_cast<std::byte*>(current.address) + offset_, size);
+    offset_ += size;
+    if (sge != nullptr) *sge = &current;
+    return piece;
+  }
+
+ private:
+  const SgeList* list_ = nullptr;
+  std::uint32_t index_ = 0, offset_ = 0;
+};
+
+struct ReceiveRequest {
+  void* context = nullptr;
+  SgeList list;
+};
+
+struct InitiatorRequest {
+  void* context = nullptr;
+  Op op = Op::kSend;
+  bool started = false;
+  bool done = false;
+  bool is_inline = false;
+  StatusCode status = StatusCode::kSuccess;
+  std::uint32_t flags = 0;
+  std::uint32_t token = 0;  // Remote STag; of a Bind, the new STag; of an Invalidate, the old one.
+  std::uint64_t remote_address = 0;
+  std::uint64_t mark = 0;  // The transport's own.
+  SgeList list;
+  std::byte* inline_data = nullptr;    // This slot's own space.
+  std::shared_ptr<SoftWindow> window;  // Bind, Invalidate
+};
+
+// Counted by ever-growing positions: [tail, head) is posted, [next, head) not yet started.
+template <typename T>
+class WorkRing {
+ public:
+  explicit WorkRing(std::uint32_t depth) : depth_(depth) {
+    std::uint32_t slots = 1;
+    while (slots < depth) slots *= 2;
+    mask_ = slots - 1;
+    slots_.resize(slots);
+  }
+
+  bool full() const { return head - tail >= depth_; }
+  bool empty() const { return head == tail; }
+  T& at(std::uint64_t position) { return slots_[position & mask_]; }
+  std::size_t slots() const { return slots_.size(); }
+
+  std::uint64_t tail = 0, next = 0, head = 0;
+
+ private:
+  std::uint32_t depth_;
+  std::uint64_t mask_ = 0;
+  std::vector<T> slots_;
+};
+
+}  // namespace nd::provider::soft

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// The RDMA devices of this host as adapters, kept true while devices, ports and addresses come and go.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/event_loop.h"
+#include "base/unique_fd.h"
+#include "provider/cm.h"
+#include "provider/verbs/cm/blocking_pool.h"
+#include "provider/verbs/cm/nldev.h"
+#include "provider/verbs/cm/wire_id.h"
+
+namespace nd::provider::verbs {
+
+// Thread rule: the loop's thread.
+class DeviceTable {
+ public:
+  struct Port {
+    std::string device;
+    std::uint32_t device_index = 0;  // The kernel's, for Nldev.
+    std::uint8_t number = 1;
+    bool iwarp = false;
+    AdapterDescription description;
+  };
+
+  // `changed` runs on the loop after ports() changed. `only`: names of the devices to offer; empty: all.
+  DeviceTable(EventLoop& loop, Nldev& nldev, BlockingPool& pool, std::vector<std::string> only,
+              std::function<void()> changed);
+  ~DeviceTable();
+
+  const std::vector<Port>& ports() const { return ports_; }
+  const Port* Find(const std::string& adapter) const;
+  const Port* FindPort(const std::string& device, std::uint8_t number) const;
+  // Why a device is not offered, or SUCCESS.
+  const Status& problem() const { return problem_; }
+
+ private:
+  struct Device;
+  void Tick();
+  void WatchAddresses();
+  void OnAsyncEvent(Device* device);
+  // The device is being removed: everything of it in this process must go, or the kernel waits for ever.
+  void OnRemoval(const std::string& name);
+  void WatchRemoval(Device* device);
+  void Close(Device* device);
+  void SyncDevices();
+  // Reads addresses anew and reports a difference.
+  void Refresh();
+
+  EventLoop& loop_;
+  Nldev& nldev_;
+  BlockingPool& pool_;
+  const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  const std::vector<std::string> only_;
+  const std::function<void()> changed_;
+  UniqueFd route_socket_;
+  EventLoop::TimerId timer_{};
+  unsigned ticks_ = 0;
+  std::vector<std::string> seen_;  // Kernel device names at the last look.
+  std::vector<std::unique_ptr<Device>> devices_;
+  std::vector<Port> ports_;
+  Status problem_;
+};
+
+}  // namespace nd::provider::verbs

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// For sections of tens of nanoseconds: waiting spins a little, then gives the core away.
+#pragma once
+
+#include <sched.h>
+
+#include <atomic>
+
+namespace nd::provider::verbs {
+
+class SpinLock {
+ public:
+  void lock() {
+    for (unsigned spins = 0; !try_lock(); ++spins) {
+      if (spins > 200) sched_yield();
+    }
+  }
+  bool try_lock() {
+    return !locked_.load(std::memory_order_relaxed) && !locked_.exchange(true, std::memory_order_acquire);
+  }
+  void unlock() { locked_.store(false, std::memory_order_release); }
+
+ private:
+  std::atomic<bool> locked_{false};
+};
+
+}  // namespace nd::provider::verbs

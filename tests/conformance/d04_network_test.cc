@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0
+// d.4 Connect: network outcomes.
+#include <atomic>
+
+#include "tests/conformance/iwarp_peer.h"
+#include "tests/conformance/world.h"
+
+namespace nd::conformance {
+namespace {
+
+ND_GROUP(D04);
+
+// Loss on the way cannot happen between two processes of one host.
+#define NEEDS_WIRE(number)                                                                        \
+  if (GetParam() == Transport::kLocal)                                                            \
+    ND_EXCEPTED() << "EXCEPTED " number ": there is no network between two clients of one broker"; \
+  if (!InPrivateNetwork()) GTEST_SKIP() << "SKIPPED " number ": network namespaces are not allowed here"
+
+TEST_P(D04Own, ND_081_NoRoute) {
+  NEEDS_WIRE("081");
+  World w(GetParam(), {.wired = true});
+  ASSERT_EQ(w.error(), "");
+  ASSERT_EQ(Ip("addr add 10.88.0.3/32 dev lo", w.host_p().fd()), "");
+  const Listener l = w.Listening();
+  const Connector c = w.BoundA();
+  const Qp qp = w.A().CreateQp();
+  EXPECT_ND(c.Connect(qp, World::Ip("203.0.113.9", 7000)), NETWORK_UNREACHABLE);
+  ASSERT_EQ(Ip("route del 10.77.0.0/24 dev wire", w.host_a().fd()), "");
+  EXPECT_ND(c.Connect(qp, w.p(7000)), NETWORK_UNREACHABLE);
+  ASSERT_EQ(Ip("route add 10.77.0.0/24 dev wire src 10.77.0.2", w.host_a().fd()), "");
+  Link link{.l = l,
+            .a = c,
+            .p = {},
+            .aq = qp,
+            .pq = w.P().CreateQp(),
+            .connect = c.Connect(qp, w.p(7000)),
+            .accept = {},
+            .to = w.p(7000)};
+  EXPECT_ND(link.connect.inline_status(), PENDING);
+  w.Deliver(link);
+  w.Reply(link);
+  w.Complete(link);
+  w.ExpectTraffic(link);
+}
+
+TEST_P(D04Own, ND_082_AbsentHost) {
+  NEEDS_WIRE("082");
+  World w(GetParam(), {.wired = true});
+  ASSERT_EQ(w.error(), "");
+  w.wire().Cut();
+  ASSERT_EQ(Ip("neigh flush dev wire", w.host_a().fd()), "");  // A host that was never seen.
+  const Connector c = w.BoundA();
+  const Qp qp = w.A().CreateQp();
+  EXPECT_ND(c.Connect(qp, w.p(7000)).Wait(milliseconds(20'000)), HOST_UNREACHABLE);
+  w.wire().Mend();
+  w.ExpectTraffic(w.Up({.aq = qp, .a = c}));
+}
+
+TEST_P(D04Own, ND_083_SilentPeer) {
+  NEEDS_WIRE("083");
+  World w(GetParam(), {.sections = {{"timeouts", "connect = \"1s\""}}, .wired = true});
+  ASSERT_EQ(w.error(), "");
+  w.wire().SetFilter([](const Frame& frame) { return !frame.tcp; });
+  const Connector c = w.BoundA();
+  const Qp qp = w.A().CreateQp();
+  EXPECT_ND(c.Connect(qp, w.p(7000)).Wait(milliseconds(20'000)), IO_TIMEOUT);
+  w.wire().Mend();
+  w.ExpectTraffic(w.Up({.aq = qp, .a = c}));
+}
+
+TEST_P(D04, ND_084_RejectedThenAccepted) {
+  Link link = w.Incoming();
+  EXPECT_ND(link.p.Reject(), SUCCESS);
+  EXPECT_ND(link.connect, CONNECTION_REFUSED);
+  w.ExpectTraffic(w.Up({.aq = link.aq, .a = link.a, .l = link.l}));
+}
+
+TEST_P(D04, ND_085_TenRejectionsThenAccepted) {
+  const Listener l = w.Listening();
+  const Connector c = w.BoundA();
+  const Qp qp = A.CreateQp();
+  const Address local = c.GetLocalAddress().value();
+  for (int i = 0; i < 10; ++i) {
+    Link link = w.Incoming({.aq = qp, .a = c, .l = l});
+    EXPECT_EQ(link.p.GetPeerAddress().value(), local);
+    EXPECT_ND(link.p.Reject(), SUCCESS);
+    EXPECT_ND(link.connect, CONNECTION_REFUSED);
+    EXPECT_EQ(c.GetLocalAddress().value(), local);
+  }
+  const Link up = w.Up({.aq = qp, .a = c, .l = l});
+  EXPECT_EQ(up.p.GetPeerAddress().value(), local);
+  w.ExpectTraffic(up);
+}
+
+TEST_P(D04, ND_086_NdkRetryFromSamePort) {
+  const Connector c = A.CreateConnector();
+  const Qp qp = A.CreateQp();
+  EXPECT_ND(c.NdkConnect(qp, w.a(6000), w.p(7000)), CONNECTION_REFUSED);
+  Link link{.l = w.Listening(),
+            .a = c,
+            .p = {},
+            .aq = qp,
+            .pq = P.CreateQp(),
+            .connect = {},
+            .accept = {},
+            .to = w.p(7000)};
+  link.connect = c.NdkConnect(qp, w.a(6000), w.p(7000));
+  EXPECT_ND(link.connect.inline_status(), PENDING);
+  w.Deliver(link);
+  EXPECT_ND(link.p.Reject(), SUCCESS);
+  EXPECT_ND(link.connect, CONNECTION_REFUSED);
+  link.connect = c.NdkConnect(qp, w.a(6000), w.p(7000));
+  w.Deliver(link);
+  w.Reply(link);
+  w.Complete(link);
+  EXPECT_EQ(link.p.GetPeerAddress().value(), w.a(6000));
+  w.ExpectTraffic(link);
+}
+
+TEST_P(D04, ND_087_RetryToAnotherDestination) {
+  const Connector c = w.BoundA();
+  const Qp qp = A.CreateQp();
+  EXPECT_ND(c.Connect(qp, w.p(7001)), CONNECTION_REFUSED);
+  w.ExpectTraffic(w.Up({.aq = qp, .a = c}));
+}
+
+TEST_P(D04Own, ND_088_RequestLostTwice) {
+  NEEDS_WIRE("088");
+  World w(GetParam(), {.wired = true});
+  ASSERT_EQ(w.error(), "");
+  std::atomic<int> lost{0};
+  w.wire().SetFilter(
+      [&](const Frame& f) { return !(f.tcp && f.from == 0 && f.payload > 0 && lost < 2 && ++lost); });
+  Link link = w.Incoming();
+  EXPECT_EQ(lost, 2);
+  const Outcome second = link.l.GetConnectionRequest(w.P().CreateConnector());
+  w.Reply(link);
+  w.Complete(link);
+  w.ExpectTraffic(link);
+  EXPECT_PENDING(second);
+}
+
+TEST_P(D04Own, ND_089_ReplyLostTwice) {
+  NEEDS_WIRE("089");
+  World w(GetParam(), {.wired = true});
+  ASSERT_EQ(w.error(), "");
+  Link link = w.Incoming();
+  std::atomic<int> lost{0};
+  w.wire().SetFilter(
+      [&](const Frame& f) { return !(f.tcp && f.from == 1 && f.payload > 0 && lost < 2 && ++lost); });
+  w.Reply(link);
+  EXPECT_EQ(lost, 2);
+  w.Complete(link);
+  w.ExpectTraffic(link);
+}
+
+TEST_P(D04Own, ND_090_ConfirmationLost) {
+  NEEDS_WIRE("090");
+  World w(GetParam(), {.wired = true});
+  ASSERT_EQ(w.error(), "");
+  const Link link = w.Replied({.posted_receives = 1});
+  std::atomic<int> lost{0};
+  w.wire().SetFilter(
+      [&](const Frame& f) { return !(f.tcp && f.from == 0 && f.payload > 0 && lost < 2 && ++lost); });
+  EXPECT_ND(link.a.CompleteConnect(), SUCCESS);
+  EXPECT_ND(link.aq.Send(9, 0, 100), SUCCESS);
+  EXPECT_ND(link.accept, SUCCESS);
+  EXPECT_ND(link.pq.cq.Next(), SUCCESS);
+  EXPECT_GE(lost, 1);
+  EXPECT_ND(link.aq.cq.Next(), SUCCESS);
+}
+
+TEST_P(D04Own, ND_091_PeersBrokerDies) {
+  World w(GetParam());
+  const Link link = w.Queued();
+  ASSERT_TRUE(
+      Eventually([&] { return w.broker_p().Admin("ListListeners").Number("items.0.backlog_used") == 1; }));
+  w.broker_p().Kill();
+  // On one host the peer's broker is A's own (223).
+  if (w.local()) {
+    EXPECT_ND(link.connect, DEVICE_REMOVED);
+  } else {
+    EXPECT_ND(link.connect, IO_TIMEOUT, HOST_UNREACHABLE);
+  }
+  w.broker_p().Start();
+}
+
+TEST_P(D04, ND_092_StaleAssociation) {
+  ND_EXCEPTED() << "EXCEPTED 092: soft has no device queue pair numbers that a peer could call stale";
+}
+
+TEST_P(D04, ND_093_RefusalsTellWhy) {
+  const Qp qp = A.CreateQp();
+  const Connector c = w.BoundA();
+  const auto detail = [&] {
+    const Status status = c.Connect(qp, w.p(7000)).Wait();
+    EXPECT_ND(status, CONNECTION_REFUSED);
+    return status.detail();
+  };
+  EXPECT_EQ(detail(), Detail::kNoListener);
+  const Listener l = w.Listening(7000, 1);
+  EXPECT_ND(l.ControlConnectEvents(true), SUCCESS);
+  EXPECT_EQ(detail(), Detail::kPaused);
+  EXPECT_ND(l.ControlConnectEvents(false), SUCCESS);
+  const Link first = w.Queued({.l = l});
+  ASSERT_TRUE(
+      Eventually([&] { return w.broker_p().Admin("ListListeners").Number("items.0.backlog_used") == 1; }));
+  EXPECT_EQ(detail(), Detail::kBacklogFull);
+  const Connector p = P.CreateConnector();
+  ASSERT_ND(l.GetConnectionRequest(p), SUCCESS);
+  EXPECT_ND(p.Reject(), SUCCESS);
+  EXPECT_ND(first.connect, CONNECTION_REFUSED);
+  EXPECT_EQ(first.connect.Wait().detail(), Detail::kPeerRejected);
+}
+
+// Foreign peers know nothing of our header: both brokers' adapters are in tcp mode.
+TEST_P(D04Own, ND_094_ForeignServerRejects) {
+  World w(GetParam(), {.adapter = "mode = \"tcp\""});
+  const UniqueFd server = IwarpPeer::ListenAt(World::Ip("127.0.0.99", 7500));
+  ASSERT_TRUE(server);
+  const Connector c = w.BoundA();
+  const Qp qp = w.A().CreateQp();
+  const Outcome connect = c.Connect(qp, World::Ip("127.0.0.99", 7500), {.data = "hello"});
+  EXPECT_ND(connect.inline_status(), PENDING);
+  IwarpPeer peer = IwarpPeer::AcceptFrom(server);
+  ASSERT_TRUE(peer.ok());
+  const std::optional<MpaFrame> request = peer.ReceiveMpa();
+  ASSERT_TRUE(request.has_value());
+  EXPECT_FALSE(request->reply);
+  EXPECT_EQ(request->private_data, "hello");
+  EXPECT_TRUE(peer.SendMpa(true, static_cast<std::uint8_t>(0x20 | (request->flags & 0x40)), request->revision,
+                           "go away"));
+  peer.Close();
+  EXPECT_ND(connect, CONNECTION_REFUSED);
+  EXPECT_EQ(c.PrivateData().value(), "go away");
+}
+
+TEST_P(D04Own, ND_095_ForeignClientConnects) {
+  World w(GetParam(), {.adapter = "mode = \"tcp\""});
+  for (const std::uint8_t revision : {std::uint8_t{1}, std::uint8_t{2}}) {
+    const Listener l = w.Listening();
+    IwarpPeer peer = IwarpPeer::Dial(w.p(7000));
+    ASSERT_TRUE(peer.ok());
+    ASSERT_TRUE(peer.SendMpa(false, 0x40, revision, "foreign"));
+    const Connector p = w.P().CreateConnector();
+    ASSERT_ND(l.GetConnectionRequest(p), SUCCESS);
+    EXPECT_EQ(p.PrivateData().value(), "foreign");
+    const Qp qp = w.P().CreateQp();
+    EXPECT_ND(qp.Receive(1, 4096, 4096), SUCCESS);
+    const Outcome accept = p.Accept(qp, {.data = "welcome"});
+    const std::optional<MpaFrame> reply = peer.ReceiveMpa();
+    ASSERT_TRUE(reply.has_value());
+    EXPECT_TRUE(reply->reply);
+    EXPECT_EQ(reply->flags & 0x20, 0);
+    EXPECT_EQ(reply->revision, revision);
+    EXPECT_EQ(reply->private_data, "welcome");
+    EXPECT_TRUE(peer.SendMessage("from abroad"));
+    EXPECT_ND(accept, SUCCESS);
+    const Work work = qp.cq.Next();
+    EXPECT_ND(work, SUCCESS);
+    EXPECT_EQ(work.bytes, 11u);
+    EXPECT_EQ(w.P().Scratch().Peek(4096, 11), "from abroad");
+    w.P().Scratch().Poke(0, "and back");
+    EXPECT_ND(qp.Send(2, 0, 8), SUCCESS);
+    EXPECT_EQ(peer.ReceiveMessage().value_or("nothing"), "and back");
+    EXPECT_ND(qp.cq.Next(), SUCCESS);
+    const Outcome notify = p.NotifyDisconnect();
+    peer.Close();
+    EXPECT_ND(notify, SUCCESS);
+    EXPECT_ND(p.Close(), SUCCESS);
+    EXPECT_ND(l.Close(), SUCCESS);
+  }
+}
+
+TEST_P(D04Own, ND_096_IncomingHeldForFiveMinutes) {
+  World w(GetParam());
+  Link link = w.Incoming();
+  for (int minute = 0; minute < 5; ++minute) {
+    EXPECT_ND(w.broker_a().SkipTime(std::chrono::minutes(1)), SUCCESS);
+    if (!w.local()) {
+      EXPECT_ND(w.broker_p().SkipTime(std::chrono::minutes(1)), SUCCESS);
+    }
+    EXPECT_PENDING(link.connect);
+  }
+  w.Reply(link);
+  w.Complete(link);
+  w.ExpectTraffic(link);
+}
+
+}  // namespace
+}  // namespace nd::conformance

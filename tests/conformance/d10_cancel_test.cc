@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+// d.10 Cancel and results.
+#include "tests/conformance/world.h"
+
+namespace nd::conformance {
+namespace {
+
+ND_GROUP(D10);
+
+TEST_P(D10, ND_198_OrderOfCancels) {
+  EXPECT_EQ(A.Program("cancel_order", "broker=" + w.broker_a().directory() + " ip=" + w.a().IpToString() +
+                                          " rounds=" + std::to_string(Rounds(200, 1000))),
+            "ok");
+}
+
+TEST_P(D10, ND_199_CancelConnect) {
+  const Link link = w.Queued();
+  EXPECT_ND(link.a.Cancel(), SUCCESS);
+  EXPECT_ND(link.connect.Wait(milliseconds(0)), CANCELED);
+  EXPECT_ND(link.a.Connect(link.aq, link.to), INVALID_DEVICE_STATE);
+  w.ExpectTraffic(w.Up({.aq = link.aq, .l = link.l}));
+}
+
+TEST_P(D10, ND_200_CancelAccept) {
+  const Link link = w.Replied();
+  EXPECT_ND(link.p.Cancel(), SUCCESS);
+  EXPECT_ND(link.accept, CANCELED);
+  const Address local = link.a.GetLocalAddress().value();
+  ASSERT_TRUE(Eventually([&] { return w.StateOf(w.broker_a(), local) == "Dead"; }));
+  EXPECT_ND(link.a.CompleteConnect(), CONNECTION_ABORTED);
+}
+
+TEST_P(D10, ND_201_CancelDisconnect) {
+  const Link up = w.Up({.a = w.Bound(A, w.a(6000)), .posted_receives = 2});
+  P.process().Pause();
+  const Outcome bye = up.a.Disconnect();
+  EXPECT_PENDING(bye);
+  EXPECT_ND(up.a.Cancel(), SUCCESS);
+  EXPECT_ND(bye, CANCELED);
+  P.process().Resume();
+  for (int i = 0; i < 2; ++i) EXPECT_ND(up.aq.cq.Next(), CANCELED);
+  EXPECT_ND(up.a.Close(), SUCCESS);
+  EXPECT_ND(A.CreateConnector().Bind(w.a(6000)), SUCCESS);
+}
+
+TEST_P(D10, ND_201_CancelCompleteConnect) {
+  // On soft the confirmation is local, so that CompleteConnect is over before it can be canceled: the cancel
+  // must then leave the result alone.
+  const Link link = w.Replied();
+  const Outcome complete = link.a.CompleteConnect();
+  EXPECT_ND(link.a.Cancel(), SUCCESS);
+  EXPECT_ND(complete, SUCCESS, CANCELED);
+  EXPECT_ND(link.a.Close(), SUCCESS);
+}
+
+TEST_P(D10, ND_202_NothingToCancel) {
+  EXPECT_ND(A.CreateConnector().Cancel(), SUCCESS);
+  EXPECT_ND(w.BoundA().Cancel(), SUCCESS);
+  const Link up = w.Up();
+  EXPECT_ND(up.a.Cancel(), SUCCESS);
+  EXPECT_ND(up.p.Cancel(), SUCCESS);
+  EXPECT_ND(up.l.Cancel(), SUCCESS);
+  w.ExpectTraffic(up);
+}
+
+TEST_P(D10, ND_203_CancelRacesCompletion) {
+  const std::string at = " ip=" + w.p().IpToString() + " port=7000";
+  const std::uint32_t server =
+      P.StartProgram("accept_loop", "broker=" + w.broker_p().directory() + at + " mode=any threads=3");
+  ASSERT_TRUE(Eventually([&] { return w.broker_p().Count().listeners == 1; }));
+  const std::string from = " from=" + w.a().IpToString() + " fromport=0";
+  const std::string client = A.Program("race_cancel", "broker=" + w.broker_a().directory() + at + from +
+                                                          " rounds=" + std::to_string(Rounds(500, 10'000)));
+  EXPECT_EQ(client.substr(0, 3), "ok ") << client;
+  RecordProperty("outcome", client);
+  EXPECT_EQ(
+      A.Program("connect_loop", "broker=" + w.broker_a().directory() + at + from + " mode=wait rounds=0")
+          .substr(0, 3),
+      "ok ");
+  const std::string served = P.JoinProgram(server, milliseconds(20'000));
+  EXPECT_EQ(served.substr(0, 3), "ok ") << served;
+}
+
+TEST_P(D10, ND_204_GetResult) {
+  Link link = w.Incoming();
+  EXPECT_ND(link.connect.Wait(milliseconds(0)), PENDING);
+  link.accept = link.p.Accept(link.pq);
+  EXPECT_ND(link.connect, SUCCESS);
+  for (int i = 0; i < 3; ++i) EXPECT_ND(link.connect.Wait(milliseconds(0)), SUCCESS);
+}
+
+TEST_P(D10, ND_205_ResultsAreIndependent) {
+  const Listener l = w.Listening();
+  const Outcome one = l.GetConnectionRequest(P.CreateConnector());
+  const Outcome two = l.GetConnectionRequest(P.CreateConnector());
+  w.BoundA().Connect(A.CreateQp(), w.p(7000));
+  EXPECT_ND(one, SUCCESS);
+  EXPECT_PENDING(two);
+  EXPECT_ND(one.Wait(milliseconds(0)), SUCCESS);
+}
+
+TEST_P(D10, ND_206_InlineMeansNoCompletion) {
+  const Outcome error = w.BoundA().CompleteConnect();
+  EXPECT_ND(error, CONNECTION_INVALID);
+  const Link up = w.Up();
+  const Outcome notify = up.p.NotifyDisconnect();
+  const Outcome bye = up.a.Disconnect();
+  EXPECT_ND(notify, SUCCESS);
+  const Outcome again = up.p.NotifyDisconnect();
+  EXPECT_ND(again.inline_status(), SUCCESS);
+  EXPECT_ND(bye, SUCCESS);
+  EXPECT_EQ(again.completions(), 0);
+  EXPECT_EQ(notify.completions(), 1);
+  // Requests that the library always answers through the ring count as PENDING; an inline error never does.
+  EXPECT_EQ(error.completions(), error.inline_status().pending() ? 1 : 0);
+}
+
+TEST_P(D10, ND_207_SameOperationTwice) {
+  RawClient client(w.broker_a().directory());
+  ASSERT_EQ(client.error(), "");
+  const std::string adapter = client.Do("open_adapter { name: \"soft0\" }")["completion.handle"];
+  const std::string text = "op_id: 77 create_connector { adapter: " + adapter + " }";
+  ASSERT_TRUE(client.Send(text));
+  const Flat first = client.Next();
+  ASSERT_TRUE(client.Send(text));
+  const Flat second = client.Next();
+  EXPECT_EQ(first["completion.op_id"], "77");
+  EXPECT_EQ(second["completion.op_id"], "77");
+  EXPECT_EQ(first["completion.handle"], second["completion.handle"]);
+  // While the first still runs the second is ignored: one completion in all.
+  const std::string c = first["completion.handle"];
+  EXPECT_ND(Status(CodeOf(client.Do("bind { handle: " + c + " local " + TextAddress(w.a()) + " }"))),
+            SUCCESS);
+  const std::string qp = client.Do("create_queue_pair { adapter: " + adapter +
+                                   " receive_queue_depth: 8 initiator_queue_depth: 8 }")["completion.handle"];
+  const Listener l = w.Listening();
+  const std::string connect = "op_id: 88 connect { connector: " + c + " queue_pair: " + qp + " remote " +
+                              TextAddress(w.p(7000)) + " }";
+  ASSERT_TRUE(client.Send(connect));
+  ASSERT_TRUE(client.Send(connect));
+  ASSERT_ND(l.GetConnectionRequest(P.CreateConnector()), SUCCESS);
+  EXPECT_PENDING(l.GetConnectionRequest(P.CreateConnector()));
+  ASSERT_TRUE(client.Send("op_id: 89 cancel { handle: " + c + " }"));
+  int seen = 0;
+  for (Flat next = client.Next(); !next.empty(); next = client.Next(milliseconds(200))) {
+    if (next["completion.op_id"] == "88") ++seen;
+  }
+  EXPECT_EQ(seen, 1);
+}
+
+TEST_P(D10, ND_208_WaitingInPartsChangesNothing) {
+  // Operations travel on one stream and have no deadline of their own; a wait that gives up does not end
+  // them.
+  Link link = w.Queued();
+  for (int i = 0; i < 3; ++i) EXPECT_ND(link.connect.Wait(milliseconds(5)), PENDING);
+  w.Deliver(link);
+  w.Reply(link);
+  w.Complete(link);
+}
+
+}  // namespace
+}  // namespace nd::conformance

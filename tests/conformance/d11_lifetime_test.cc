@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+// d.11 Lifetime.
+#include <algorithm>
+
+#include "tests/conformance/world.h"
+
+namespace nd::conformance {
+namespace {
+
+ND_GROUP(D11);
+
+// `first` completed before `second`.
+::testing::AssertionResult InOrder(Actor& actor, const Outcome& first, const Outcome& second) {
+  const std::vector<std::uint32_t> log = actor.CompletionLog();
+  const auto one = std::find(log.begin(), log.end(), first.op()),
+             two = std::find(log.begin(), log.end(), second.op());
+  if (two == log.end())
+    return ::testing::AssertionFailure() << "the second did not complete through the ring";
+  // An inline answer was there before any completion.
+  if (!first.inline_status().pending() || one < two) return ::testing::AssertionSuccess();
+  return ::testing::AssertionFailure() << "completed in the wrong order";
+}
+
+TEST_P(D11, ND_209_QueueWaitsForQueuePair) {
+  const Qp qp = A.CreateQp();
+  const Outcome cq = qp.cq.Close();
+  EXPECT_PENDING(cq);
+  const Outcome closing = qp.Close();
+  EXPECT_ND(closing, SUCCESS);
+  EXPECT_ND(cq, SUCCESS);
+  EXPECT_TRUE(InOrder(A, closing, cq));
+}
+
+TEST_P(D11, ND_210_QueuePairWaitsForConnector) {
+  const Link up = w.Up({.posted_receives = 1});
+  const Outcome closing = up.aq.NdkClose();
+  EXPECT_PENDING(closing);
+  // The handle is gone, the connection is not.
+  EXPECT_ND(up.aq.Receive(2), INVALID_HANDLE);
+  EXPECT_ND(up.pq.Send(1, 0, 100), SUCCESS);
+  EXPECT_ND(up.aq.cq.Next(), SUCCESS);
+  EXPECT_PENDING(closing);
+  EXPECT_ND(up.a.Close(), SUCCESS);
+  EXPECT_ND(closing, SUCCESS);
+}
+
+TEST_P(D11, ND_211_SuccessorsFirst) {
+  const Srq srq = A.CreateSrq();
+  const Qp qp = A.CreateQp({.srq = srq});
+  const Outcome srq_close = srq.Close(), cq_close = qp.cq.Close();
+  EXPECT_PENDING(srq_close);
+  EXPECT_PENDING(cq_close);
+  const Outcome qp_close = qp.Close();
+  EXPECT_ND(qp_close, SUCCESS);
+  EXPECT_ND(srq_close, SUCCESS);
+  EXPECT_ND(cq_close, SUCCESS);
+  EXPECT_TRUE(InOrder(A, qp_close, srq_close));
+  EXPECT_TRUE(InOrder(A, qp_close, cq_close));
+  // Region and window: DEVICE_BUSY is their form of waiting.
+  const Link up = w.Up();
+  const Memory memory = A.Allocate(4096, kAllowLocalWrite | kAllowRemoteRead);
+  const Window window = A.CreateWindow();
+  EXPECT_ND(up.aq.BindWindow(1, memory, window, 0, 4096, kOpAllowRead), SUCCESS);
+  EXPECT_ND(up.aq.cq.Next(), SUCCESS);
+  EXPECT_ND(memory.Deregister(), DEVICE_BUSY);
+  EXPECT_ND(up.aq.Invalidate(2, window), SUCCESS);
+  EXPECT_ND(up.aq.cq.Next(), SUCCESS);
+  EXPECT_ND(memory.Deregister(), SUCCESS);
+  // Adapter close ends everything made from it.
+  Actor& other = w.Extra();
+  ASSERT_ND(other.Open(), SUCCESS);
+  EXPECT_ND(other.CreateConnector().Bind(w.a(6000)), SUCCESS);
+  other.CreateQp();
+  EXPECT_ND(other.CloseAdapter(), SUCCESS);
+  EXPECT_ND(A.CreateConnector().Bind(w.a(6000)), SUCCESS);
+}
+
+TEST_P(D11, ND_212_CloseFromCallback) {
+  const Listener l = w.Listening();
+  const Connector a = w.Bound(A, w.a(6000)), p = P.CreateConnector();
+  const Outcome connect = a.Connect(A.CreateQp(), w.p(7000), {.tell = Tell::kCallbackCloses});
+  ASSERT_ND(l.GetConnectionRequest(p), SUCCESS);
+  const Outcome accept = p.Accept(P.CreateQp());
+  EXPECT_ND(connect, SUCCESS);
+  EXPECT_ND(accept, CONNECTION_ABORTED);
+  EXPECT_EQ(connect.completions(), 1);
+  EXPECT_ND(a.CompleteConnect(), INVALID_HANDLE);
+  EXPECT_TRUE(Eventually([&] { return A.CreateConnector().Bind(w.a(6000)).ok(); }));
+}
+
+TEST_P(D11, ND_213_CloseEndsPendingFirst) {
+  const Link link = w.Queued();
+  const Outcome closing = link.a.Close();
+  EXPECT_ND(closing, SUCCESS);
+  EXPECT_ND(link.connect, CANCELED);
+  if (closing.inline_status().pending()) {
+    EXPECT_TRUE(InOrder(A, link.connect, closing));
+  }
+}
+
+TEST_P(D11, ND_214_HandleAfterClose) {
+  const Connector c = w.BoundA();
+  const Listener l = w.Listening();
+  const Endpoint e = A.CreateSharedEndpoint(w.a(9999));
+  const Qp qp = A.CreateQp();
+  for (const Object& object :
+       {static_cast<Object>(c), static_cast<Object>(l), static_cast<Object>(e), static_cast<Object>(qp)}) {
+    EXPECT_ND(object.Close(), SUCCESS);
+  }
+  EXPECT_ND(c.Bind(w.a()), INVALID_HANDLE);
+  EXPECT_ND(c.Connect(A.CreateQp(), w.p(7000)), INVALID_HANDLE);
+  EXPECT_ND(c.GetLocalAddress(), INVALID_HANDLE);
+  EXPECT_ND(c.Cancel(), INVALID_HANDLE);
+  EXPECT_ND(c.NotifyDisconnect(), INVALID_HANDLE);
+  EXPECT_ND(l.Listen(), INVALID_HANDLE);
+  EXPECT_ND(l.GetConnectionRequest(P.CreateConnector()), INVALID_HANDLE);
+  EXPECT_ND(e.GetLocalAddress(), INVALID_HANDLE);
+  EXPECT_ND(qp.Receive(1), INVALID_HANDLE);
+  EXPECT_ND(w.BoundA().Connect(qp, w.p(7000)), INVALID_HANDLE);
+}
+
+TEST_P(D11, ND_215_AdapterCloseWaitsForCallbacks) {
+  Actor& other = w.Extra();
+  ASSERT_ND(other.Open(), SUCCESS);
+  w.Listening();
+  const Connector c = other.CreateConnector();
+  EXPECT_ND(c.Bind(w.a()), SUCCESS);
+  // The callback sleeps for a second before it says that it ran.
+  const Outcome connect = c.Connect(other.CreateQp(), w.p(7999), {.tell = Tell::kCallbackSleeps});
+  EXPECT_ND(connect.inline_status(), PENDING);
+  EXPECT_ND(other.CloseAdapter(), SUCCESS);
+  EXPECT_EQ(connect.completions(), 1);
+}
+
+TEST_P(D11, ND_216_FlushAndCloseRacePosting) {
+  const std::string result =
+      A.Program("post_race", "broker=" + w.broker_a().directory() + " ip=" + w.a().IpToString() +
+                                 " seconds=" + std::to_string(Rounds(5, 60)));
+  EXPECT_EQ(result.substr(0, 3), "ok ") << result;
+}
+
+TEST_P(D11, ND_217_CloseTwice) {
+  const Connector c = A.CreateConnector();
+  EXPECT_ND(c.Close(), SUCCESS);
+  EXPECT_ND(c.Close(), INVALID_HANDLE);
+  const Qp qp = A.CreateQp();
+  EXPECT_ND(qp.Close(), SUCCESS);
+  EXPECT_ND(qp.Close(), INVALID_HANDLE);
+}
+
+TEST_P(D11, ND_218_Churn) {
+  EXPECT_EQ(A.Program("churn", "broker=" + w.broker_a().directory() + " ip=" + w.a().IpToString() +
+                                   " rounds=" + std::to_string(Rounds(1000, 10'000))),
+            "ok");
+}
+
+}  // namespace
+}  // namespace nd::conformance

@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: Apache-2.0
+// d.12 Broker and several processes: who sees and survives what.
+#include "tests/conformance/world.h"
+
+namespace nd::conformance {
+namespace {
+
+ND_GROUP(D12);
+
+// P sees this when A's process is killed in the state that `make` leaves it in.
+TEST_P(D12, ND_219_KilledActiveClient) {
+  for (const char* state : {"bound", "queued", "incoming", "replied", "up", "disconnecting"}) {
+    SCOPED_TRACE(state);
+    const std::string in = state;
+    Actor& a = w.Extra();
+    ASSERT_ND(a.Open(), SUCCESS);
+    const Listener l = w.Listening();
+    const Connector c = w.Bound(a, w.a(6000)), p = P.CreateConnector();
+    const Qp aq = a.CreateQp(), pq = P.CreateQp();
+    Outcome accept, notify;
+    if (in != "bound") {
+      const Outcome connect = c.Connect(aq, w.p(7000));
+      if (in != "queued") {
+        ASSERT_ND(l.GetConnectionRequest(p), SUCCESS);
+      }
+      if (in == "replied" || in == "up" || in == "disconnecting") {
+        accept = p.Accept(pq);
+        EXPECT_ND(connect, SUCCESS);
+      }
+      if (in == "up" || in == "disconnecting") {
+        EXPECT_ND(c.CompleteConnect(), SUCCESS);
+        EXPECT_ND(accept, SUCCESS);
+        notify = p.NotifyDisconnect();
+        if (in == "disconnecting") c.Disconnect();
+      }
+    }
+    a.Kill();
+    if (in == "incoming") {
+      EXPECT_TRUE(Eventually([&] { return w.StateOf(w.broker_p(), w.p(7000)) == "Dead"; }));
+      EXPECT_ND(p.Accept(pq), CONNECTION_ABORTED);
+    }
+    if (in == "replied") {
+      EXPECT_ND(accept, CONNECTION_ABORTED);
+    }
+    if (in == "up" || in == "disconnecting") {
+      EXPECT_ND(notify, SUCCESS);
+    }
+    // Everything that it held is gone within a second.
+    EXPECT_TRUE(Eventually([&] { return A.CreateConnector().Bind(w.a(6000)).ok(); }, milliseconds(1000)));
+    if (in == "queued") {
+      EXPECT_TRUE(
+          Eventually([&] { return w.broker_p().Admin("ListListeners").Number("items.0.backlog_used") == 0; },
+                     milliseconds(1000)));
+    }
+    P.Reset();
+    A.Reset();
+  }
+}
+
+TEST_P(D12, ND_219_KilledPassiveClient) {
+  for (const char* state : {"listening", "waiting", "incoming", "replied", "up"}) {
+    SCOPED_TRACE(state);
+    const std::string in = state;
+    Actor& p = w.Extra(true);
+    ASSERT_ND(p.Open(), SUCCESS);
+    const Listener l = p.CreateListener();
+    EXPECT_ND(l.Bind(w.p(7000)), SUCCESS);
+    EXPECT_ND(l.Listen(), SUCCESS);
+    const Connector pc = p.CreateConnector(), a = w.BoundA();
+    if (in == "waiting") l.GetConnectionRequest(pc);
+    const Outcome connect = in == "waiting" ? Outcome() : a.Connect(A.CreateQp(), w.p(7000));
+    Outcome notify;
+    if (in == "incoming" || in == "replied" || in == "up") {
+      ASSERT_ND(l.GetConnectionRequest(pc), SUCCESS);
+      if (in != "incoming") {
+        const Outcome accept = pc.Accept(p.CreateQp());
+        EXPECT_ND(connect, SUCCESS);
+        if (in == "up") {
+          EXPECT_ND(a.CompleteConnect(), SUCCESS);
+          EXPECT_ND(accept, SUCCESS);
+          notify = a.NotifyDisconnect();
+        }
+      }
+    }
+    const Address local = a.GetLocalAddress().value();
+    p.Kill();
+    if (in == "listening" || in == "incoming") {
+      EXPECT_ND(connect, CONNECTION_REFUSED);
+    }
+    if (in == "replied") {
+      EXPECT_TRUE(Eventually([&] { return w.StateOf(w.broker_a(), local) == "Dead"; }));
+      EXPECT_ND(a.CompleteConnect(), CONNECTION_ABORTED);
+    }
+    if (in == "up") {
+      EXPECT_ND(notify, SUCCESS);
+    }
+    EXPECT_TRUE(Eventually([&] { return P.CreateListener().Bind(w.p(7000)).ok(); }, milliseconds(1000)));
+    P.Reset();
+    A.Reset();
+  }
+}
+
+TEST_P(D12, ND_220_HandlesOfOthers) {
+  RawClient owner(w.broker_a().directory()), thief(w.broker_a().directory());
+  ASSERT_EQ(owner.error() + thief.error(), "");
+  const std::string adapter = owner.Do("open_adapter { name: \"soft0\" }")["completion.handle"];
+  std::vector<std::string> handles;
+  for (const std::string make :
+       {"create_connector { adapter: ", "create_listener { adapter: ",
+        "create_queue_pair { receive_queue_depth: 8 initiator_queue_depth: 8 adapter: "}) {
+    handles.push_back(owner.Do(make + adapter + " }")["completion.handle"]);
+  }
+  handles.push_back(adapter);
+  for (const std::string& handle : handles) {
+    for (const std::string what : {"get_local_address { handle: ", "cancel { handle: ", "close { handle: "}) {
+      EXPECT_ND(Status(CodeOf(thief.Do(what + handle + " }"))), INVALID_HANDLE) << what << handle;
+    }
+  }
+  EXPECT_ND(Status(CodeOf(thief.Do("create_connector { adapter: " + adapter + " }"))), INVALID_HANDLE);
+  for (std::uint64_t made_up : {1ULL, 0xFFFFFFFFFFFFFFFFULL, 0x1000000000000ULL}) {
+    EXPECT_ND(Status(CodeOf(thief.Do("close { handle: " + std::to_string(made_up) + " }"))), INVALID_HANDLE);
+  }
+  EXPECT_ND(Status(CodeOf(owner.Do("bind { handle: " + handles[0] + " local " + TextAddress(w.a()) + " }"))),
+            SUCCESS);
+}
+
+TEST_P(D12, ND_221_Fork) {
+  const Connector kept = w.Bound(A, w.a(6000));
+  const Actor::ForkReport report = A.Fork();
+  EXPECT_EQ(report.exit_status, 0);
+  EXPECT_FALSE(report.inherited.ok()) << "the child used its parent's session";
+  // gRPC cannot start again in a forked child; a plain refusal is the other answer that the case allows.
+  EXPECT_ND(report.own, SUCCESS, DEVICE_NOT_READY);
+  EXPECT_EQ(kept.GetLocalAddress().value(), w.a(6000));
+  w.ExpectTraffic(w.Up({.a = kept}));
+}
+
+TEST_P(D12, ND_222_SlowClient) {
+  RawClient slow(w.broker_a().directory());
+  ASSERT_EQ(slow.error(), "");
+  slow.HoldReading(true);
+  bool ended = false;
+  // Far more answers than its queue holds. A stream that broke is a report, too.
+  for (int i = 0; i < 60'000 && !ended; ++i) {
+    ended = !slow.Send("op_id: " + std::to_string(1000 + i) + " list_adapters {}");
+    if (i % 10'000 == 0) {
+      EXPECT_ND(w.BoundA().Close(), SUCCESS);
+    }
+  }
+  w.ExpectTraffic(w.Up());
+  // Bounded: the broker has ended that session, or holds back what it does not read.
+  const Flat status = w.broker_a().Admin("GetStatus");
+  EXPECT_LT(status.Number("resident_bytes"), 512ULL << 20);
+  slow.HoldReading(false);
+}
+
+TEST_P(D12Own, ND_223_BrokerKilled) {
+  World w(GetParam());
+  const Link up = w.Up();
+  Link waiting = w.Queued({.port = 7001});
+  const Outcome notify = up.a.NotifyDisconnect();
+  const Outcome request = up.l.GetConnectionRequest(w.P().CreateConnector());
+  w.broker_a().Kill();
+  EXPECT_ND(waiting.connect, DEVICE_REMOVED);
+  if (w.local()) {
+    EXPECT_ND(request, DEVICE_REMOVED);
+  }
+  w.ExpectTraffic(up);  // The queue pairs never noticed.
+  EXPECT_ND(waiting.a.Bind(w.a()), DEVICE_REMOVED);
+  ASSERT_TRUE(w.broker_a().Start()) << w.broker_a().log();
+  EXPECT_TRUE(Eventually([&] { return w.A().Connected(); }));
+  EXPECT_ND(w.A().CreateConnector().Bind(w.a()), SUCCESS);
+  w.ExpectTraffic(up);
+  const Outcome bye = up.p.Disconnect();
+  EXPECT_ND(notify, SUCCESS, DEVICE_REMOVED);
+  EXPECT_ND(up.a.Disconnect(), SUCCESS);
+  EXPECT_ND(bye, SUCCESS);
+}
+
+TEST_P(D12Own, ND_224_AdapterDisabled) {
+  World w(GetParam());
+  Link up = w.Incoming();
+  up.a.SetDisconnectCallback();
+  w.Reply(up);
+  w.Complete(up);
+  const Link waiting = w.Queued({.l = up.l});
+  int exit_status = -1;
+  const std::string output = w.broker_a().Ndctl("adapter disable soft0", &exit_status);
+  EXPECT_EQ(exit_status, 0) << output;
+  EXPECT_ND(waiting.connect, DEVICE_REMOVED);
+  EXPECT_TRUE(Eventually([&] { return up.a.disconnect_reason() == DisconnectReason::kAdapterDisabled; }))
+      << static_cast<int>(up.a.disconnect_reason()) << " at A, " << static_cast<int>(up.p.disconnect_reason())
+      << " at P";
+  EXPECT_ND(up.aq.Send(1), CONNECTION_INVALID);
+  Actor& late = w.Extra();
+  EXPECT_ND(late.Open(), DEVICE_NOT_READY);
+  EXPECT_NE(w.broker_a().Ndctl("adapter enable soft0", &exit_status), "?");
+  EXPECT_EQ(exit_status, 0);
+  EXPECT_ND(late.Open(), SUCCESS);
+  EXPECT_ND(late.CreateConnector().Bind(w.a()), SUCCESS);
+}
+
+TEST_P(D12, ND_225_QueuePairBelongsToItsProcess) {
+  if (getuid() != 0) GTEST_SKIP() << "SKIPPED 225: needs root to be another user";
+  const Link up = w.Up();
+  // Another user finds no way to the descriptors: they have no name, and /proc refuses.
+  SpawnOptions spawn;
+  spawn.arguments = {"/bin/sh", "-c",
+                     "ls /proc/" + std::to_string(A.process().pid()) + "/fd/ >/dev/null 2>&1"};
+  spawn.uid = 65534;
+  Process thief = Process::Spawn(spawn);
+  const std::optional<int> status = thief.Wait(milliseconds(5000));
+  ASSERT_TRUE(status.has_value());
+  EXPECT_NE(*status, 0);
+  w.ExpectTraffic(up);
+}
+
+TEST_P(D12, ND_228_Counters) {
+  const auto count = [&](Daemon& broker, const char* name) { return w.Counter(broker, name); };
+  const std::uint64_t failures = count(w.broker_a(), "connect_failure");
+  EXPECT_ND(w.BoundA().Connect(A.CreateQp(), w.p(7999)), CONNECTION_REFUSED);
+  EXPECT_EQ(count(w.broker_a(), "connect_failure"), failures + 1);
+  const std::uint64_t connects = count(w.broker_a(), "connect"), accepts = count(w.broker_p(), "accept");
+  const std::uint64_t active = count(w.broker_a(), "active_connection");
+  const Link up = w.Up();
+  EXPECT_EQ(count(w.broker_a(), "connect"), connects + 1);
+  EXPECT_EQ(count(w.broker_p(), "accept"), accepts + 1);
+  EXPECT_EQ(count(w.broker_a(), "active_connection"), active + (local() ? 2 : 1));
+  EXPECT_ND(up.a.Disconnect(), SUCCESS);
+  EXPECT_TRUE(Eventually([&] { return count(w.broker_p(), "active_connection") == active; }));
+  EXPECT_EQ(count(w.broker_a(), "active_connection"), active);
+}
+
+TEST_P(D12, ND_229_NdctlShowsConnections) {
+  const Link up = w.Up();
+  const Endpoint e = A.CreateSharedEndpoint(w.a(9999));
+  const std::string connections = w.broker_a().Ndctl("connection list -o json");
+  for (const std::string& part :
+       {up.a.GetLocalAddress().value().ToString(), up.to.ToString(), std::to_string(A.process().pid()),
+        std::string("uid"), std::string("onnected")}) {
+    EXPECT_NE(connections.find(part), std::string::npos) << part << " is missing in\n" << connections;
+  }
+  EXPECT_NE(w.broker_p().Ndctl("listener list -o json").find(":7000"), std::string::npos);
+  const std::string ports = w.broker_a().Ndctl("port list -o json");
+  EXPECT_NE(ports.find("shared endpoint"), std::string::npos) << ports;
+  EXPECT_NE(ports.find(":9999"), std::string::npos) << ports;
+  EXPECT_NE(w.broker_p().Ndctl("port list -o json").find("listener"), std::string::npos);
+}
+
+TEST_P(D12, ND_230_MalformedMessages) {
+  const std::string socket = w.broker_a().directory() + "/broker.sock";
+  const std::string method = "/ndbroker.v1.Broker/Session";
+  EXPECT_NE(Probe::Get().Garbage(socket, method, "not a message at all").substr(0, 2), "0 ");
+  EXPECT_NE(Probe::Get().Garbage(socket, method, std::string(32 << 20, 'x')).substr(0, 2), "0 ");
+  EXPECT_NE(Probe::Get().Garbage(socket, method, "").substr(0, 2), "0 ");
+  EXPECT_NE(Probe::Get().Garbage(socket, "/ndbroker.v1.Broker/NoSuchCall", "x").substr(0, 2), "0 ");
+  {
+    // Well-formed messages that make no sense.
+    RawClient client(w.broker_a().directory());
+    ASSERT_EQ(client.error(), "");
+    const std::string adapter = client.Do("open_adapter { name: \"soft0\" }")["completion.handle"];
+    const std::string c = client.Do("create_connector { adapter: " + adapter + " }")["completion.handle"];
+    EXPECT_ND(
+        Status(CodeOf(client.Do("bind { handle: " + c + " local { family: 9 ip: \"xyz\" port: 99999 } }"))),
+        INVALID_ADDRESS, INVALID_PARAMETER);
+    EXPECT_ND(Status(CodeOf(client.Do("open_adapter { name: \"" + std::string(10'000, 'n') + "\" }"))),
+              INVALID_PARAMETER);
+    // An operation without an id or without a body breaks the protocol or is answered; both are fine.
+    client.Send("op_id: 500");
+    client.Next(milliseconds(200));
+  }
+  {
+    RawClient no_lane(w.broker_a().directory(), false, true);
+    EXPECT_NE(no_lane.error(), "");
+  }
+  w.ExpectTraffic(w.Up());
+}
+
+TEST_P(D12, ND_231_ForgedIdentity) {
+  // A message has no field for pid or uid; the token of another's lane is the nearest thing to a forgery.
+  const std::string before = w.broker_a().Ndctl("session list -o json");
+  RawClient client(w.broker_a().directory());
+  ASSERT_EQ(client.error(), "");
+  const Flat sessions = w.broker_a().Admin("ListSessions");
+  bool found = false;
+  for (std::size_t i = 0; i < sessions.Count("items"); ++i) {
+    const std::string row = "items." + std::to_string(i) + ".owner.";
+    if (sessions[row + "application"] != "probe") continue;
+    found = true;
+    EXPECT_EQ(sessions.Number(row + "pid"), static_cast<std::uint64_t>(Probe::Get().pid()));
+    EXPECT_EQ(sessions.Number(row + "uid"), getuid());
+  }
+  EXPECT_TRUE(found) << before;
+  RawClient forger(w.broker_a().directory(), true, false);
+  ASSERT_TRUE(forger.Send("op_id: 1 hello { token: \"0123456789abcdef\" min_version: 1 max_version: 1 }"));
+  const Flat answer = forger.Next();
+  EXPECT_TRUE(!answer["ended"].empty() || CodeOf(answer) == ACCESS_DENIED)
+      << answer["completion.status.message"];
+}
+
+}  // namespace
+}  // namespace nd::conformance

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// A foreign iWARP peer: MPA, DDP and RDMAP by hand over a plain socket, sharing no code with the product, so
+// that both cannot be wrong in the same way. Blocking with deadlines; one thread.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "base/unique_fd.h"
+#include "nd/types.h"
+
+namespace nd::conformance {
+
+struct MpaFrame {
+  bool reply = false;
+  std::uint8_t flags = 0;  // M 0x80, C 0x40, R 0x20, S 0x10.
+  std::uint8_t revision = 0;
+  std::string private_data;  // Revision 2: without the two words of read limits.
+  std::uint16_t ird = 0, ord = 0;
+};
+
+class IwarpPeer {
+ public:
+  // Connects, or listens and later takes one connection.
+  static IwarpPeer Dial(const Address& to);
+  static UniqueFd ListenAt(const Address& at);
+  static IwarpPeer AcceptFrom(const UniqueFd& listener);
+
+  bool ok() const { return static_cast<bool>(fd_); }
+  bool SendMpa(bool reply, std::uint8_t flags, std::uint8_t revision, const std::string& private_data,
+               std::uint16_t ird = 4, std::uint16_t ord = 4);
+  std::optional<MpaFrame> ReceiveMpa();
+  // One RDMAP Send message of one segment.
+  bool SendMessage(const std::string& payload);
+  // The payload of the next Send message; Writes and Reads of zero bytes (the first frame of peer-to-peer
+  // mode) are passed over.
+  std::optional<std::string> ReceiveMessage();
+  bool SendRaw(const std::string& bytes);
+  bool ClosedByPeer();
+  void Close() { fd_.reset(); }
+
+ private:
+  bool ReadExactly(void* to, std::size_t size);
+  UniqueFd fd_;
+  std::uint32_t msn_ = 1;
+};
+
+}  // namespace nd::conformance

@@ -1,0 +1,365 @@
+// SPDX-License-Identifier: Apache-2.0
+// Brokers and clients are kept from case to case, because starting them costs more than a case does; the
+// price is that each case must leave them as they were, which is what the cases are to prove anyway.
+#include "tests/conformance/world.h"
+
+#include <sys/socket.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+namespace nd::conformance {
+namespace {
+
+std::map<Transport, std::unique_ptr<World>>& SharedWorlds() {
+  static std::map<Transport, std::unique_ptr<World>> worlds;
+  return worlds;
+}
+
+// Only outside a private network can somebody else hold it.
+std::uint16_t TcpPort(int world) {
+  const int first = InPrivateNetwork() ? 4794 : 20000 + getpid() % 5000;
+  return static_cast<std::uint16_t>(first + world % 1000);
+}
+
+constexpr char kAllowEverything[] =
+    "name = \"tests\"\nquota = { sessions = 1000000, connectors = 1000000, listeners = 1000000, "
+    "shared-endpoints = 1000000, queue-pairs = 1000000, ports = 1000000 }";
+
+}  // namespace
+
+bool Full() {
+  return std::getenv("NDBROKER_FULL") != nullptr;
+}
+int Rounds(int by_default, int full) {
+  return Full() ? full : by_default;
+}
+
+::testing::AssertionResult Matches(const Status& status, std::initializer_list<StatusCode> any_of) {
+  std::string expected;
+  for (const StatusCode code : any_of) {
+    if (status == code) return ::testing::AssertionSuccess();
+    expected += (expected.empty() ? "" : " or ") + std::string(Name(code));
+  }
+  return ::testing::AssertionFailure() << status.ToString() << ", expected " << expected;
+}
+::testing::AssertionResult Matches(const Outcome& outcome, std::initializer_list<StatusCode> any_of) {
+  return Matches(outcome.Wait(), any_of);
+}
+::testing::AssertionResult Matches(const Work& work, std::initializer_list<StatusCode> any_of) {
+  if (work.status == StatusCode::kPending) return ::testing::AssertionFailure() << "no completion";
+  return Matches(Status(work.status), any_of) << " (context " << work.context << ")";
+}
+
+World::World(Transport transport, WorldOptions options)
+    : transport_(transport), options_(std::move(options)) {
+  if (options_.wired) {
+    if (!InPrivateNetwork()) {
+      error_ = "needs network namespaces: run as root, or allow user namespaces";
+      return;
+    }
+    for (int i = 0; i < 2; ++i) {
+      hosts_.push_back(std::make_unique<Namespace>());
+      if (!hosts_.back()->ok()) error_ = "cannot make a network namespace";
+    }
+    if (!error_.empty()) return;
+    wire_ = std::make_unique<Wire>(*hosts_[0], "10.77.0.2/24", *hosts_[1], "10.77.0.3/24");
+    error_ = wire_->error();
+    if (!error_.empty()) return;
+  }
+  static int worlds = 0;
+  number_ = worlds++;
+  MakeBrokers();
+  if (!error_.empty() || options_.no_clients) return;
+  for (int side = 0; side < 2; ++side) Revive(side);
+  if (!error_.empty()) return;
+  Begin();
+}
+
+World::~World() {
+  if (error_.empty() && !options_.no_clients) Finish();
+  extra_.clear();
+  clients_.clear();
+  for (const auto& broker : brokers_) {
+    if (!broker->running()) continue;
+    const bool graceful = broker->Stop();
+    if (!graceful) ADD_FAILURE() << "a broker did not end by itself:\n" << broker->log();
+  }
+}
+
+World& World::Shared(Transport transport) {
+  auto& world = SharedWorlds()[transport];
+  if (world == nullptr || !world->broker_a().running() || !world->broker_p().running()) {
+    world = std::make_unique<World>(transport);
+    if (!world->error().empty()) {
+      std::fprintf(stderr, "nd_conformance: no world to test in: %s\n", world->error().c_str());
+      std::exit(1);
+    }
+  }
+  return *world;
+}
+
+void World::Forget() {
+  SharedWorlds().clear();
+}
+
+void World::MakeBrokers() {
+  const std::size_t count = local() && !options_.wired ? 1 : 2;
+  for (std::size_t i = 0; i < count; ++i) {
+    DaemonOptions daemon;
+    daemon.sections = options_.sections;
+    daemon.sections["limits"] +=
+        "\nconnections-per-uid = 100000\nunauthenticated = 4096\n"
+        "unauthenticated-per-uid = 4096\n";
+    daemon.rules = options_.rules;
+    daemon.rules.push_back(kAllowEverything);
+    const std::string n = std::to_string(i + 2);
+    const std::string port = "tcp-port = " + std::to_string(TcpPort(number_)) + "\n";
+    const std::string extra = options_.adapter + "\n" + (i == 1 ? options_.adapter_p : "") + "\n";
+    if (options_.wired) {
+      daemon.network_namespace = hosts_[i]->fd();
+      daemon.adapters = {"name = \"soft0\"\naddresses = [\"10.77.0." + n + "\"]\n" + port + extra};
+    } else {
+      const std::string six = InPrivateNetwork() ? ", \"fd00::" + n + "\"" : (i == 0 ? ", \"::1\"" : "");
+      daemon.adapters = {"name = \"soft0\"\naddresses = [\"127.0.0." + n + "\", \"127.0.0.1" + n + "\"" +
+                             six + "]\n" + port + extra,
+                         "name = \"soft1\"\naddresses = [\"127.0.1." + n + "\"]\n" + port};
+    }
+    brokers_.push_back(std::make_unique<Daemon>(daemon));
+    if (!brokers_.back()->Start()) {
+      error_ = "a broker does not start:\n" + brokers_.back()->log();
+      ADD_FAILURE() << error_;
+      return;
+    }
+  }
+}
+
+void World::Revive(int side) {
+  if (clients_.size() <= static_cast<std::size_t>(side)) {
+    ActorOptions options;
+    options.broker = (side == 0 ? broker_a() : broker_p()).directory();
+    options.adapter = "soft0";
+    options.application = side == 0 ? "A" : "P";
+    options.uid = side == 0 ? options_.uid_a : options_.uid_p;
+    if (options_.wired) options.network_namespace = hosts_[static_cast<std::size_t>(side)]->fd();
+    clients_.push_back(std::make_unique<Actor>(options));
+  }
+  Actor& client = *clients_[static_cast<std::size_t>(side)];
+  if (client.alive() && client.process().running() && client.Connected()) return;
+  client.Kill();
+  warm_ = false;
+  const Status status = client.Open();
+  if (!status.ok()) {
+    error_ = "client " + client.options().application + " cannot open: " + status.ToString();
+    ADD_FAILURE() << error_;
+  }
+}
+
+std::vector<std::size_t> World::ClientDescriptors() {
+  std::vector<std::size_t> list;
+  for (const auto& client : clients_) list.push_back(CountDescriptors(client->process().pid()));
+  return list;
+}
+
+// Libraries open some descriptors on first use and keep them; let that be over before anything is counted.
+void World::WarmUp() {
+  for (int side = 0; side < 2; ++side) Revive(side);
+  if (warm_ || !error_.empty()) return;
+  warm_ = true;
+  ExpectTraffic(Up());
+  for (const auto& client : clients_) client->Reset();
+  const auto calm = [](const Counts& counts) {
+    return counts.connections + counts.listeners + counts.endpoints + counts.queue_pairs + counts.ports +
+               counts.handshakes ==
+           0;
+  };
+  for (const auto& broker : brokers_) {
+    EXPECT_TRUE(Eventually([&] { return calm(broker->Count()); })) << broker->Count().ToString();
+  }
+}
+
+void World::Begin() {
+  WarmUp();
+  before_.clear();
+  for (const auto& broker : brokers_) before_.push_back(broker->Count());
+  descriptors_before_ = ClientDescriptors();
+}
+
+void World::Finish() {
+  extra_.clear();
+  if (wire_) wire_->Mend();
+  for (const auto& client : clients_) {
+    for (const std::string& fault : client->Reset()) {
+      ADD_FAILURE() << client->options().application << ": " << fault;
+    }
+  }
+  WarmUp();  // Of those that the case killed.
+  for (std::size_t i = 0; i < brokers_.size(); ++i) {
+    if (!brokers_[i]->running()) {
+      ADD_FAILURE() << "a broker ended during the case:\n" << brokers_[i]->log();
+      continue;
+    }
+    Counts after;
+    if (!Eventually([&] { return (after = brokers_[i]->Count()) == before_[i]; }, milliseconds(5000))) {
+      ADD_FAILURE() << "broker " << i
+                    << " does not hold what it held before\nbefore: " << before_[i].ToString()
+                    << "\nafter:  " << after.ToString();
+    }
+  }
+  std::vector<std::size_t> descriptors;
+  if (!Eventually([&] { return (descriptors = ClientDescriptors()) == descriptors_before_; },
+                  milliseconds(3000))) {
+    ADD_FAILURE() << "descriptors of A and P before: " << descriptors_before_[0] << ", "
+                  << descriptors_before_[1] << "; after: " << descriptors[0] << ", " << descriptors[1];
+  }
+}
+
+Actor& World::Extra(bool at_p, ActorOptions options) {
+  if (options.broker.empty()) options.broker = (at_p ? broker_p() : broker_a()).directory();
+  if (options.adapter.empty()) options.adapter = "soft0";
+  if (options_.wired && options.network_namespace < 0) {
+    options.network_namespace = hosts_[at_p ? 1 : 0]->fd();
+  }
+  extra_.push_back(std::make_unique<Actor>(options));
+  extra_.back()->Start();
+  return *extra_.back();
+}
+
+// ---- Addresses -----------------------------------------------------------------------------------------
+Address World::Ip(const std::string& text, std::uint16_t port) {
+  return Address::Parse(text).value().WithPort(port);
+}
+Address World::At(int side, std::uint16_t port) const {
+  const std::string net = options_.wired ? "10.77.0." : "127.0.0.";
+  return Ip(net + (side == 0 || (local() && !options_.wired) ? "2" : "3"), port);
+}
+Address World::a_second(std::uint16_t port) const {
+  return Ip("127.0.0.12", port);
+}
+Address World::p_second(std::uint16_t port) const {
+  return Ip(local() ? "127.0.0.12" : "127.0.0.13", port);
+}
+Address World::a_other(std::uint16_t port) const {
+  return Ip("127.0.1.2", port);
+}
+Address World::p_other(std::uint16_t port) const {
+  return Ip(local() ? "127.0.1.2" : "127.0.1.3", port);
+}
+bool World::has_ipv6() const {
+  return InPrivateNetwork() || local();
+}
+Address World::a6(std::uint16_t port) const {
+  return Ip(InPrivateNetwork() ? "fd00::2" : "::1", port);
+}
+Address World::p6(std::uint16_t port) const {
+  return Ip(InPrivateNetwork() ? (local() ? "fd00::2" : "fd00::3") : "::1", port);
+}
+
+// ---- States to begin with ------------------------------------------------------------------------------
+Listener World::Listening(std::uint16_t port, std::uint32_t backlog) {
+  Listener l = P().CreateListener();
+  EXPECT_ND(l.Bind(p(port)), SUCCESS);
+  EXPECT_ND(l.Listen(backlog), SUCCESS);
+  return l;
+}
+
+Connector World::Bound(Actor& actor, const Address& local) {
+  Connector c = actor.CreateConnector();
+  EXPECT_ND(c.Bind(local), SUCCESS);
+  return c;
+}
+
+Link World::Queued(LinkArguments arguments) {
+  Link link;
+  link.l = arguments.l ? arguments.l : Listening(arguments.port);
+  link.to = p(arguments.port);
+  link.a = arguments.a ? arguments.a : BoundA();
+  link.aq = arguments.aq ? arguments.aq : A().CreateQp();
+  link.pq = arguments.pq ? arguments.pq : P().CreateQp();
+  for (std::uint32_t i = 1; i <= arguments.posted_receives; ++i) {
+    EXPECT_ND(link.aq.Receive(i, i * 4096, 4096), SUCCESS);
+    EXPECT_ND(link.pq.Receive(i, i * 4096, 4096), SUCCESS);
+  }
+  link.connect = link.a.Connect(link.aq, link.to, arguments.connect);
+  EXPECT_ND(link.connect.inline_status(), PENDING);
+  return link;
+}
+
+void World::Deliver(Link& link) {
+  link.p = P().CreateConnector();
+  EXPECT_ND(link.l.GetConnectionRequest(link.p), SUCCESS);
+}
+
+Link World::Incoming(LinkArguments arguments) {
+  Link link = Queued(std::move(arguments));
+  Deliver(link);
+  return link;
+}
+
+void World::Reply(Link& link, const ConnectArguments& arguments) {
+  link.accept = link.p.Accept(link.pq, arguments);
+  EXPECT_ND(link.accept.inline_status(), PENDING);
+  EXPECT_ND(link.connect, SUCCESS);
+}
+
+Link World::Replied(LinkArguments arguments) {
+  const ConnectArguments accept = arguments.accept;
+  Link link = Incoming(std::move(arguments));
+  Reply(link, accept);
+  return link;
+}
+
+void World::Complete(Link& link) {
+  EXPECT_ND(link.a.CompleteConnect(), SUCCESS);
+  EXPECT_ND(link.accept, SUCCESS);
+}
+
+Link World::Up(LinkArguments arguments) {
+  Link link = Replied(std::move(arguments));
+  Complete(link);
+  return link;
+}
+
+void World::ExpectTraffic(const Link& link) {
+  constexpr std::uint32_t kSize = 1000;
+  const auto message = [&](Actor& from, const Qp& sender, Actor& to, const Qp& receiver, std::uint64_t seed) {
+    from.Scratch().Fill(1 << 20, kSize, seed);
+    EXPECT_ND(receiver.Receive(1000, 2 << 20, kSize), SUCCESS);
+    EXPECT_ND(sender.Send(1001, 1 << 20, kSize), SUCCESS);
+    const Work received = receiver.receive_cq.Next();
+    EXPECT_ND(received, SUCCESS);
+    EXPECT_EQ(received.context, 1000u);
+    EXPECT_EQ(received.bytes, kSize);
+    EXPECT_TRUE(to.Scratch().Check(2 << 20, kSize, seed)) << "the message arrived damaged";
+    const Work sent = sender.cq.Next();
+    EXPECT_ND(sent, SUCCESS);
+    EXPECT_EQ(sent.context, 1001u);
+  };
+  Actor& a = link.aq.actor();
+  Actor& p = link.pq.actor();
+  message(a, link.aq, p, link.pq, 17);
+  message(p, link.pq, a, link.aq, 42);
+}
+
+std::string World::StateOf(Daemon& broker, const Address& local, const Address& peer) {
+  const Flat list = broker.Admin("ListConnections");
+  for (std::size_t i = 0; i < list.Count("items"); ++i) {
+    const std::string row = "items." + std::to_string(i) + ".";
+    const auto address = [&](const std::string& field) {
+      const auto family =
+          list[row + field + ".family"] == "6" ? Address::Family::kIpv6 : Address::Family::kIpv4;
+      return Address::FromParts(family, list[row + field + ".ip"],
+                                static_cast<std::uint16_t>(list.Number(row + field + ".port")));
+    };
+    if (address("local") != local) continue;
+    if (peer.well_formed() && address("peer") != peer) continue;
+    return list[row + "state"];
+  }
+  return {};
+}
+
+std::uint64_t World::Counter(Daemon& broker, const std::string& name) {
+  return broker.Admin("GetStatus").Number("counters." + name);
+}
+
+}  // namespace nd::conformance

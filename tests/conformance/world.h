@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where a case takes place: one or two brokers, the active client A and the passive client P, and the
+// states of a connection to begin with. One thread.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <initializer_list>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tests/conformance/codes.h"
+#include "tests/testing/actor.h"
+#include "tests/testing/daemon.h"
+#include "tests/testing/network.h"
+
+namespace nd::conformance {
+
+using namespace nd::testing;  // NOLINT: every case speaks in its words.
+
+// Local: A and P on one broker, shared memory. Iwarp: on two brokers, TCP between 127.0.0.2 and 127.0.0.3.
+enum class Transport { kLocal, kIwarp };
+inline std::string NameOf(Transport transport) {
+  return transport == Transport::kLocal ? "Local" : "Iwarp";
+}
+
+struct WorldOptions {
+  std::map<std::string, std::string> sections{};  // Added to the defaults of both brokers.
+  std::vector<std::string> rules{};               // In front of the rule that allows everything.
+  std::string adapter{};                          // Lines for soft0 of both brokers.
+  std::string adapter_p{};                        // Only for P's broker (Iwarp).
+  // Two hosts with a wire that the test holds: addresses 10.77.0.2 (A) and 10.77.0.3 (P).
+  bool wired = false;
+  std::optional<uid_t> uid_a{}, uid_p{};
+  bool no_clients = false;
+};
+
+// A connection under way, with what it was made of.
+struct Link {
+  Listener l;
+  Connector a, p;
+  Qp aq, pq;
+  Outcome connect, accept;
+  Address to;  // Where P listens.
+};
+
+struct LinkArguments {
+  ConnectArguments connect{}, accept{};
+  std::uint16_t port = 7000;
+  Qp aq{}, pq{};                      // Made when not given.
+  Connector a{};                      // Bound, when given.
+  Listener l{};                       // Listening, when given.
+  std::uint32_t posted_receives = 0;  // On each side before it connects; contexts 1, 2, ...
+};
+
+class World {
+ public:
+  World(Transport transport, WorldOptions options = {});
+  ~World();  // Finish(), and everything is gone.
+  World(const World&) = delete;
+  World& operator=(const World&) = delete;
+  // The one that cases of a transport share.
+  static World& Shared(Transport transport);
+  static void Forget();
+  // "" or why this world could not be made (a wired one without privileges).
+  const std::string& error() const { return error_; }
+
+  // Before and after a case: clients alive and without objects; the same counts everywhere.
+  void Begin();
+  void Finish();
+
+  Transport transport() const { return transport_; }
+  bool local() const { return transport_ == Transport::kLocal; }
+  Daemon& broker_a() { return *brokers_.front(); }
+  Daemon& broker_p() { return *brokers_.back(); }
+  Wire& wire() { return *wire_; }
+  const Namespace& host_a() const { return *hosts_[0]; }
+  const Namespace& host_p() const { return *hosts_[1]; }
+
+  // Addresses of A's and P's adapter soft0; second: another one of the same adapter; other: of soft1.
+  Address a(std::uint16_t port = 0) const { return At(0, port); }
+  Address p(std::uint16_t port = 0) const { return At(1, port); }
+  Address a_second(std::uint16_t port = 0) const;
+  Address p_second(std::uint16_t port = 0) const;
+  Address a_other(std::uint16_t port = 0) const;
+  Address p_other(std::uint16_t port = 0) const;
+  bool has_ipv6() const;
+  Address a6(std::uint16_t port = 0) const;
+  Address p6(std::uint16_t port = 0) const;
+  static Address Ip(const std::string& text, std::uint16_t port = 0);
+
+  Actor& A() { return *clients_[0]; }
+  Actor& P() { return *clients_[1]; }
+  // One more client, at A's or P's broker, until the end of the case.
+  Actor& Extra(bool at_p = false, ActorOptions options = {});
+
+  Listener Listening(std::uint16_t port = 7000, std::uint32_t backlog = 0);
+  Connector Bound(Actor& actor, const Address& local);
+  Connector BoundA() { return Bound(A(), a()); }
+  // A's Connect waits at P's listener; delivered to P; accepted by P; established.
+  Link Queued(LinkArguments arguments = {});
+  Link Incoming(LinkArguments arguments = {});
+  Link Replied(LinkArguments arguments = {});
+  Link Up(LinkArguments arguments = {});
+  // Takes the queued request of link.l; link.p is in Incoming.
+  void Deliver(Link& link);
+  void Reply(Link& link, const ConnectArguments& arguments = {});
+  void Complete(Link& link);
+  // A message each way, checked, through new receives and sends with contexts 1000 and 1001.
+  void ExpectTraffic(const Link& link);
+
+  // The state of connector rows as the admin service shows them, for local address `local`.
+  std::string StateOf(Daemon& broker, const Address& local, const Address& peer = {});
+  std::uint64_t Counter(Daemon& broker, const std::string& name);
+
+ private:
+  Address At(int side, std::uint16_t port) const;
+  void MakeBrokers();
+  void Revive(int side);
+  void WarmUp();
+  std::vector<std::size_t> ClientDescriptors();
+  Transport transport_;
+  WorldOptions options_;
+  bool warm_ = false;
+  int number_ = 0;  // Of this process's worlds; several may live at once.
+  std::string error_;
+  std::vector<std::unique_ptr<Namespace>> hosts_;
+  std::unique_ptr<Wire> wire_;
+  std::vector<std::unique_ptr<Daemon>> brokers_;
+  std::vector<std::unique_ptr<Actor>> clients_;
+  std::vector<std::unique_ptr<Actor>> extra_;
+  std::vector<Counts> before_;
+  std::vector<std::size_t> descriptors_before_;
+};
+
+::testing::AssertionResult Matches(const Status& status, std::initializer_list<StatusCode> any_of);
+::testing::AssertionResult Matches(const Outcome& outcome, std::initializer_list<StatusCode> any_of);
+template <typename T>
+::testing::AssertionResult Matches(const Result<T>& result, std::initializer_list<StatusCode> any_of) {
+  return Matches(result.ok() ? Status() : result.status(), any_of);
+}
+::testing::AssertionResult Matches(const Work& work, std::initializer_list<StatusCode> any_of);
+
+// The final status of a call, waited for, is one of these. Where documents conflict the first one is our
+// default, and only it is listed unless the case says that both may happen.
+#define EXPECT_ND(call, ...) EXPECT_TRUE(::nd::conformance::Matches((call), {__VA_ARGS__}))
+#define ASSERT_ND(call, ...) ASSERT_TRUE(::nd::conformance::Matches((call), {__VA_ARGS__}))
+// Accepted, and not finished yet.
+#define EXPECT_PENDING(outcome)                               \
+  do {                                                        \
+    const ::nd::testing::Outcome pending_outcome = (outcome); \
+    EXPECT_ND(pending_outcome.inline_status(), PENDING);      \
+    EXPECT_TRUE(pending_outcome.pending()) << #outcome;       \
+  } while (false)
+
+// Every case's frame: the shared world before, the common checks after.
+class Case : public ::testing::TestWithParam<Transport> {
+ protected:
+  Case() : w(World::Shared(GetParam())), A(w.A()), P(w.P()) {}
+  void SetUp() override { w.Begin(); }
+  void TearDown() override { w.Finish(); }
+  bool local() const { return w.local(); }
+  World& w;
+  Actor& A;
+  Actor& P;
+};
+
+// A case that needs brokers of its own makes its World itself; nothing is shared then.
+class OwnWorld : public ::testing::TestWithParam<Transport> {};
+
+// Skips a case that cannot exist here (EXCEPTIONS.md) in a way that the summary tells from other skips.
+#define ND_EXCEPTED() \
+  if (::testing::Test::RecordProperty("excepted", "yes"), true) GTEST_SKIP()
+
+#define ND_GROUP(group)                                                                                \
+  class group : public Case {};                                                                        \
+  class group##Own : public OwnWorld {};                                                               \
+  INSTANTIATE_TEST_SUITE_P(group, group, ::testing::Values(Transport::kLocal, Transport::kIwarp),      \
+                           [](const auto& test) { return NameOf(test.param); });                       \
+  INSTANTIATE_TEST_SUITE_P(group, group##Own, ::testing::Values(Transport::kLocal, Transport::kIwarp), \
+                           [](const auto& test) { return NameOf(test.param); })
+
+// Heavy cases run their whole number with NDBROKER_FULL=1 (table in README.md).
+int Rounds(int by_default, int full);
+bool Full();
+
+}  // namespace nd::conformance

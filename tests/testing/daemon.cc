@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+// Readiness is asked of the admin service and never assumed after a time.
+#include "tests/testing/daemon.h"
+
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include <cstdio>
+#include <fstream>
+#include <sstream>
+
+namespace nd::testing {
+
+std::string Counts::ToString() const {
+  std::ostringstream out;
+  out << "sessions " << sessions << ", connections " << connections << ", listeners " << listeners
+      << ", endpoints " << endpoints << ", queue pairs " << queue_pairs << ", ports " << ports
+      << ", descriptors " << descriptors << ", handshakes " << handshakes;
+  return out.str();
+}
+
+Daemon::Daemon(DaemonOptions options)
+    : options_(std::move(options)), directory_(MakeTempDirectory("ndconf-")) {
+  chmod(directory_.c_str(), 0755);
+  WriteConfig();
+}
+
+Daemon::~Daemon() {
+  Kill();
+  Probe::Get().Forget(directory());
+  RemoveTree(directory_);
+}
+
+void Daemon::WriteConfig() {
+  std::ofstream file(directory_ + "/config.toml");
+  std::map<std::string, std::string> sections = options_.sections;
+  sections["broker"] += "\ndirectory = \"" + directory_ + "/run\"\n";
+  for (const auto& [name, lines] : sections) file << "[" << name << "]\n" << lines << "\n";
+  for (const std::string& adapter : options_.adapters) file << "[[adapter]]\n" << adapter << "\n";
+  for (const std::string& rule : options_.rules) file << "[[rule]]\n" << rule << "\n";
+}
+
+void Daemon::Configure(DaemonOptions options) {
+  options_ = std::move(options);
+  WriteConfig();
+}
+
+bool Daemon::Start() {
+  SpawnOptions spawn;
+  spawn.arguments = {BinaryDirectory() + "/ndbrokerd", "--config", directory_ + "/config.toml",
+                     "--test-clock"};
+  spawn.output = directory_ + "/log";
+  spawn.network_namespace = options_.network_namespace;
+  Probe::Get().Forget(directory());
+  process_ = Process::Spawn(spawn);
+  return Eventually(
+             [&] {
+               struct stat st;
+               if (!process_.running()) return true;
+               if (stat((directory() + "/admin.sock").c_str(), &st) != 0) return false;
+               if (Count().sessions != ~0ULL) return true;
+               Probe::Get().Forget(
+                   directory());  // gRPC backs off after a failed dial; a new channel does not.
+               return false;
+             },
+             std::chrono::seconds(20)) &&
+         process_.running();
+}
+
+bool Daemon::Stop() {
+  process_.Signal(SIGTERM);
+  const std::optional<int> status = process_.Wait(std::chrono::seconds(10));
+  if (!status) process_.Kill();
+  Probe::Get().Forget(directory());
+  return status && WIFEXITED(*status) && WEXITSTATUS(*status) == 0;
+}
+
+void Daemon::Kill() {
+  process_.Kill();
+  Probe::Get().Forget(directory());
+}
+
+std::string Daemon::log() const {
+  std::ifstream file(directory_ + "/log");
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+Status Daemon::Reload() {
+  return Change("Reload", "");
+}
+
+Status Daemon::Change(const std::string& method, const std::string& request) {
+  const Flat flat = Admin(method, request);
+  if (!flat.ok()) return Status(StatusCode::kUnsuccessful, flat.error);
+  return Status(static_cast<StatusCode>(flat.Number("status.code")), flat["status.message"]);
+}
+
+Status Daemon::SkipTime(std::chrono::milliseconds by) {
+  return Change("SkipTime", "milliseconds: " + std::to_string(by.count()));
+}
+
+Status Daemon::SetAdapter(const std::string& name, bool enabled) {
+  return Change("SetAdapter", "name: \"" + name + "\" enabled: " + (enabled ? "true" : "false"));
+}
+
+Counts Daemon::Count() {
+  Counts counts;
+  const Flat status = Admin("GetStatus");
+  if (!status.ok()) {
+    counts.sessions = ~0ULL;
+    return counts;
+  }
+  counts.sessions = status.Number("sessions");
+  counts.connections = status.Number("connections");
+  counts.listeners = status.Number("listeners");
+  counts.endpoints = status.Number("shared_endpoints");
+  counts.descriptors = status.Number("open_fds");
+  counts.handshakes = status.Number("handshakes");
+  counts.ports = Admin("ListPorts").Count("items");
+  const Flat sessions = Admin("ListSessions");
+  for (std::size_t i = 0; i < sessions.Count("items"); ++i) {
+    const std::string row = "items." + std::to_string(i) + ".";
+    counts.queue_pairs += sessions.Number(row + "queue_pairs");
+    counts.connections += sessions.Number(row + "connectors") << 32;  // Unbound ones are nobody's connection.
+  }
+  return counts;
+}
+
+std::string Daemon::Ndctl(const std::string& arguments, int* exit_status) {
+  const std::string command =
+      "NDBROKER_DIR=" + directory_ + "/run " + BinaryDirectory() + "/ndctl " + arguments + " 2>&1";
+  std::string output;
+  std::FILE* pipe = popen(command.c_str(), "re");
+  if (pipe == nullptr) return "popen failed";
+  char part[4096];
+  std::size_t n;
+  while ((n = fread(part, 1, sizeof(part), pipe)) > 0) output.append(part, n);
+  const int status = pclose(pipe);
+  if (exit_status != nullptr) *exit_status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  return output;
+}
+
+}  // namespace nd::testing

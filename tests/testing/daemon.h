@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// A real ndbrokerd with a configuration of its own in a directory of its own. One thread.
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "nd/status.h"
+#include "tests/testing/probe.h"
+#include "tests/testing/process.h"
+
+namespace nd::testing {
+
+struct DaemonOptions {
+  // Section -> its lines, e.g. {"compat", "bad-network-name = true"}.
+  std::map<std::string, std::string> sections{};
+  std::vector<std::string> adapters{};  // Body of each [[adapter]].
+  std::vector<std::string> rules{};     // Body of each [[rule]].
+  int network_namespace = -1;
+};
+
+// What must be the same before and after a case.
+struct Counts {
+  std::uint64_t sessions = 0, connections = 0, listeners = 0, endpoints = 0, queue_pairs = 0, ports = 0;
+  std::uint64_t descriptors = 0, handshakes = 0;
+  friend bool operator==(const Counts&, const Counts&) = default;
+  std::string ToString() const;
+};
+
+class Daemon {
+ public:
+  explicit Daemon(DaemonOptions options);
+  ~Daemon();
+  Daemon(const Daemon&) = delete;
+  Daemon& operator=(const Daemon&) = delete;
+
+  // Starts and waits until the admin service answers; false: see log().
+  bool Start();
+  bool Stop();  // SIGTERM; true when it ended with 0.
+  void Kill();  // SIGKILL.
+  bool running() { return process_.running(); }
+  pid_t pid() const { return process_.pid(); }
+  // Where its sockets are.
+  std::string directory() const { return directory_ + "/run"; }
+  const DaemonOptions& options() const { return options_; }
+  std::string log() const;
+
+  // Writes the configuration again; Reload() makes the daemon read it.
+  void Configure(DaemonOptions options);
+  Status Reload();
+
+  Flat Admin(const std::string& method, const std::string& request = "") {
+    return Probe::Get().Admin(directory(), method, request);
+  }
+  // A change; its ND status.
+  Status Change(const std::string& method, const std::string& request);
+  Status SkipTime(std::chrono::milliseconds by);
+  Status SetAdapter(const std::string& name, bool enabled);
+  Counts Count();
+  // Output of ndctl with these arguments; its exit status in *exit_status.
+  std::string Ndctl(const std::string& arguments, int* exit_status = nullptr);
+
+ private:
+  void WriteConfig();
+  DaemonOptions options_;
+  std::string directory_;
+  Process process_;
+};
+
+}  // namespace nd::testing

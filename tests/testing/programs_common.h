@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the programs share: arguments, one end of a connection, waiting with a limit.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "nd/nd.h"
+
+namespace nd::testing {
+
+class Arguments {
+ public:
+  explicit Arguments(const std::string& words);
+  std::string Text(const std::string& key) const;
+  int Number(const std::string& key, int otherwise = 0) const;
+  Address At(const std::string& key = "ip") const;  // With the port of "port", 0 without.
+ private:
+  std::map<std::string, std::string> values_;
+};
+
+// A queue pair with its completion queue and a registered buffer of `size` bytes.
+struct End {
+  End(Adapter& adapter, std::size_t size, std::uint32_t depth = 64);
+  Sge Piece(std::size_t offset, std::size_t length) const {
+    return region.Slice(buffer.data() + offset, length);
+  }
+  CompletionQueue cq;
+  QueuePair qp;
+  Buffer buffer;
+  MemoryRegion region;
+};
+
+inline constexpr auto kProgramPatience = std::chrono::seconds(30);
+
+// The final status of an operation, with a limit: PENDING afterwards means that it hung.
+Status Await(Status inline_status, Request& request);
+// Takes what is there until a completion of `type` comes; its status, or IO_TIMEOUT.
+Completion NextOf(CompletionQueue& cq, RequestType type, bool notified = false);
+
+std::string BindAll(const Arguments& arguments);
+std::string RaceBind(const Arguments& arguments);
+std::string RaceCancel(const Arguments& arguments);
+std::string CancelOrder(const Arguments& arguments);
+std::string Churn(const Arguments& arguments);
+std::string PostRace(const Arguments& arguments);
+std::string AcceptLoop(const Arguments& arguments);
+std::string ConnectLoop(const Arguments& arguments);
+std::string ManyClients(const Arguments& arguments);
+std::string RateServer(const Arguments& arguments);
+std::string RateClient(const Arguments& arguments);
+std::string RegistrationLoop(const Arguments& arguments);
+
+}  // namespace nd::testing

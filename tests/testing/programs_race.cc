@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+// Races and loops inside one process, or between two that meet in shared memory.
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <fstream>
+#include <random>
+#include <thread>
+
+#include "base/unique_fd.h"
+#include "tests/testing/process.h"
+#include "tests/testing/programs_common.h"
+
+namespace nd::testing {
+namespace {
+
+Adapter OpenFor(const Arguments& arguments) {
+  OpenOptions open;
+  open.broker = arguments.Text("broker");
+  open.adapter = "soft0";
+  return Adapter::Open(open).value();
+}
+
+// A barrier for two processes in a file that both map.
+class Meeting {
+ public:
+  explicit Meeting(const std::string& path) {
+    const UniqueFd fd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+    if (ftruncate(fd.get(), 4096) != 0) std::abort();
+    arrived_ = static_cast<std::atomic<std::uint32_t>*>(
+        mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0));
+  }
+  ~Meeting() { munmap(arrived_, 4096); }
+  void Wait() {
+    const std::uint32_t mine = arrived_->fetch_add(1);
+    const std::uint32_t full = (mine / 2 + 1) * 2;
+    while (arrived_->load() < full) std::this_thread::yield();
+  }
+
+ private:
+  std::atomic<std::uint32_t>* arrived_;
+};
+
+std::size_t ResidentKilobytes() {
+  std::ifstream file("/proc/self/statm");
+  std::size_t size = 0, resident = 0;
+  file >> size >> resident;
+  return resident * static_cast<std::size_t>(sysconf(_SC_PAGESIZE)) / 1024;
+}
+
+}  // namespace
+
+std::string RaceBind(const Arguments& arguments) {
+  Adapter adapter = OpenFor(arguments);
+  Meeting meeting(arguments.Text("meet"));
+  int won = 0;
+  for (int round = 0; round < arguments.Number("rounds"); ++round) {
+    Connector connector = adapter.CreateConnector().value();
+    meeting.Wait();
+    const Status status = connector.Bind(arguments.At());
+    if (status.ok()) {
+      ++won;
+    } else if (!(status == StatusCode::kSharingViolation)) {
+      return status.ToString();
+    }
+    meeting.Wait();
+    (void)connector.Close();
+    meeting.Wait();
+  }
+  return "ok won=" + std::to_string(won);
+}
+
+std::string RaceCancel(const Arguments& arguments) {
+  Adapter adapter = OpenFor(arguments);
+  std::mt19937 random(7);
+  int succeeded = 0, canceled = 0;
+  for (int round = 0; round < arguments.Number("rounds"); ++round) {
+    End end(adapter, 4096, 4);
+    Connector connector = adapter.CreateConnector().value();
+    const Status bound = connector.Bind(arguments.At("from"));
+    if (!bound.ok()) return "Bind: " + bound.ToString();
+    std::atomic<int> completions{0};
+    Request request([&](const Status&) { ++completions; });
+    const Status begun = connector.Connect(end.qp, arguments.At(), {}, &request);
+    if (!begun.pending()) return "Connect: " + begun.ToString();
+    for (auto spin = random() % 4000; spin > 0; --spin) asm volatile("");
+    if (random() % 2 == 0) std::this_thread::sleep_for(std::chrono::microseconds(random() % 400));
+    const Status cancel = connector.Cancel();
+    if (!cancel.ok()) return "Cancel: " + cancel.ToString();
+    const Status result = request.GetResult(false);
+    if (result.ok()) {
+      ++succeeded;
+      const Status complete = connector.CompleteConnect();
+      if (!complete.ok()) return "CompleteConnect after SUCCESS: " + complete.ToString();
+    } else if (result == StatusCode::kCanceled) {
+      ++canceled;
+    } else {
+      return "Connect ended " + result.ToString();
+    }
+    const bool told = Eventually([&] { return completions >= 1; });
+    (void)connector.Close();
+    if (!told || completions != 1) return "completions: " + std::to_string(completions);
+  }
+  return "ok succeeded=" + std::to_string(succeeded) + " canceled=" + std::to_string(canceled);
+}
+
+std::string CancelOrder(const Arguments& arguments) {
+  Adapter adapter = OpenFor(arguments);
+  Listener listeners[2];
+  for (Listener& listener : listeners) {
+    listener = adapter.CreateListener().value();
+    if (!listener.Bind(arguments.At()).ok() || !listener.Listen().ok()) return "cannot listen";
+  }
+  for (int round = 0; round < arguments.Number("rounds"); ++round) {
+    // Three requests on the first, one on the second, issued alternately; canceled in either order.
+    const int first = round % 2;
+    Connector connectors[4];
+    Request requests[4];
+    for (int i = 0; i < 4; ++i) {
+      connectors[i] = adapter.CreateConnector().value();
+      Listener& listener = listeners[i == 1 ? 1 - first : first];
+      const Status status = listener.GetConnectionRequest(connectors[i], &requests[i]);
+      if (!status.pending()) return "GetConnectionRequest: " + status.ToString();
+    }
+    if (!listeners[first].Cancel().ok() || !listeners[1 - first].Cancel().ok()) return "Cancel failed";
+    // Observable by the time Cancel returned, in the order of the cancels, then of issue.
+    for (const int expected : {0, 2, 3, 1}) {
+      Request* done = nullptr;
+      Eventually([&] { return (done = adapter.PollRequest()) != nullptr; });
+      if (done != &requests[expected]) return "out of order in round " + std::to_string(round);
+      if (!(done->GetResult(false) == StatusCode::kCanceled)) return "not CANCELED";
+    }
+    for (Connector& connector : connectors) (void)connector.Close();
+  }
+  return "ok";
+}
+
+std::string Churn(const Arguments& arguments) {
+  Adapter adapter = OpenFor(arguments);
+  const Address local = arguments.At();
+  const auto round = [&]() -> Status {
+    CompletionQueue cq = adapter.CreateCompletionQueue(16).value();
+    SharedReceiveQueue srq = adapter.CreateSharedReceiveQueue(16).value();
+    QueuePairOptions options;
+    options.receive_cq = options.initiator_cq = &cq;
+    options.shared_receive_queue = &srq;
+    QueuePair qp = adapter.CreateQueuePair(options).value();
+    Connector connector = adapter.CreateConnector().value();
+    if (Status s = connector.Bind(local); !s.ok()) return s;
+    Listener listener = adapter.CreateListener().value();
+    if (Status s = listener.Bind(local); !s.ok()) return s;
+    if (Status s = listener.Listen(); !s.ok()) return s;
+    Result<SharedEndpoint> endpoint = adapter.CreateSharedEndpoint(local);
+    if (!endpoint.ok()) return endpoint.status();
+    Buffer buffer = adapter.AllocateBuffer(4096).value();
+    MemoryRegion region = adapter.Register(buffer, kAllowLocalWrite).value();
+    MemoryWindow window = adapter.CreateMemoryWindow().value();
+    if (Status s = region.Deregister(); !s.ok()) return s;
+    for (const Status& s :
+         {connector.Close(), listener.Close(), endpoint->Close(), qp.Close(), srq.Close(), cq.Close()}) {
+      if (!s.ok()) return s;
+    }
+    return Status();
+  };
+  const int rounds = arguments.Number("rounds");
+  for (int i = 0; i < rounds / 5; ++i) {
+    if (const Status s = round(); !s.ok()) return s.ToString();
+  }
+  const std::size_t descriptors = CountDescriptors(getpid()), resident = ResidentKilobytes();
+  for (int i = rounds / 5; i < rounds; ++i) {
+    if (const Status s = round(); !s.ok()) return s.ToString();
+  }
+  if (!Eventually([&] { return CountDescriptors(getpid()) <= descriptors; })) return "descriptors grew";
+  const std::size_t after = ResidentKilobytes();
+  if (after > resident + 4096 + resident / 10) {
+    return "memory grew from " + std::to_string(resident) + " to " + std::to_string(after) + " KiB";
+  }
+  return "ok";
+}
+
+std::string PostRace(const Arguments& arguments) {
+  Adapter adapter = OpenFor(arguments);
+  Listener listener = adapter.CreateListener().value();
+  if (!listener.Bind(arguments.At()).ok() || !listener.Listen().ok()) return "cannot listen";
+  const Address to = listener.GetLocalAddress().value();
+  const auto end_time = std::chrono::steady_clock::now() + std::chrono::seconds(arguments.Number("seconds"));
+  int rounds = 0;
+  while (std::chrono::steady_clock::now() < end_time) {
+    End a(adapter, 4096), p(adapter, 4096);
+    Connector ac = adapter.CreateConnector().value(), pc = adapter.CreateConnector().value();
+    Request connecting, accepting;
+    (void)ac.NdkConnect(a.qp, arguments.At(), to, {}, &connecting);
+    if (Status s = listener.GetConnectionRequest(pc); !s.ok()) return "GetConnectionRequest: " + s.ToString();
+    const Status accept = pc.Accept(p.qp, {}, &accepting);
+    if (Status s = Await(Status(StatusCode::kPending), connecting); !s.ok())
+      return "Connect: " + s.ToString();
+    if (Status s = ac.CompleteConnect(); !s.ok()) return "CompleteConnect: " + s.ToString();
+    if (Status s = Await(accept, accepting); !s.ok()) return "Accept: " + s.ToString();
+    std::atomic<bool> stop{false};
+    std::atomic<int> posted{0};
+    std::thread poster([&] {
+      const Sge sge = a.Piece(0, 64);
+      while (!stop) {
+        if (posted < 60 && a.qp.Receive(nullptr, std::span(&sge, 1)).ok()) ++posted;
+        if (posted < 60 && a.qp.Send(nullptr, std::span(&sge, 1)).ok()) ++posted;
+      }
+    });
+    std::this_thread::sleep_for(std::chrono::microseconds(rounds % 7 * 100));
+    (void)a.qp.Flush();
+    (void)ac.Close();
+    (void)a.qp.Flush();
+    stop = true;
+    poster.join();
+    (void)a.qp.Flush();
+    int completed = 0;
+    Eventually([&] {
+      Completion list[64];
+      completed += static_cast<int>(a.cq.Poll(list));
+      return completed >= posted;
+    });
+    Completion extra;
+    completed += static_cast<int>(a.cq.Poll(std::span(&extra, 1)));
+    if (completed != posted) {
+      return "posted " + std::to_string(posted) + ", completed " + std::to_string(completed);
+    }
+    (void)pc.Close();
+    (void)a.qp.Close();
+    (void)p.qp.Close();
+    ++rounds;
+  }
+  return "ok rounds=" + std::to_string(rounds);
+}
+
+}  // namespace nd::testing

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// rping's protocol, both roles: the peer is the ordinary program, which creates its queue pair with rdma_cm and
+// knows nothing of brokers.
+//
+// The client advertises a source buffer, the server Reads it and says go on; the client advertises a sink, the
+// server Writes the data back and says go on; and so for every round.
+#include <endian.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstring>
+
+#include "tests/vm/proof.h"
+
+namespace nd::vm {
+namespace {
+
+constexpr int kRounds = 5;
+constexpr std::uint32_t kSize = 64;
+
+struct Advertisement {  // Network order.
+  std::uint64_t address;
+  std::uint32_t key, size;
+};
+static_assert(sizeof(Advertisement) == 16);
+
+pid_t StartRping(const std::vector<std::string>& arguments) {
+  const pid_t pid = ::fork();
+  if (pid != 0) return pid;
+  std::vector<char*> argv;
+  std::string name = "rping";
+  argv.push_back(name.data());
+  for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
+  argv.push_back(nullptr);
+  if (!std::freopen("/dev/null", "w", stdout) || !std::freopen("/dev/null", "w", stderr)) ::_exit(126);
+  ::execvp("rping", argv.data());
+  ::_exit(127);
+}
+
+// rping's exit code, or -1 when it had to be ended.
+int EndRping(pid_t pid) {
+  for (int i = 0; i < 100; ++i) {
+    int status = 0;
+    if (::waitpid(pid, &status, WNOHANG) == pid) return WIFEXITED(status) ? WEXITSTATUS(status) : 128;
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+  ::kill(pid, SIGKILL);
+  ::waitpid(pid, nullptr, 0);
+  return -1;
+}
+
+bool Done(const Side& side, RequestType type) {
+  const auto completion = side.Next();
+  return completion && completion->status == StatusCode::kSuccess && completion->type == type;
+}
+
+bool PostReceive(const Side& side) {
+  const Sge sge = side.sge(0, sizeof(Advertisement));
+  return side.qp->Receive(nullptr, {&sge, 1}).ok();
+}
+
+bool SendFrom(const Side& side, std::size_t offset) {
+  const Sge sge = side.sge(offset, sizeof(Advertisement));
+  return side.qp->Send(nullptr, {&sge, 1}, 0).ok();
+}
+
+void Advertise(const Side& side, std::size_t offset, std::size_t message) {
+  const Advertisement a{htobe64(side.address(offset)), htobe32(side.region->remote_token()), htobe32(kSize)};
+  std::memcpy(side.at(message), &a, sizeof a);
+}
+
+}  // namespace
+
+// Our listener, rping -c.
+void RpingClientScenario(World& world, const AdapterInfo& adapter, Case& c) {
+  const Side side = world.MakeSide(adapter);
+  const Address server = adapter.addresses.at(0).WithPort(world.next_port());
+  const EndpointId endpoint = world.next_endpoint();
+  ND_CHECK(c, world.Reserve(endpoint, adapter.name, server).ok());
+  world.Listen(endpoint, adapter.name, server);
+  ND_CHECK(c, PostReceive(side));
+  const pid_t rping = StartRping({"-c", "-a", server.IpToString(), "-p", std::to_string(server.port()), "-C",
+                                  std::to_string(kRounds), "-S", std::to_string(kSize), "-V"});
+  const auto request = world.NextRequest();
+  ND_CHECK(c, request.has_value());
+  if (request) {
+    world.Accept(request->id, side, {1, 1}, {});
+    ND_CHECK(c, world.Wait(request->id, [](const Told& t) { return t.established || t.finished; }));
+    ND_CHECK(c, world.Attach(request->id, side, 1).ok());
+    bool good = true;
+    for (int i = 0; i < kRounds && good; ++i) {
+      for (const bool source : {true, false}) {
+        good = good && Done(side, RequestType::kReceive);
+        Advertisement from{};
+        std::memcpy(&from, side.at(0), sizeof from);
+        good = good && be32toh(from.size) == kSize && PostReceive(side);
+        const Sge data = side.sge(1024, kSize);
+        if (source) {
+          good = good && side.qp->Read(nullptr, {&data, 1}, be64toh(from.address), be32toh(from.key), 0).ok() &&
+                 Done(side, RequestType::kRead);
+        } else {
+          good = good && side.qp->Write(nullptr, {&data, 1}, be64toh(from.address), be32toh(from.key), 0).ok() &&
+                 Done(side, RequestType::kWrite);
+        }
+        good = good && SendFrom(side, 512) && Done(side, RequestType::kSend);
+      }
+    }
+    ND_CHECK(c, good);
+    ND_CHECK(c, world.Wait(request->id, [](const Told& t) { return t.peer_closed; }));
+  }
+  ND_CHECK(c, EndRping(rping) == 0);
+  world.OnLoop([&](provider::verbs::VerbsCm& cm) {
+    if (request) cm.Abort(request->id);
+    cm.Release(endpoint);
+  });
+}
+
+// rping -s, our connect.
+void RpingServerScenario(World& world, const AdapterInfo& adapter, Case& c) {
+  const Address server = adapter.addresses.at(0).WithPort(world.next_port());
+  const Address client = adapter.addresses.at(0).WithPort(world.next_port());
+  const EndpointId endpoint = world.next_endpoint();
+  ND_CHECK(c, world.Reserve(endpoint, adapter.name, client).ok());
+  const pid_t rping = StartRping({"-s", "-a", server.IpToString(), "-p", std::to_string(server.port()), "-C",
+                                  std::to_string(kRounds), "-S", std::to_string(kSize), "-V"});
+  // Refused until it listens.
+  Side side;
+  CmId id{};
+  for (int attempt = 0; attempt < 50; ++attempt) {
+    side = world.MakeSide(adapter);
+    ND_CHECK(c, PostReceive(side));
+    id = world.Connect(adapter, endpoint, client, server, side, {1, 1}, {});
+    ND_CHECK(c, world.Wait(id, [](const Told& t) { return t.replied || t.finished; }));
+    if (world.Of(id).replied) break;
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
+  ND_CHECK(c, world.Of(id).replied);
+  if (world.Of(id).replied) {
+    world.Confirm(id);
+    ND_CHECK(c, world.Wait(id, [](const Told& t) { return t.established || t.finished; }));
+    ND_CHECK(c, world.Attach(id, side, 1).ok());
+    bool good = true;
+    for (int i = 0; i < kRounds && good; ++i) {
+      // rping prints and compares text: NUL-terminated inside its size.
+      std::memset(side.at(1024), 'a' + i, kSize);
+      side.at(1024)[kSize - 1] = std::byte{0};
+      std::memset(side.at(2048), 0, kSize);
+      Advertise(side, 1024, 512);
+      good = SendFrom(side, 512) && Done(side, RequestType::kSend) && Done(side, RequestType::kReceive) &&
+             PostReceive(side);
+      Advertise(side, 2048, 512);
+      good = good && SendFrom(side, 512) && Done(side, RequestType::kSend) && Done(side, RequestType::kReceive) &&
+             PostReceive(side);
+      good = good && std::memcmp(side.at(1024), side.at(2048), kSize) == 0;
+    }
+    ND_CHECK(c, good);
+    world.OnLoop([&](provider::verbs::VerbsCm& cm) { cm.Disconnect(id); });
+    ND_CHECK(c, world.Wait(id, [](const Told& t) { return t.disconnected; }));
+  }
+  ND_CHECK(c, EndRping(rping) >= 0);
+  world.OnLoop([&](provider::verbs::VerbsCm& cm) {
+    cm.Abort(id);
+    cm.Release(endpoint);
+  });
+}
+
+}  // namespace nd::vm
