@@ -37,6 +37,7 @@ trap 'exit 143' TERM
 
 # Starts ndbrokerd with these options and waits until it serves; its exit code otherwise.
 start_broker() {
+  : > "$scratch/ready"
   "$bin/ndbrokerd" --log-level warning "$@" > "$scratch/ready" 2> "$scratch/log" &
   broker=$!
   until grep -q '^READY ' "$scratch/ready"; do
