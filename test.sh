@@ -9,7 +9,8 @@ usage() {
   cat << 'END'
 usage: ./test.sh [--quick] [CTEST-OPTION...]
   --quick   only the tests that together take under two minutes
-Other options go to ctest, for example -R ND_061. The last line is ctest's summary.
+Other options go to ctest, for example -R core, or -L conformance (one entry for each part and transport).
+The last line is ctest's summary.
 END
 }
 
@@ -30,6 +31,7 @@ say "running the tests"
 # Tests find a broker by its rule; one that runs here already is none of their business.
 unset NDBROKER_DIR NDCTL_ADDRESS NDCTL_OUTPUT
 log=$build/test.log
+rm -rf "$build/conformance"  # Reports of this run only.
 # Shown while it runs: failures with their output, and how far it is.
 set +e
 ctest --test-dir "$build" -j2 --output-on-failure --no-tests=error "${ctest_options[@]}" < /dev/null 2>&1 |
@@ -48,18 +50,8 @@ set -e
 
 # Then the conformance cases by number, and ctest's own summary as the very last line.
 say "conformance, by number (behaviour.md, part d)"
-conformance=$(sed -nE 's/^ *[0-9]+\/[0-9]+ Test +#[0-9]+: .*(ND_[0-9]{3})[^ ]* \.* *(\*+)?(Passed|Skipped|Failed|Timeout|Not Run|Exception).*/\1 \3/p' "$log")
-if [ -n "$conformance" ]; then
-  awk '{ if (!total[$1]++) numbers++; if ($2 == "Passed") passed[$1]++; else if ($2 == "Skipped") skipped[$1]++; else failed[$1]++ }
-    END {
-      for (n in total) {
-        if (failed[n]) { bad++; print n ": " failed[n] " of " total[n] " failed" }
-        else if (skipped[n] == total[n]) none++
-        else good++
-      }
-      printf "%d numbers: %d pass on every transport they ran on, %d fail, %d were skipped\n", \
-        numbers, good, bad, none
-    }' <<< "$conformance" | sort
+if compgen -G "$build/conformance/*.json" > /dev/null; then
+  tests/conformance/summary.sh "$build/conformance"
 else
   echo "no numbered case was selected"
 fi

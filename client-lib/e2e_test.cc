@@ -16,6 +16,7 @@
 #include <condition_variable>
 #include <cstring>
 #include <filesystem>
+#include <functional>
 #include <future>
 #include <mutex>
 #include <string>
@@ -210,6 +211,59 @@ TEST_F(EndToEnd, OneSidedAccessAndGoodbye) {
   EXPECT_EQ(server.pair.Send(nullptr, server.Part(0, 8)), StatusCode::kConnectionInvalid);
 }
 
+TEST_F(EndToEnd, AfterThePeersGoodbyeEverythingIsInline) {
+  Adapter adapter = Adapter::Open().value(), other = Adapter::Open().value();
+  End client(adapter), server(other);
+  Establish(adapter, client, other, server);
+  ASSERT_TRUE(server.pair.Receive(nullptr, server.Part(0, 64)).ok());
+  Request notify, request;
+  ASSERT_TRUE(server.connector.NotifyDisconnect(&notify).pending());
+  EXPECT_TRUE(client.connector.Disconnect().ok());
+  EXPECT_TRUE(notify.GetResult().ok());
+  EXPECT_EQ(server.connector.NotifyDisconnect(&request), StatusCode::kSuccess);
+  EXPECT_EQ(server.connector.Disconnect(&request), StatusCode::kSuccess);
+  Completion canceled;
+  ASSERT_EQ(server.queue.Poll({&canceled, 1}), 1u);
+  EXPECT_EQ(canceled.status, StatusCode::kCanceled);
+  EXPECT_EQ(request.GetResult(false), StatusCode::kConnectionInvalid);  // It carried no operation.
+  // The broker knows: it is over there as well.
+  EXPECT_EQ(server.connector.Disconnect(), StatusCode::kConnectionInvalid);
+  EXPECT_EQ(server.connector.NotifyDisconnect(), StatusCode::kConnectionDisconnected);
+  EXPECT_EQ(server.connector.GetPeerAddress().code(), StatusCode::kConnectionInvalid);
+}
+
+TEST_F(EndToEnd, NobodysGoodbyeStaysUnanswered) {
+  Adapter adapter = Adapter::Open().value(), other = Adapter::Open().value();
+  // What the passive side does the moment it hears the goodbye.
+  const std::function<void(End&)> ends[] = {
+      [](End& server) { EXPECT_TRUE(server.connector.Disconnect().ok()); },
+      [](End& server) {
+        EXPECT_TRUE(server.connector.Disconnect().ok());
+        server.pair = QueuePair();
+        server.connector = Connector();
+      },
+      [](End& server) { EXPECT_TRUE(server.pair.Close().ok()); },
+      [](End& server) { server.pair = QueuePair(); },
+      [](End& server) { EXPECT_TRUE(server.connector.Close().ok()); },
+      [](End& server) {
+        server.connector = Connector();
+        server.pair = QueuePair();
+      },
+  };
+  for (int round = 0; round < 10; ++round) {
+    for (const auto& end : ends) {
+      End client(adapter), server(other);
+      Establish(adapter, client, other, server);
+      Request notify, disconnect;
+      ASSERT_TRUE(server.connector.NotifyDisconnect(&notify).pending());
+      ASSERT_TRUE(client.connector.Disconnect(&disconnect).pending());
+      ASSERT_TRUE(notify.GetResult().ok());
+      end(server);
+      ASSERT_EQ(disconnect.GetResult(), StatusCode::kSuccess);
+    }
+  }
+}
+
 TEST_F(EndToEnd, ConnectionsOutliveTheBrokerAndReturnToTheNextOne) {
   Adapter adapter = Adapter::Open().value(), other = Adapter::Open().value();
   End client(adapter), server(other);
@@ -279,6 +333,52 @@ TEST_F(EndToEnd, AForkedChildDisturbsNeitherSessionNorConnection) {
   EXPECT_EQ(status, 0);
   Send(client, server, "after the child");
   EXPECT_TRUE(adapter.CreateConnector().ok());
+}
+
+// What a process of its own does with the library; true when all of it worked.
+bool WorksAlone(const std::function<void(Adapter&, End&, Adapter&, End&)>& establish) {
+  auto adapter = Adapter::Open(), other = Adapter::Open();
+  if (!adapter.ok() || !other.ok()) return false;
+  End client(*adapter), server(*other);
+  establish(*adapter, client, *other, server);
+  return client.connector.Disconnect().ok() && server.connector.Disconnect().ok() && adapter->Close().ok() &&
+         other->Close().ok();
+}
+
+TEST_F(EndToEnd, OpenInAChildForkedAfterTheFirstUseIsRefusedAtOnce) {
+  { Adapter used = Adapter::Open().value(); }  // Closed again, and it still counts.
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(3);  // Less than any time-out of the library.
+    const Status refused = Adapter::Open().status(), queried = Adapter::QueryAdapters().status();
+    if (fork() == 0) _exit(Adapter::Open().code() == StatusCode::kDeviceNotReady ? 0 : 1);
+    int grandchild = -1;
+    wait(&grandchild);
+    const bool good = refused == StatusCode::kDeviceNotReady && queried == StatusCode::kDeviceNotReady &&
+                      refused.message().find("exec") != std::string::npos && grandchild == 0;
+    exit(good ? 0 : 1);  // With destructors and exit handlers.
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_TRUE(Adapter::Open().ok());  // The parent is free as before.
+}
+
+using EndToEndDeathTest = EndToEnd;
+
+TEST_F(EndToEndDeathTest, AChildForkedBeforeTheFirstUseWorks) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");  // Runs in a fresh process, which has used nothing yet.
+  EXPECT_EXIT(
+      {
+        const pid_t child = fork();
+        if (child == 0) exit(WorksAlone(Establish) ? 0 : 1);
+        int status = -1;
+        waitpid(child, &status, 0);
+        const bool works = WorksAlone(Establish);
+        broker_.reset();  // It holds the pipe that the test waits for.
+        exit(status != 0 ? 2 : works ? 0 : 3);
+      },
+      ::testing::ExitedWithCode(0), "");
 }
 
 }  // namespace

@@ -41,6 +41,15 @@ void ReadBroker(TableReader reader, BrokerSettings* out) {
   reader.Mode("admin-socket-mode", &out->admin_mode);
   ReadGroup(reader, "client-socket-group", &out->client_group);
   ReadGroup(reader, "admin-socket-group", &out->admin_group);
+  std::string foreign;
+  if (reader.String("foreign-network-namespaces", &foreign)) {
+    out->allow_foreign_networks = foreign == "allow";
+    if (foreign != "allow" && foreign != "refuse") {
+      reader.Wrong(*reader.table().get("foreign-network-namespaces"),
+                   "\"foreign-network-namespaces\" in [broker] is \"" + foreign +
+                       "\"; it must be \"refuse\" or \"allow\"");
+    }
+  }
   if (reader.String("log-level", &out->log_level) && !ops::IsLogLevel(out->log_level)) {
     reader.Wrong(*reader.table().get("log-level"),
                  "\"log-level\" in [broker] is \"" + out->log_level +
@@ -176,7 +185,8 @@ std::string NeedsRestart(const Config& running, const Config& wanted) {
     if (different) out += (out.empty() ? "" : ", ") + std::string(table);
   };
   const auto broker = [](const BrokerSettings& b) {
-    return std::tie(b.directory, b.client_mode, b.admin_mode, b.client_group, b.admin_group);
+    return std::tie(b.directory, b.client_mode, b.admin_mode, b.client_group, b.admin_group,
+                    b.allow_foreign_networks);
   };
   differs("[broker]", broker(running.broker) != broker(wanted.broker));
   const auto limits = [](const Config& c) {

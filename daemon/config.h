@@ -26,6 +26,8 @@ struct BrokerSettings {
   mode_t client_mode = 0666;
   mode_t admin_mode = 0600;
   std::optional<gid_t> client_group, admin_group;
+  // Clients in another network namespace than the broker's use its addresses as if they were in it.
+  bool allow_foreign_networks = false;
   std::string log_level = "info";
 };
 

@@ -33,6 +33,7 @@ client-socket-mode = "0660"
 admin-socket-mode = "0600"
 client-socket-group = "root"
 admin-socket-group = "root"
+foreign-network-namespaces = "allow"
 log-level = "debug"
 [limits]
 unauthenticated = 10
@@ -95,6 +96,7 @@ quota = { sessions = 1, connectors = 2, listeners = 3, shared-endpoints = 4, que
   EXPECT_EQ(c.limits.grpc_memory_bytes, 10000000u);
   EXPECT_EQ(c.limits.hello_timeout, seconds(1));
   EXPECT_EQ(c.manager.soft.max_half_open, 40u);
+  EXPECT_TRUE(c.broker.allow_foreign_networks);
   EXPECT_EQ(c.core.max_backlog, 11u);
   EXPECT_EQ(c.core.max_handshakes_in_flight, 12u);
   EXPECT_EQ(c.core.ephemeral_first, 50000);
@@ -164,6 +166,9 @@ TEST(Config, EveryMistakeHasItsWords) {
       {"[broker]\nadmin-socket-mode = \"0777\"\n",
        "f.toml:2:21: \"admin-socket-mode\" in [broker] must be the permissions of a socket in octal, such as "
        "\"0600\" or \"0660\""},
+      {"[broker]\nforeign-network-namespaces = \"maybe\"\n",
+       "f.toml:2:30: \"foreign-network-namespaces\" in [broker] is \"maybe\"; it must be \"refuse\" or "
+       "\"allow\""},
       {"[broker]\nlog-level = \"loud\"\n",
        "f.toml:2:13: \"log-level\" in [broker] is \"loud\"; it must be \"trace\", \"debug\", \"info\", "
        "\"warning\", \"error\" or \"off\""},

@@ -89,6 +89,8 @@ class QueuePair {
 
   // Device-wide number for providers whose queue pair lives in the device, else 0.
   virtual std::uint32_t device_number() const { return 0; }
+  // Counts there from now on, before anything was posted. Only where Device::numbered().
+  virtual void UseCounters(QpCounters* counters) { static_cast<void>(counters); }
 
   // Applies the attributes of CmSink::OnPrepare, once, before Attach. Receives posted so far stay posted.
   // NOT_SUPPORTED: this provider's queue pairs need none. INVALID_PARAMETER: not attributes of this provider.
@@ -127,6 +129,9 @@ class QueuePair {
 class Device {
  public:
   virtual ~Device() = default;
+  // True: the broker must be told the device_number() of a queue pair when it gets to know it, so the queue
+  // pair is made first, without counters.
+  virtual bool numbered() const { return false; }
   virtual Result<std::shared_ptr<Buffer>> AllocateBuffer(std::size_t size) = 0;
   // `address` stays the application's and must stay mapped. Any memory; inside a Buffer it is shareable.
   virtual Result<std::shared_ptr<MemoryRegion>> Register(void* address, std::size_t length,

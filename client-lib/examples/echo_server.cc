@@ -52,10 +52,9 @@ void Serve(nd::Adapter& adapter, nd::CompletionQueue& queue, nd::Listener& liste
         expect_client();
       } else if (client->step == Client::kAccepting && status.ok()) {
         client->step = Client::kConnected;
-        status = client->connector.NotifyDisconnect(request);
-      } else if (status.ok()) {
-        Must(client->connector.Disconnect());  // The client left.
+        status = client->connector.NotifyDisconnect(request);  // SUCCESS: it has left already.
       }
+      if (client->step == Client::kConnected && status.ok()) Must(client->connector.Disconnect());
       if (!status.pending()) limit -= static_cast<int>(clients.erase(static_cast<End*>(client)));
     }
   }

@@ -10,20 +10,20 @@ namespace {
 constexpr std::size_t kSize = 64;
 constexpr int kRounds = 1000;
 
+// Each message is proven by the answer to it, not by the completion of its Send: those stay silent, and
+// inline data may be overwritten at once. Only the last answer has no answer, so its sender is the one that
+// disconnects: Disconnect lets what was sent arrive.
 void Play(End& end, nd::CompletionQueue& queue, bool server) {
   const nd::Sge in = end.region.Slice(end.buffer.data(), kSize);
   const nd::Sge out = end.region.Slice(end.buffer.data() + kSize, kSize);
-  int sent = 0, received = 0;
+  int received = 0;
   const auto send = [&] {
     if (!server) std::memset(out.address, received & 0xFF, kSize);
-    Must(end.pair.Send(nullptr, {&out, 1}, nd::kOpInline));
+    Must(end.pair.Send(nullptr, {&out, 1}, nd::kOpInline | nd::kOpSilentSuccess));
   };
   if (!server) send();
-  while (sent < kRounds || received < kRounds) {
-    if (Next(queue).type == nd::RequestType::kSend) {
-      ++sent;
-      continue;
-    }
+  while (received < kRounds) {
+    Next(queue);
     ++received;
     if (server) std::memcpy(out.address, in.address, kSize);
     if (!server && std::memcmp(in.address, out.address, kSize) != 0) Fail("the echo differs");
@@ -56,10 +56,10 @@ int main(int argc, char** argv) {
     Must(listener.GetConnectionRequest(end.connector));
     Must(end.connector.Accept(end.pair));
     Play(end, queue, true);
-    Must(end.connector.NotifyDisconnect());
   } else {
     end.Connect(adapter, address);
     Play(end, queue, false);
+    Must(end.connector.NotifyDisconnect());
   }
   Must(end.connector.Disconnect());
   std::printf("%d messages of %zu bytes each way\n", kRounds, kSize);

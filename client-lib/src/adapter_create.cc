@@ -172,17 +172,6 @@ Result<QueuePair> Adapter::CreateQueuePair(const QueuePairOptions& options) {
   Op op(OpKind::kCreateQueuePair, own.handle);
   op.receive_depth = options.receive_depth;
   op.initiator_depth = options.initiator_depth;
-  auto reply = impl_->session->Call(std::move(op), own.epoch);
-  if (!reply.ok()) return reply.status();
-
-  auto made = std::make_shared<QueuePair::Impl>(owner, client::Session::Life{reply->handle, own.epoch});
-  made->options = options;
-  made->options.receive_cq = made->options.initiator_cq = nullptr;
-  made->options.shared_receive_queue = nullptr;
-  made->receive_cq = receive_cq;
-  made->initiator_cq = initiator_cq;
-  made->srq = srq;
-  made->counters = impl_->session->counters();
 
   provider::QpOptions inner;
   inner.receive_cq = receive_cq->real;
@@ -194,11 +183,37 @@ Result<QueuePair> Adapter::CreateQueuePair(const QueuePairOptions& options) {
   inner.max_receive_sge = options.max_receive_sge;
   inner.max_initiator_sge = options.max_initiator_sge;
   inner.inline_size = options.inline_data_size;
-  inner.counters = made->counters ? made->counters->Slot(reply->counter_slot) : nullptr;
-  inner.on_peer_closed = [weak = std::weak_ptr<QueuePair::Impl>(made)](DisconnectReason reason) {
-    if (auto queue_pair = weak.lock()) queue_pair->OnPeerClosed(reason);
+  // Who it belongs to is known only when the broker has named it.
+  const auto owner_of = std::make_shared<std::weak_ptr<QueuePair::Impl>>();
+  inner.on_peer_closed = [owner_of](DisconnectReason reason) {
+    if (auto queue_pair = owner_of->lock()) queue_pair->OnPeerClosed(reason);
   };
-  auto queue_pair = impl_->device->CreateQueuePair(inner);
+  Result<std::shared_ptr<provider::QueuePair>> queue_pair(StatusCode::kUnsuccessful);
+  const bool numbered = impl_->device->numbered();
+  if (numbered) {
+    queue_pair = impl_->device->CreateQueuePair(inner);
+    if (!queue_pair.ok()) return queue_pair.status();
+    op.device_number = (*queue_pair)->device_number();
+  }
+  auto reply = impl_->session->Call(std::move(op), own.epoch);
+  if (!reply.ok()) return reply.status();
+
+  auto made = std::make_shared<QueuePair::Impl>(owner, client::Session::Life{reply->handle, own.epoch});
+  *owner_of = made;
+  made->options = options;
+  made->options.receive_cq = made->options.initiator_cq = nullptr;
+  made->options.shared_receive_queue = nullptr;
+  made->receive_cq = receive_cq;
+  made->initiator_cq = initiator_cq;
+  made->srq = srq;
+  made->counters = impl_->session->counters();
+  inner.counters = made->counters ? made->counters->Slot(reply->counter_slot) : nullptr;
+  made->counted = inner.counters;
+  if (!numbered) {
+    queue_pair = impl_->device->CreateQueuePair(inner);
+  } else if (inner.counters != nullptr) {
+    (*queue_pair)->UseCounters(inner.counters);
+  }
   if (!queue_pair.ok()) {
     Op close(OpKind::kClose, reply->handle);
     static_cast<void>(impl_->session->Submit(std::move(close), own.epoch, [](client::Reply) {}));

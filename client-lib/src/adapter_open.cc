@@ -6,6 +6,7 @@
 
 #include "base/locate.h"
 #include "client-lib/src/adapter_impl.h"
+#include "client-lib/src/fork_guard.h"
 #include "client-lib/src/locate.h"
 #include "client-lib/src/open.h"
 #include "nd/adapter.h"
@@ -21,6 +22,13 @@ namespace {
 client::Environment RealEnvironment(const OpenOptions& options) {
   client::Environment environment;
   environment.connect = [location = client::LocateBroker(options.broker)]() -> Result<client::Channel> {
+    // gRPC's locks and threads are the parent's: whatever it is asked here, it may never answer.
+    if (client::ForkedAfterUse()) {
+      return Status(StatusCode::kDeviceNotReady,
+                    "this process was forked after its parent had used the library; call exec first, or fork "
+                    "before the first use");
+    }
+    client::UseUnforkable();
     auto lane = client::ConnectToBroker(location, kLaneSocketName, SOCK_SEQPACKET);
     if (!lane.ok()) return lane.status();
     client::Channel channel;

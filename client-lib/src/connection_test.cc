@@ -2,7 +2,9 @@
 // Connections against a fake broker and a fake provider: who is told what, in which order.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <future>
+#include <thread>
 
 #include "client-lib/src/adapter_impl.h"
 #include "client-lib/src/testing/fake_broker.h"
@@ -95,14 +97,116 @@ TEST_F(ConnectionTest, DisconnectSaysGoodbyeThenReportsThenCompletes) {
   EXPECT_EQ(fake_->log(), (Log{"attach", "disconnect"}));
 }
 
-TEST_F(ConnectionTest, InlineDisconnectAfterThePeersGoodbyeFlushes) {
+TEST_F(ConnectionTest, AfterThePeersGoodbyeBothAnswersAreInline) {
   Establish();
+  broker_.On(OpKind::kDisconnect, Hold);
+  broker_.On(OpKind::kTransportReport, Hold);
+  broker_.On(OpKind::kNotifyDisconnect, Hold);
   fake_->options.on_peer_closed(DisconnectReason::kPeerProcessDied);
-  EXPECT_EQ(broker_.Await(OpKind::kTransportReport).reason, DisconnectReason::kPeerProcessDied);
+  Request request;
+  EXPECT_EQ(connector_.NotifyDisconnect(&request), StatusCode::kSuccess);
+  EXPECT_EQ(request.GetResult(false), StatusCode::kConnectionInvalid);  // It carried no operation.
   EXPECT_EQ(fake_->log(), Log{"attach"});
-  EXPECT_TRUE(connector_.Disconnect().ok());
-  EXPECT_EQ(fake_->log(), (Log{"attach", "drop"}));
+  EXPECT_EQ(connector_.Disconnect(&request), StatusCode::kSuccess);
+  // Not dropped: the provider still owes the peer an answer. The flush has happened.
+  EXPECT_EQ(fake_->log(), (Log{"attach", "disconnect", "flush"}));
+  EXPECT_EQ(request.GetResult(false), StatusCode::kConnectionInvalid);
+  EXPECT_EQ(adapter_.PollRequest(), nullptr);
   EXPECT_EQ(connector_.disconnect_reason(), DisconnectReason::kPeerProcessDied);
+  // The broker hears of both, in their order and before anything that comes after.
+  EXPECT_EQ(broker_.Await(OpKind::kDisconnect).handle, handle_);
+  EXPECT_EQ(broker_.Await(OpKind::kTransportReport).reason, DisconnectReason::kPeerProcessDied);
+  EXPECT_TRUE(connector_.Close().ok());
+  using enum OpKind;
+  const std::vector<OpKind> kinds = broker_.Kinds();
+  EXPECT_EQ(std::vector(kinds.end() - 3, kinds.end()), (std::vector{kTransportReport, kDisconnect, kClose}));
+  EXPECT_EQ(broker_.Count(kNotifyDisconnect), 0u);
+}
+
+TEST_F(ConnectionTest, TheBrokersWordOfThePeersGoodbyeIsEnough) {
+  Establish();
+  EXPECT_TRUE(connector_.NotifyDisconnect().ok());  // Providers whose goodbyes travel through the broker.
+  broker_.On(OpKind::kDisconnect, Hold);
+  broker_.On(OpKind::kNotifyDisconnect, Hold);
+  EXPECT_EQ(connector_.NotifyDisconnect(), StatusCode::kSuccess);
+  EXPECT_EQ(connector_.Disconnect(), StatusCode::kSuccess);
+  EXPECT_EQ(fake_->log(), (Log{"attach", "disconnect", "flush"}));
+}
+
+TEST_F(ConnectionTest, ADisconnectThatCameBeforeThePeersIsNotOvertaken) {
+  Establish();
+  broker_.On(OpKind::kDisconnect, Hold);
+  Request first, second;
+  ASSERT_TRUE(connector_.Disconnect(&first).pending());
+  fake_->options.on_peer_closed(DisconnectReason::kPeerDisconnected);
+  const Op op = broker_.Await(OpKind::kDisconnect);
+  EXPECT_TRUE(connector_.Disconnect(&second).pending());  // Not for us to judge.
+  broker_.Complete(op.id);
+  EXPECT_TRUE(first.GetResult().ok());
+  EXPECT_EQ(fake_->log(), (Log{"attach", "disconnect", "flush"}));
+  broker_.Complete(broker_.Await(OpKind::kDisconnect, 2).id, StatusCode::kConnectionInvalid);
+  EXPECT_EQ(second.GetResult(), StatusCode::kConnectionInvalid);
+}
+
+TEST_F(ConnectionTest, ARefusedDisconnectLeavesTheNextOneFree) {
+  Establish();
+  broker_.On(OpKind::kDisconnect, [](const Op&) {
+    Reply reply;
+    reply.status = StatusCode::kInvalidParameter;
+    return reply;
+  });
+  EXPECT_EQ(connector_.Disconnect(), StatusCode::kInvalidParameter);
+  fake_->options.on_peer_closed(DisconnectReason::kPeerDisconnected);
+  broker_.On(OpKind::kDisconnect, Hold);
+  EXPECT_EQ(connector_.Disconnect(), StatusCode::kSuccess);
+}
+
+TEST_F(ConnectionTest, WithTheAdapterGoneTheBrokerAnswers) {
+  Establish();
+  fake_->options.on_peer_closed(DisconnectReason::kPeerDisconnected);
+  broker_.Send(AdapterGone{});
+  ASSERT_TRUE(connector_.Cancel().ok());  // A round trip: the event has been handled.
+  broker_.On(OpKind::kNotifyDisconnect, [](const Op&) {
+    Reply reply;
+    reply.status = StatusCode::kDeviceRemoved;
+    return reply;
+  });
+  EXPECT_EQ(connector_.NotifyDisconnect(), StatusCode::kDeviceRemoved);
+}
+
+TEST_F(ConnectionTest, AnAdministratorsEndIsAnsweredInlineToo) {
+  Establish();
+  broker_.Send(
+      TransportCommand{handle_, TransportCommand::What::kDrop, DisconnectReason::kLocalAdministrator, 0});
+  ASSERT_TRUE(connector_.Cancel().ok());
+  broker_.On(OpKind::kNotifyDisconnect, Hold);
+  EXPECT_EQ(connector_.NotifyDisconnect(), StatusCode::kSuccess);
+}
+
+TEST_F(ConnectionTest, ClosingAfterThePeersGoodbyeDoesNotCutTheAnswerOff) {
+  Establish();
+  fake_->options.on_peer_closed(DisconnectReason::kPeerDisconnected);
+  EXPECT_TRUE(queue_pair_.Close().ok());
+  EXPECT_EQ(fake_->log(), (Log{"attach", "disconnect", "flush"}));
+  EXPECT_TRUE(connector_.Close().ok());
+  EXPECT_EQ(fake_->log(), (Log{"attach", "disconnect", "flush"}));
+  using enum OpKind;
+  const std::vector<OpKind> kinds = broker_.Kinds();
+  EXPECT_EQ(std::vector(kinds.end() - 3, kinds.end()), (std::vector{kTransportReport, kClose, kClose}));
+}
+
+TEST_F(ConnectionTest, TheAnswerToTheGoodbyeKeepsTheQueuePairAlive) {
+  Establish();
+  fake_->hold_disconnect = true;
+  fake_->options.on_peer_closed(DisconnectReason::kPeerDisconnected);
+  EXPECT_TRUE(connector_.Disconnect().ok());
+  EXPECT_TRUE(connector_.Close().ok());
+  EXPECT_TRUE(queue_pair_.Close().ok());
+  queue_pair_ = QueuePair();
+  broker_.device().queue_pair.reset();
+  EXPECT_EQ(std::ranges::count(fake_->log(), "drop"), 0);
+  fake_->FinishDisconnects();
+  while (std::ranges::count(fake_->log(), "drop") == 0) std::this_thread::yield();
 }
 
 TEST_F(ConnectionTest, DisconnectCallbackRunsOnceAndOnlyWhenAsked) {
@@ -122,6 +226,15 @@ TEST_F(ConnectionTest, DropEndsTheTransport) {
       TransportCommand{handle_, TransportCommand::What::kDrop, DisconnectReason::kAdapterDisabled, 0});
   ASSERT_TRUE(connector_.Cancel().ok());  // A round trip: the command has been handled.
   EXPECT_EQ(fake_->log(), (Log{"attach", "drop"}));
+  EXPECT_EQ(connector_.disconnect_reason(), DisconnectReason::kAdapterDisabled);
+}
+
+TEST_F(ConnectionTest, TheBrokersReasonForTheEndCounts) {
+  Establish();
+  fake_->options.on_peer_closed(DisconnectReason::kPeerDisconnected);  // It was dropped a moment earlier.
+  broker_.Send(
+      TransportCommand{handle_, TransportCommand::What::kDrop, DisconnectReason::kAdapterDisabled, 0});
+  ASSERT_TRUE(connector_.Cancel().ok());
   EXPECT_EQ(connector_.disconnect_reason(), DisconnectReason::kAdapterDisabled);
 }
 

@@ -231,21 +231,26 @@ void Connector::Impl::LearnAddresses() {
 }
 
 // The broker hears of it in the background; if it is away, what it would have done is done here.
+// In the background, on the keeper.
 void Connector::Impl::Report(ReportWhat what, DisconnectReason reason, Status status) {
-  adapter->session->Post([self = shared_from_this(), what, reason, status] {
-    const Life at = self->life();
-    Op op(OpKind::kTransportReport, at.handle);
-    op.what = what;
-    op.reason = reason;
-    op.status = status;
-    const auto locally = [self, what, reason] {
-      if (what == ReportWhat::kPeerClosed) self->FireCallback(reason);
-    };
-    Status sent = self->adapter->session->Submit(std::move(op), at.epoch, [locally](Reply reply) {
-      if (IsUnreachable(reply.status)) locally();
-    });
-    if (!sent.ok()) locally();
+  adapter->session->Post(
+      [self = shared_from_this(), what, reason, status] { self->SendReport(what, reason, status); });
+}
+
+// If the broker is away, what it would have done is done here.
+void Connector::Impl::SendReport(ReportWhat what, DisconnectReason reason, Status status) {
+  const Life at = life();
+  Op op(OpKind::kTransportReport, at.handle);
+  op.what = what;
+  op.reason = reason;
+  op.status = std::move(status);
+  const auto locally = [self = shared_from_this(), what, reason] {
+    if (what == ReportWhat::kPeerClosed) self->FireCallback(reason);
+  };
+  Status sent = adapter->session->Submit(std::move(op), at.epoch, [locally](Reply reply) {
+    if (IsUnreachable(reply.status)) locally();
   });
+  if (!sent.ok()) locally();
 }
 
 void Connector::Impl::OnPeerClosed(DisconnectReason reason) {
@@ -254,9 +259,40 @@ void Connector::Impl::OnPeerClosed(DisconnectReason reason) {
     if (phase_ != Phase::kEstablished) return;
     phase_ = Phase::kPeerClosed;
     reason_ = reason;
+    untold_ = true;
   }
   CompleteLocalNotifies({});
-  Report(ReportWhat::kPeerClosed, reason, {});
+  adapter->session->Post([self = shared_from_this()] { self->TellPeerClosed(); });
+}
+
+void Connector::Impl::TellPeerClosed() {
+  std::lock_guard order(telling_);
+  TellPeerClosedInOrder();
+}
+
+void Connector::Impl::TellPeerClosedInOrder() {
+  DisconnectReason reason;
+  {
+    std::lock_guard lock(mutex_);
+    if (!std::exchange(untold_, false)) return;
+    reason = reason_;
+  }
+  SendReport(ReportWhat::kPeerClosed, reason, {});
+}
+
+void Connector::Impl::HeardPeerClosed() {
+  std::lock_guard lock(mutex_);
+  if (phase_ != Phase::kEstablished || leaving_ != 0) return;
+  phase_ = Phase::kPeerClosed;
+}
+
+void Connector::Impl::OnAdapterGone() {
+  std::lock_guard lock(mutex_);
+  removed_ = true;
+}
+
+bool Connector::Impl::AnswersHere() const {
+  return phase_ == Phase::kPeerClosed && leaving_ == 0 && !removed_;
 }
 
 void Connector::Impl::OnDisconnectEvent(DisconnectReason reason) {
@@ -264,6 +300,7 @@ void Connector::Impl::OnDisconnectEvent(DisconnectReason reason) {
     std::lock_guard lock(mutex_);
     if (reason_ == DisconnectReason::kUnknown) reason_ = reason;
   }
+  HeardPeerClosed();
   FireCallback(reason);
 }
 
@@ -308,8 +345,11 @@ void Connector::Impl::OnTransportCommand(const client::TransportCommand& command
     std::lock_guard lock(mutex_);
     used = queue_pair_;
     if (command.what == client::TransportCommand::What::kDrop) {
-      phase_ = Phase::kDead;
-      if (reason_ == DisconnectReason::kUnknown) reason_ = command.reason;
+      // An administrator's end looks to this side as if the peer had gone.
+      const bool gone = command.reason == DisconnectReason::kLocalAdministrator;
+      phase_ = gone && phase_ == Phase::kEstablished ? Phase::kPeerClosed : Phase::kDead;
+      // What ends both sides may show itself as the other side's end first; the broker knows.
+      if (command.reason != DisconnectReason::kUnknown) reason_ = command.reason;
     } else {
       phase_ = Phase::kDisconnecting;
     }
@@ -335,7 +375,21 @@ void Connector::Impl::Finished() {
 }
 
 Status Connector::Impl::NotifyDisconnect(Request* request) {
-  Status status = Simple(OpKind::kNotifyDisconnect, request);
+  bool here;
+  {
+    std::lock_guard lock(mutex_);
+    here = AnswersHere();
+  }
+  if (here) {  // Nothing to wait for: no operation, no completion.
+    auto begun = adapter->session->Begin(request);
+    if (!begun.ok()) return begun.status();
+    (*begun)->Abort();
+    return {};
+  }
+  Status status = Simple(OpKind::kNotifyDisconnect, request, [self = shared_from_this()](Reply& reply) {
+    if (reply.status.ok()) self->HeardPeerClosed();
+    return reply.status;
+  });
   if (!IsUnreachable(status)) return status;
   auto begun = adapter->session->Begin(request);
   if (!begun.ok()) return begun.status();
@@ -362,20 +416,61 @@ Status Connector::Impl::NotifyDisconnect(Request* request) {
   return status;
 }
 
+void Connector::Impl::Leave(const std::shared_ptr<QueuePair::Impl>& used) {
+  if (used) used->Part();
+  Finished();
+}
+
 Status Connector::Impl::Disconnect(Request* request) {
-  Status status = Simple(OpKind::kDisconnect, request, [self = shared_from_this()](Reply& reply) {
-    if (!reply.status.ok()) return reply.status;
-    std::shared_ptr<QueuePair::Impl> used;
+  std::shared_ptr<QueuePair::Impl> used;
+  std::unique_lock order(telling_);
+  bool here;
+  auto first_word = std::make_shared<bool>(false);  // This call counts in leaving_.
+  {
+    std::lock_guard lock(mutex_);
+    here = AnswersHere();
+    used = queue_pair_;
+    *first_word = phase_ == Phase::kEstablished;
+    if (*first_word) ++leaving_;
+  }
+  if (here) {
+    auto begun = adapter->session->Begin(request);
+    if (!begun.ok()) return begun.status();
+    (*begun)->Abort();
+    {
+      std::lock_guard lock(mutex_);
+      phase_ = Phase::kDead;
+    }
+    // Nothing can change the answer any more; the broker hears of it before anything that comes later.
+    TellPeerClosedInOrder();
+    const Life at = life();
+    static_cast<void>(adapter->session->Submit(Op(OpKind::kDisconnect, at.handle), at.epoch, [](Reply) {}));
+    order.unlock();
+    Leave(used);
+    return {};
+  }
+  order.unlock();
+  Status status = Simple(OpKind::kDisconnect, request, [self = shared_from_this(), first_word](Reply& reply) {
+    if (!reply.status.ok()) {
+      self->NotLeaving(*first_word);
+      return reply.status;
+    }
+    std::shared_ptr<QueuePair::Impl> alive;
     {
       std::lock_guard lock(self->mutex_);
-      if (self->phase_ != Phase::kDead) used = self->queue_pair_;
+      if (self->phase_ != Phase::kDead) alive = self->queue_pair_;
     }
-    // The peer had said goodbye before: nobody asked us to do the same, so it is done here, with the flush.
-    if (used) used->real->Drop();
-    self->Finished();
+    // The peer's goodbye was heard meanwhile: nobody asked us to do the same, so it is done here.
+    self->Leave(alive);
     return reply.status;
   });
+  if (!status.ok() && !status.pending()) NotLeaving(*first_word);
   return IsUnreachable(status) ? DisconnectLocally(request) : status;
+}
+
+void Connector::Impl::NotLeaving(bool& first_word) {
+  std::lock_guard lock(mutex_);
+  if (std::exchange(first_word, false)) --leaving_;
 }
 
 Status Connector::Impl::DisconnectLocally(Request* request) {
@@ -395,8 +490,7 @@ Status Connector::Impl::DisconnectLocally(Request* request) {
     case Phase::kDead:
       return {StatusCode::kConnectionInvalid, "the connection is over"};
     case Phase::kPeerClosed:
-      used->real->Drop();
-      Finished();
+      Leave(used);
       return {};
     case Phase::kEstablished:
       break;
@@ -447,6 +541,7 @@ Status Connector::Impl::Close(Request* request, bool wait) {
     if (!used) return finish();
     used->real->Disconnect(kLocalDisconnectTimeout, [finish](const Status&) { finish(); });
   };
+  TellPeerClosed();
   const Life at = life();
   Status sent = adapter->session->Submit(
       Op(OpKind::kClose, at.handle), at.epoch,
@@ -457,17 +552,19 @@ Status Connector::Impl::Close(Request* request, bool wait) {
 
 void Connector::Impl::OnClosed() {
   std::shared_ptr<QueuePair::Impl> used;
-  bool alive, holds;
+  bool alive, gone, holds;
   std::function<void(DisconnectReason)> callback;  // Destroyed outside the lock.
   {
     std::lock_guard lock(mutex_);
     used = std::move(queue_pair_);
     queue_pair_.reset();
-    alive = phase_ == Phase::kEstablished || phase_ == Phase::kPeerClosed || phase_ == Phase::kDisconnecting;
+    gone = phase_ == Phase::kPeerClosed;
+    alive = phase_ == Phase::kEstablished || phase_ == Phase::kDisconnecting;
     holds = std::exchange(holds_queue_pair_, false);
     callback.swap(callback_);
   }
   if (used && alive) used->real->Drop();
+  if (used && gone) used->Part();
   Finished();
   if (used) used->SetConnector(nullptr);
   adapter->session->Unregister(life().handle);

@@ -27,6 +27,7 @@ struct Connector::Impl final : client::Target, std::enable_shared_from_this<Impl
   void LastHandleGone() { BeginClose(); }
   void OnDisconnectEvent(DisconnectReason reason) override;
   void OnTransportCommand(const client::TransportCommand& command) override;
+  void OnAdapterGone() override;
 
   bool usable() const { return !closed_.load(std::memory_order_relaxed) && !adapter->session->in_child(); }
   Life life();
@@ -53,6 +54,8 @@ struct Connector::Impl final : client::Target, std::enable_shared_from_this<Impl
   void OnPeerClosed(DisconnectReason reason);
   // The queue pair was closed under the connection.
   void OnQueuePairClosed();
+  // The broker hears of the peer's goodbye before it hears anything that this side does about it.
+  void TellPeerClosed();
   // The queue pair has a name at the new broker; tells it of the connection that lives on it.
   void Reattach(Life queue_pair, std::function<void()> done);
 
@@ -68,7 +71,17 @@ struct Connector::Impl final : client::Target, std::enable_shared_from_this<Impl
   Status Establish(const std::shared_ptr<QueuePair::Impl>& queue_pair, client::Reply& reply);
   void LearnAddresses();
   void Report(client::ReportWhat what, DisconnectReason reason, Status status);
+  void SendReport(client::ReportWhat what, DisconnectReason reason, Status status);
   Status DisconnectLocally(Request* request);
+  void TellPeerClosedInOrder();  // `telling_` is held.
+  // A Disconnect failed; if it counted, it counts no more.
+  void NotLeaving(bool& first_word);
+  // NotifyDisconnect and Disconnect need nobody else. `mutex_` is held.
+  bool AnswersHere() const;
+  // Ends this side of a connection whose peer has left.
+  void Leave(const std::shared_ptr<QueuePair::Impl>& used);
+  // The peer left, by the broker's word.
+  void HeardPeerClosed();
   // The broker's attributes for the queue pair that is being connected.
   void Prepare(const std::vector<std::uint8_t>& attributes);
   // The transport is over on this side too.
@@ -77,10 +90,15 @@ struct Connector::Impl final : client::Target, std::enable_shared_from_this<Impl
   void FireCallback(DisconnectReason reason);
   void OnClosed();
 
+  // Held while the messages go out whose order matters. Before mutex_.
+  std::mutex telling_;
   std::mutex mutex_;
   Life life_;
   bool passive_;
   Phase phase_ = Phase::kSettingUp;
+  bool untold_ = false;   // The peer's goodbye, to the broker.
+  int leaving_ = 0;       // Disconnects made before the peer's goodbye was known, and not refused.
+  bool removed_ = false;  // With the adapter: the broker answers for it.
   std::shared_ptr<QueuePair::Impl> queue_pair_;
   std::shared_ptr<QueuePair::Impl> accepting_;  // While Accept runs: what a Prepare is for.
   bool holds_queue_pair_ = false;

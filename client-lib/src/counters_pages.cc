@@ -2,6 +2,7 @@
 // Counters live in shared memory, so that asking for them costs the data path nothing.
 #include "client-lib/src/counters_pages.h"
 
+#include <new>
 #include <string>
 #include <utility>
 
@@ -37,8 +38,8 @@ provider::QpCounters* CountersPages::Slot(std::uint32_t slot) {
   --it;
   const std::size_t offset = std::size_t{slot - it->first} * sizeof(provider::QpCounters);
   if (offset + sizeof(provider::QpCounters) > it->second.size()) return nullptr;
-  // Zeroed memory is the initial state of QpCounters.
-  return reinterpret_cast<provider::QpCounters*>(it->second.data() + offset);
+  // Slots are used again, and what the queue pair before counted is not this one's.
+  return new (it->second.data() + offset) provider::QpCounters();
 }
 
 }  // namespace nd::client

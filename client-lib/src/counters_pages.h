@@ -17,7 +17,7 @@ class CountersPages {
  public:
   // ACCESS_VIOLATION: the record or its memory is not what it says; REMOTE_ERROR: that page is known.
   Status Add(const provider::CountersPageRecord& record, UniqueFd memory);
-  // Null when no page covers `slot`.
+  // For a new queue pair: the slot, with every count at 0. Null when no page covers `slot`.
   provider::QpCounters* Slot(std::uint32_t slot);
 
  private:

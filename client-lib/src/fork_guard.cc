@@ -16,6 +16,8 @@ std::atomic<std::uint32_t> fork_generation{0};
 
 namespace {
 
+std::atomic<bool> in_use{false}, born_too_late{false};
+
 struct Registry {
   std::mutex mutex;
   std::vector<int> fds;
@@ -33,6 +35,7 @@ void Install() {
       pthread_atfork([] { registry().mutex.lock(); }, [] { registry().mutex.unlock(); },
                      [] {
                        fork_generation.fetch_add(1, std::memory_order_relaxed);
+                       if (in_use) born_too_late = true;
                        for (int fd : registry().fds) close(fd);
                        registry().fds.clear();
                        registry().mutex.unlock();
@@ -57,6 +60,15 @@ void ForgetInChild(int fd) {
   std::lock_guard lock(registry().mutex);
   auto& fds = registry().fds;
   fds.erase(std::remove(fds.begin(), fds.end(), fd), fds.end());
+}
+
+void UseUnforkable() {
+  Install();
+  in_use = true;
+}
+
+bool ForkedAfterUse() {
+  return born_too_late;
 }
 
 void Leak(std::shared_ptr<const void> object) {

@@ -27,6 +27,12 @@ class ForkMark {
 void CloseInChild(int fd);
 void ForgetInChild(int fd);
 
+// This process starts to use what no child survives with: from now on its children, and theirs, are strangers
+// until they exec.
+void UseUnforkable();
+// True in a child that was forked after its parent's first UseUnforkable().
+bool ForkedAfterUse();
+
 // Keeps `object` for ever.
 void Leak(std::shared_ptr<const void> object);
 
@@ -36,6 +42,7 @@ std::shared_ptr<T> LeakInChild(std::shared_ptr<T> object) {
   T* raw = object.get();
   return std::shared_ptr<T>(raw, [kept = std::move(object), mark = ForkMark()](T*) mutable {
     if (mark.InChild()) Leak(std::move(kept));
+    kept.reset();  // Now: a weak reference keeps this very function, and all that it holds, alive.
   });
 }
 

@@ -109,6 +109,9 @@ struct TransportCommand {
   std::vector<std::uint8_t> attributes{};  // kPrepare: the provider's.
 };
 
-using Incoming = std::variant<Reply, ConnectEvent, DisconnectEvent, TransportCommand>;
+// The session's adapter was disabled or removed.
+struct AdapterGone {};
+
+using Incoming = std::variant<Reply, ConnectEvent, DisconnectEvent, TransportCommand, AdapterGone>;
 
 }  // namespace nd::client

@@ -14,8 +14,20 @@ using client::OpKind;
 using client::Reply;
 using client::Session;
 
+namespace {
+
+// How long the answer to the peer's goodbye may take to leave.
+constexpr Duration kLastWords = std::chrono::seconds(1);
+
+}  // namespace
+
 QueuePair::Impl::Impl(std::shared_ptr<Adapter::Impl> owner, Session::Life born)
     : adapter(std::move(owner)), life_(born) {}
+
+QueuePair::Impl::~Impl() {
+  // The provider may hold it a moment longer, and must not count in pages that go away with us.
+  if (real && !adapter->session->in_child()) real->Drop();
+}
 
 Session::Life QueuePair::Impl::life() {
   std::lock_guard lock(mutex_);
@@ -33,6 +45,7 @@ std::shared_ptr<Connector::Impl> QueuePair::Impl::connector() {
 }
 
 void QueuePair::Impl::OnPeerClosed(DisconnectReason reason) {
+  peer_left_ = true;
   if (auto connection = connector()) connection->OnPeerClosed(reason);
 }
 
@@ -51,6 +64,7 @@ void QueuePair::Impl::OnSessionBack(std::function<void()> done) {
           std::lock_guard lock(self->mutex_);
           self->life_ = {reply.handle, epoch};
         }
+        self->CarryCounters(reply.counter_slot);
         auto connection = self->connector();
         if (!connection) return done();
         connection->Reattach({reply.handle, epoch}, done);
@@ -59,16 +73,34 @@ void QueuePair::Impl::OnSessionBack(std::function<void()> done) {
   if (!sent.ok()) done();
 }
 
+void QueuePair::Impl::CarryCounters(std::uint32_t slot) {
+  client::CounterSlot to{adapter->session->counters(), nullptr};
+  to.counters = to.pages ? to.pages->Slot(slot) : nullptr;
+  if (to.counters == nullptr || counted == nullptr) return;
+  adapter->session->Carry(this, {counters, counted}, std::move(to));
+  if (closed) adapter->session->carried().Remove(this);  // It began meanwhile.
+}
+
 void QueuePair::Impl::ReleaseQueues() {
   if (receive_cq) receive_cq->lifetime.RemoveSuccessor();
   if (initiator_cq) initiator_cq->lifetime.RemoveSuccessor();
   if (srq) srq->lifetime.RemoveSuccessor();
 }
 
+void QueuePair::Impl::Part() {
+  // Alive until the provider has said it.
+  real->Disconnect(kLastWords, [self = shared_from_this()](const Status&) {});
+  static_cast<void>(real->Flush());
+}
+
 // Everything outstanding completes CANCELED, and the connection, if there is one, is over.
 void QueuePair::Impl::Drop() {
-  real->Drop();
-  static_cast<void>(real->Flush());
+  if (peer_left_) {
+    Part();
+  } else {
+    real->Drop();
+    static_cast<void>(real->Flush());
+  }
   if (auto connection = connector()) connection->OnQueuePairClosed();
   adapter->session->RemoveLive(shared_from_this());
 }
@@ -81,6 +113,7 @@ Status QueuePair::Impl::Close(Request* request, bool ndk, bool wait) {
     state->Abort();
     return client::InvalidHandle("the queue pair");
   }
+  adapter->session->carried().Remove(this);  // Its slot will be somebody else's.
   const bool direct = request == nullptr && wait && adapter->session->dispatcher().OnThread();
   auto finish = [self = shared_from_this(), state, direct] {
     self->Drop();
@@ -89,6 +122,7 @@ Status QueuePair::Impl::Close(Request* request, bool ndk, bool wait) {
     self->adapter->session->Finish(state, {});
     self->adapter->session->dispatcher().Post(release);
   };
+  if (auto connection = connector()) connection->TellPeerClosed();
   const Session::Life at = life();
   Op op(OpKind::kClose, at.handle);
   op.ndk = ndk;

@@ -17,6 +17,7 @@ namespace nd {
 
 struct QueuePair::Impl final : client::Target, std::enable_shared_from_this<Impl> {
   Impl(std::shared_ptr<Adapter::Impl> owner, client::Session::Life born);
+  ~Impl() override;
 
   Rank rank() const override { return Rank::kQueuePair; }
   void BeginClose() override { static_cast<void>(Close(nullptr, false, false)); }
@@ -32,20 +33,26 @@ struct QueuePair::Impl final : client::Target, std::enable_shared_from_this<Impl
   client::Session::Life life();
   // From the provider, on any thread.
   void OnPeerClosed(DisconnectReason reason);
+  // The peer has left: everything is flushed on return, and the answer to its goodbye is not cut off.
+  void Part();
 
   const std::shared_ptr<Adapter::Impl> adapter;
   QueuePairOptions options;  // Its pointers are not kept.
   std::shared_ptr<CompletionQueue::Impl> receive_cq, initiator_cq;
   std::shared_ptr<SharedReceiveQueue::Impl> srq;
   std::shared_ptr<client::CountersPages> counters;  // Keeps the provider's counters mapped.
+  provider::QpCounters* counted = nullptr;          // In there; null: the provider's own.
   std::shared_ptr<provider::QueuePair> real;
   std::atomic<bool> closed{false};
   client::Lifetime users;  // The connection; waited for by an NDK close while the broker is away.
 
  private:
   void ReleaseQueues();
+  // The new broker sees what is counted in the old one's page.
+  void CarryCounters(std::uint32_t slot);
   void Drop();
 
+  std::atomic<bool> peer_left_{false};
   std::mutex mutex_;
   client::Session::Life life_;
   std::weak_ptr<Connector::Impl> connector_;

@@ -127,6 +127,8 @@ TEST(CountersPages, GivesSlotsOfKnownPagesOnly) {
   EXPECT_EQ(pages.Slot(512), nullptr);
   ASSERT_NE(pages.Slot(256), nullptr);
   EXPECT_EQ(pages.Slot(511), pages.Slot(256) + 255);
+  pages.Slot(300)->tx_bytes = 7;
+  EXPECT_EQ(pages.Slot(300)->tx_bytes, 0u) << "what an earlier queue pair counted";
   EXPECT_EQ(pages.Add(record, CreateSealedMemfd("again", 256 * sizeof(provider::QpCounters)).value()),
             StatusCode::kRemoteError);
 }

@@ -243,6 +243,13 @@ void Session::OnMessage(Link& link, Incoming message) {
       report.what = ReportWhat::kDisconnectDone;
       static_cast<void>(Submit(std::move(report), 0, [](Reply) {}));
     }
+  } else {
+    std::set<std::shared_ptr<Target>> targets;
+    {
+      std::lock_guard lock(mutex_);
+      targets = live_;
+    }
+    for (const auto& target : targets) target->OnAdapterGone();
   }
   reading = nullptr;
 }

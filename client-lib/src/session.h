@@ -20,6 +20,7 @@
 
 #include "base/clock.h"
 #include "base/unique_fd.h"
+#include "client-lib/src/carried_counters.h"
 #include "client-lib/src/dispatcher.h"
 #include "client-lib/src/fork_guard.h"
 #include "client-lib/src/lane.h"
@@ -56,6 +57,7 @@ class Target {
   virtual void OnConnectEvent(std::uint64_t /*connector*/, std::uint32_t /*epoch*/) {}
   virtual void OnDisconnectEvent(DisconnectReason /*reason*/) {}
   virtual void OnTransportCommand(const TransportCommand& /*command*/) {}
+  virtual void OnAdapterGone() {}  // Disabled or removed; what existed then stays dead.
   // A new broker answers: brings back what can be, then calls `done` once.
   virtual void OnSessionBack(std::function<void()> done) { done(); }
   // Successors first.
@@ -116,6 +118,9 @@ class Session final : public std::enable_shared_from_this<Session> {
   const AdapterInfo& info() const { return info_; }  // Fixed after Open.
   Life adapter() const;
   std::shared_ptr<CountersPages> counters() const;
+  // See CarriedCounters::Add; the copying is done from now on.
+  void Carry(const void* owner, CounterSlot from, CounterSlot to);
+  CarriedCounters& carried() { return carried_; }
   bool connected() const;
   bool in_child() const { return mark_.InChild(); }
   void SetCallback(std::function<void(bool)> callback);
@@ -142,6 +147,7 @@ class Session final : public std::enable_shared_from_this<Session> {
   void Sleep(int fd, Time until);
   void Wake();
   void Tell(bool connected);
+  void CopyCounters();
   void OnMessage(Link& link, Incoming message);
   void OnReply(Link& link, Reply reply);
   void Break(Link& link, Status why);
@@ -154,6 +160,8 @@ class Session final : public std::enable_shared_from_this<Session> {
   const std::shared_ptr<CompletionPort> port_ = std::make_shared<CompletionPort>();
   Dispatcher dispatcher_;
   AdapterInfo info_;
+  CarriedCounters carried_;
+  std::atomic<bool> carrying_{false};  // CopyCounters() is among the tasks.
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;

@@ -11,6 +11,12 @@
 #include "client-lib/src/session_link.h"
 
 namespace nd::client {
+namespace {
+
+// How old the counts of a connection may look that outlived its broker.
+constexpr Duration kCarryInterval = std::chrono::seconds(1);
+
+}  // namespace
 
 Status Session::ConnectLink() {
   auto channel = options_.connect();
@@ -191,6 +197,18 @@ void Session::BringBack() {
   std::unique_lock lock(mutex_);
   const std::shared_ptr<Link> link = link_;
   changed_.wait(lock, [&] { return *waiting == 0 || link->over; });
+}
+
+void Session::Carry(const void* owner, CounterSlot from, CounterSlot to) {
+  carried_.Add(owner, std::move(from), std::move(to));
+  if (!carrying_.exchange(true))
+    PostAt(std::chrono::steady_clock::now() + kCarryInterval, [this] { CopyCounters(); });
+}
+
+void Session::CopyCounters() {
+  carrying_ = false;
+  if (!carried_.Copy() || carrying_.exchange(true)) return;
+  PostAt(std::chrono::steady_clock::now() + kCarryInterval, [this] { CopyCounters(); });
 }
 
 void Session::Tell(bool connected) {

@@ -252,8 +252,7 @@ void Put(const Op& op, pb::ClientMessage* to) {
   }
 }
 
-// Empty for messages that need no action here: adapter events repeat what the completions of the pending
-// operations say, and kinds of a newer broker are skipped.
+// Empty for messages that need no action here: an adapter that is enabled again, kinds of a newer broker.
 std::optional<Incoming> Get(const pb::ServerMessage& from) {
   switch (from.kind_case()) {
     case pb::ServerMessage::kCompletion:
@@ -265,8 +264,11 @@ std::optional<Incoming> Get(const pb::ServerMessage& from) {
                              GetReason(from.disconnect_event().reason())};
     case pb::ServerMessage::kTransportCommand: {
       const pb::TransportCommand& command = from.transport_command();
-      TransportCommand to{command.connector(), TransportCommand::What::kDisconnect, GetReason(command.reason()),
-                          command.timeout_ms(), {}};
+      TransportCommand to{command.connector(),
+                          TransportCommand::What::kDisconnect,
+                          GetReason(command.reason()),
+                          command.timeout_ms(),
+                          {}};
       switch (command.what()) {
         case pb::TransportCommand::DISCONNECT:
           break;
@@ -282,6 +284,9 @@ std::optional<Incoming> Get(const pb::ServerMessage& from) {
       }
       return to;
     }
+    case pb::ServerMessage::kAdapterEvent:
+      if (from.adapter_event().what() == pb::AdapterEvent::ENABLED) return std::nullopt;
+      return AdapterGone{};
     default:
       return std::nullopt;
   }

@@ -9,6 +9,7 @@
 #include <future>
 
 #include "client-lib/src/adapter_impl.h"
+#include "client-lib/src/queue_pair_impl.h"
 #include "client-lib/src/testing/fake_broker.h"
 
 namespace nd::client {
@@ -171,7 +172,7 @@ TEST(Session, WithoutTheBrokerThePeersGoodbyeIsHeard) {
   EXPECT_EQ(called.get_future().get(), DisconnectReason::kPeerDisconnected);
   EXPECT_TRUE(up.connector.NotifyDisconnect().ok());
   EXPECT_TRUE(up.connector.Disconnect().ok());
-  EXPECT_EQ(up.fake->log(), (std::vector<std::string>{"attach", "drop"}));
+  EXPECT_EQ(up.fake->log(), (std::vector<std::string>{"attach", "disconnect", "flush"}));
 }
 
 TEST(Session, BringsLiveConnectionsToTheNewBroker) {
@@ -200,6 +201,37 @@ TEST(Session, BringsLiveConnectionsToTheNewBroker) {
   EXPECT_TRUE(listener.Close().ok());
   EXPECT_TRUE(adapter.CreateConnector().ok());
   EXPECT_EQ(up.fake->log(), std::vector<std::string>{"attach"});
+}
+
+TEST(Session, TheNewBrokerSeesWhatALiveConnectionCounts) {
+  FakeBroker broker;
+  broker.GiveCounters(3);
+  Adapter adapter = broker.Open();
+  Watch watch(adapter);
+  Up up(broker, adapter);
+  provider::QpCounters* counted = up.fake->options.counters;
+  counted->tx_bytes = 100;
+  EXPECT_EQ(broker.counters(3)->tx_bytes, 100u);
+  broker.Kill();
+  watch.Await(1);
+  counted->reads_in_flight_max = 4;
+  broker.GiveCounters(5);
+  broker.Start();
+  watch.Await(2);
+  EXPECT_EQ(broker.counters(5)->tx_bytes, 100u);
+  EXPECT_EQ(broker.counters(5)->reads_in_flight_max, 4u);
+  counted->tx_bytes = 300;  // Goes on counting where it always did.
+  while (broker.counters(5)->tx_bytes != 300) std::this_thread::yield();
+  broker.Kill();  // And a third one.
+  watch.Await(3);
+  broker.GiveCounters(7);
+  broker.Start();
+  watch.Await(4);
+  EXPECT_EQ(broker.counters(7)->tx_bytes, 300u);
+  EXPECT_TRUE(up.connector.Close().ok());
+  EXPECT_TRUE(up.queue_pair.Close().ok());
+  EXPECT_FALSE(
+      up.queue_pair.impl()->adapter->session->carried().Copy());  // The slot is free for the next one.
 }
 
 TEST(Session, AForkedChildIsRefusedAndDisturbsNothing) {

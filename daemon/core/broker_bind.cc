@@ -163,7 +163,7 @@ void Broker::Impl::Do(Session& s, Pending p, const BindOp& op) {
   const AdapterInfo& info = StateOf(*object).description.info;
   const bool is_listener = object->kind == ObjectKind::kListener;
   if (!op.local.well_formed()) {
-    Finish(s.id, p, CheckLocalAddress(info, op.local, is_listener));
+    Finish(s.id, p, CheckLocal(s, info, op.local, is_listener));
     return;
   }
   if (is_listener) {
@@ -172,7 +172,7 @@ void Broker::Impl::Do(Session& s, Pending p, const BindOp& op) {
       Finish(s.id, p, {StatusCode::kAddressAlreadyAssociated, "The listener is bound already."});
       return;
     }
-    Status status = CheckLocalAddress(info, op.local, true);
+    Status status = CheckLocal(s, info, op.local, true);
     if (status.ok()) status = TakePort(s, l, l.claim, op.local, PortKind::kListener, &l.local);
     l.op = p;
     l.listen_after_bind = false;
@@ -186,7 +186,7 @@ void Broker::Impl::Do(Session& s, Pending p, const BindOp& op) {
     Finish(s.id, p, {verdict, "The connector has a local address already."});
     return;
   }
-  Status status = CheckLocalAddress(info, op.local, false);
+  Status status = CheckLocal(s, info, op.local, false);
   if (status.ok()) status = TakePort(s, c, c.claim, op.local, PortKind::kConnector, &c.local);
   c.op = p;
   if (status.ok() && Reserve(c, c.claim)) return;

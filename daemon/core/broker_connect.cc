@@ -140,7 +140,7 @@ Status Broker::Impl::ConnectLocal(Session& s, Connector& c, const ConnectOp& op,
     c.through = endpoint->handle;
     ++endpoint->successors;
   } else if (op.has_source) {
-    if (Status bad = CheckLocalAddress(StateOf(c).description.info, op.source, false); !bad.ok()) return bad;
+    if (Status bad = CheckLocal(s, StateOf(c).description.info, op.source, false); !bad.ok()) return bad;
     if (Status bad = TakePort(s, c, c.claim, op.source, PortKind::kConnector, &c.local); !bad.ok())
       return bad;
   }

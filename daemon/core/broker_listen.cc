@@ -26,7 +26,7 @@ void Broker::Impl::Do(Session& s, Pending p, const ListenOp& op) {
     return;
   }
   if (op.has_local && !op.local.well_formed()) {
-    Finish(s.id, p, CheckLocalAddress(StateOf(*l).description.info, op.local, true));
+    Finish(s.id, p, CheckLocal(s, StateOf(*l).description.info, op.local, true));
     return;
   }
   const auto wanted = op.has_local ? Listener::State::kUnbound : Listener::State::kBound;
@@ -40,7 +40,7 @@ void Broker::Impl::Do(Session& s, Pending p, const ListenOp& op) {
   }
   const Address& local = op.has_local ? op.local : l->local;
   if (op.has_local) {
-    if (Status bad = CheckLocalAddress(StateOf(*l).description.info, local, true); !bad.ok()) {
+    if (Status bad = CheckLocal(s, StateOf(*l).description.info, local, true); !bad.ok()) {
       Finish(s.id, p, std::move(bad));
       return;
     }

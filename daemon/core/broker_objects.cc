@@ -159,10 +159,26 @@ OpenedAdapter* Broker::Impl::UsableAdapter(Session& s, Pending& p, Handle handle
   return adapter;
 }
 
+Status Broker::Impl::CheckLocal(const Session& s, const AdapterInfo& adapter, const Address& local,
+                                bool allow_unspecified) const {
+  if (!s.who.foreign_network || !local.well_formed()) {
+    return CheckLocalAddress(adapter, local, allow_unspecified);
+  }
+  // The same words for every address: which ones the host has is nothing that this process may find out.
+  return {StatusCode::kInvalidAddress,
+          "Adapter " + adapter.name + " has no address in the network namespace of this process."};
+}
+
+AdapterInfo Broker::Impl::SeenBy(const Session& s, const AdapterInfo& adapter) {
+  AdapterInfo seen = adapter;
+  if (s.who.foreign_network) seen.addresses.clear();
+  return seen;
+}
+
 void Broker::Impl::Do(Session& s, Pending p, const ListAdaptersOp&) {
   Reply reply;
   for (const AdapterState& a : adapters_) {
-    if (a.present) reply.adapters.push_back(a.description.info);
+    if (a.present) reply.adapters.push_back(SeenBy(s, a.description.info));
   }
   Finish(s.id, p, {}, std::move(reply));
 }
@@ -173,7 +189,7 @@ void Broker::Impl::Do(Session& s, Pending p, const OpenAdapterOp& op) {
     const AdapterState& a = adapters_[no];
     if (!a.present) continue;
     if (!op.name.empty() && a.description.info.name != op.name) continue;
-    if (by_address && !CheckLocalAddress(a.description.info, op.local, false).ok()) continue;
+    if (by_address && !CheckLocal(s, a.description.info, op.local, false).ok()) continue;
     if (!a.enabled) {
       Finish(s.id, p,
              {StatusCode::kDeviceNotReady, "Adapter " + a.description.info.name + " is disabled.",
@@ -196,7 +212,7 @@ void Broker::Impl::Do(Session& s, Pending p, const OpenAdapterOp& op) {
     }
     Reply reply;
     reply.handle = opened->handle;
-    reply.adapters.push_back(a.description.info);
+    reply.adapters.push_back(SeenBy(s, a.description.info));
     Finish(s.id, p, {}, std::move(reply));
     return;
   }
@@ -215,6 +231,12 @@ void Broker::Impl::Do(Session& s, Pending p, const ResolveAddressOp& op) {
     return;
   }
   const AdapterInfo& info = StateOf(*adapter).description.info;
+  if (s.who.foreign_network) {
+    Finish(s.id, p,
+           {StatusCode::kNetworkUnreachable,
+            "Adapter " + info.name + " has no address in the network namespace of this process."});
+    return;
+  }
   Reply reply;
   if (resolve_) {
     Result<Address> local = resolve_(info.name, op.remote);
@@ -245,7 +267,7 @@ void Broker::Impl::Do(Session& s, Pending p, const CheckAddressOp& op) {
     Finish(s.id, p, {StatusCode::kInvalidParameter2, "The address is shorter than its family needs."});
     return;
   }
-  Finish(s.id, p, CheckLocalAddress(StateOf(*adapter).description.info, op.local, false));
+  Finish(s.id, p, CheckLocal(s, StateOf(*adapter).description.info, op.local, false));
 }
 
 void Broker::Impl::Do(Session& s, Pending p, const CreateQueuePairOp& op) {
@@ -307,7 +329,7 @@ void Broker::Impl::Do(Session& s, Pending p, const CreateListenerOp& op) {
 void Broker::Impl::Do(Session& s, Pending p, const CreateSharedEndpointOp& op) {
   OpenedAdapter* const adapter = UsableAdapter(s, p, op.adapter);
   if (adapter == nullptr) return;
-  if (Status bad = CheckLocalAddress(StateOf(*adapter).description.info, op.local, false); !bad.ok()) {
+  if (Status bad = CheckLocal(s, StateOf(*adapter).description.info, op.local, false); !bad.ok()) {
     Finish(s.id, p, std::move(bad));
     return;
   }

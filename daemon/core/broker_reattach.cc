@@ -26,7 +26,7 @@ void Broker::Impl::Do(Session& s, Pending p, const ReattachOp& op) {
     bad = Status(StatusCode::kNotSupported, "Connections of this adapter end with the broker.");
   } else if (q->adapter_no != adapter->adapter_no) {
     bad = Status(StatusCode::kInvalidParameter2, "The queue pair belongs to another adapter.");
-  } else if (Status local = CheckLocalAddress(info, op.local, false); !local.ok()) {
+  } else if (Status local = CheckLocal(s, info, op.local, false); !local.ok()) {
     bad = std::move(local);
   } else if (Status remote = CheckDestinationShape(op.remote, op.local); !remote.ok()) {
     bad = std::move(remote);

@@ -42,6 +42,7 @@ World::Client World::Open(int host, std::uint32_t uid, std::uint32_t pid, const 
   who.uid = uid;
   who.pid = pid != 0 ? pid : 10000 + static_cast<std::uint32_t>(id);
   who.command = "test";
+  who.foreign_network = open_foreign;
   Step(host, SessionOpened{id, who});
   Client client{host, id, {}};
   client.adapter = Call(client, OpenAdapterOp{adapter, {}}).reply.handle;

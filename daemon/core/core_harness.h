@@ -105,6 +105,7 @@ class World {
   bool clients_answer = true;   // To TransportCommand DISCONNECT.
   bool delay_goodbyes = false;  // Held until ReleaseGoodbyes().
   bool answer_reserves = true;
+  bool open_foreign = false;                            // Open() makes clients of another network namespace.
   std::map<std::uint16_t, StatusCode> reserve_answers;  // By port; others are granted.
   std::optional<Status> fail_connects;                  // Instead of delivering them.
   void ReleaseGoodbyes();

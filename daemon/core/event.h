@@ -24,6 +24,8 @@ using provider::EndpointId;
 struct Identity {
   std::uint32_t pid = 0, uid = 0, gid = 0;
   std::string command, cgroup, application;
+  // Its network namespace is not the broker's, so no adapter has an address there.
+  bool foreign_network = false;
 };
 
 // ---- Operations of a session; fields as in proto/ndbroker/v1/session.proto -------------------------------

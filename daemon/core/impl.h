@@ -146,6 +146,12 @@ class Broker::Impl {
   bool NextCandidate(const Object& object, PortClaim& claim, PortKind kind, Address* local, Status* status);
   Status CheckPrivileged(const Session& s, const Address& local) const;
 
+  // ---- what a session sees of an adapter (broker_objects.cc)
+  // CheckLocalAddress() for this session: in another network namespace an adapter has no address at all.
+  Status CheckLocal(const Session& s, const AdapterInfo& adapter, const Address& local,
+                    bool allow_unspecified) const;
+  static AdapterInfo SeenBy(const Session& s, const AdapterInfo& adapter);
+
   // ---- connecting (broker_connect.cc)
   ConnectorFlags FlagsOf(const Connector& c) const;
   StatusCode VerdictOf(ConnectorOp op, const Connector& c) const;

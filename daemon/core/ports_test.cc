@@ -249,6 +249,48 @@ TEST(Quotas, ND_079_PortQuotaLeavesTheConnectorUsable) {
   EXPECT_EQ(w.Try(c, BindOp{k, Ip("10.0.0.1:1")}), SC::kSuccess);
 }
 
+TEST(Ports, ND_232_ForeignNetworkHasNoAddresses) {
+  World w;
+  w.open_foreign = true;
+  const auto guest = w.Open();
+  w.open_foreign = false;
+  const auto host = w.Open();
+  const Handle l = w.Listener(host, "10.0.0.1:7000");
+  for (const char* own : {"10.0.0.1:6000", "10.0.0.2:0", "[fd00::1]:0", "10.99.0.1:6000", "0.0.0.0:6000"}) {
+    EXPECT_EQ(BindNew(w, guest, own), SC::kInvalidAddress) << own;
+    EXPECT_EQ(ListenNew(w, guest, own), SC::kInvalidAddress) << own;
+    EXPECT_EQ(EndpointNew(w, guest, own), SC::kInvalidAddress) << own;
+    EXPECT_EQ(w.Try(guest, CheckAddressOp{guest.adapter, Ip(own)}), SC::kInvalidAddress) << own;
+    const Handle listener = w.Call(guest, CreateListenerOp{guest.adapter}).reply.handle;
+    EXPECT_EQ(w.Try(guest, BindOp{listener, Ip(own)}), SC::kInvalidAddress) << own;
+  }
+  ConnectOp ndk;
+  ndk.connector = w.Connector(guest);
+  ndk.queue_pair = w.Qp(guest);
+  ndk.remote = Ip("10.0.0.1:7000");
+  ndk.has_source = true;
+  ndk.source = Ip("10.0.0.1:0");
+  EXPECT_EQ(w.Try(guest, ndk), SC::kInvalidAddress);
+  EXPECT_EQ(
+      w.Try(guest, ReattachOp{guest.adapter, w.Qp(guest), Ip("10.0.0.1:5"), Ip("10.0.0.2:6"), {}, false}),
+      SC::kInvalidAddress);
+  EXPECT_EQ(w.Try(guest, ResolveAddressOp{guest.adapter, Ip("10.0.0.1")}), SC::kNetworkUnreachable);
+  // Which addresses there are shows nowhere, not even in the words.
+  const auto words = [&](const char* local) {
+    return w.Call(guest, BindOp{w.Connector(guest), Ip(local)}).status.ToString();
+  };
+  EXPECT_EQ(words("10.0.0.1:0"), words("10.99.0.1:0"));
+  EXPECT_EQ(w.Try(guest, OpenAdapterOp{"", Ip("10.0.0.1")}),
+            w.Try(guest, OpenAdapterOp{"", Ip("10.99.0.1")}));
+  for (const Complete& seen : {w.Call(guest, ListAdaptersOp{}), w.Call(guest, OpenAdapterOp{"a0", {}})}) {
+    ASSERT_FALSE(seen.reply.adapters.empty());
+    for (const AdapterInfo& info : seen.reply.adapters) EXPECT_TRUE(info.addresses.empty());
+  }
+  EXPECT_EQ(w.Call(host, ListAdaptersOp{}).reply.adapters[0].addresses.size(), 3u);
+  EXPECT_EQ(BindNew(w, host, "10.0.0.2:6000"), SC::kSuccess);
+  EXPECT_EQ(w.Close(host, l), SC::kSuccess);
+}
+
 TEST(PolicyInBroker, ListenAndConnect) {
   Rule rule;
   rule.name = "only";

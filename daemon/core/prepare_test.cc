@@ -88,7 +88,7 @@ TEST(Prepare, APeersClientCannotAnswerForAnother) {
 
 TEST(Prepare, IsIgnoredOutsideOfCompletingAndAccepting) {
   World w;
-  const World::Up up = w.Pair(World::Stage::kReplied);
+  w.Pair(World::Stage::kReplied);
   w.ClearLog();
   w.Step(0, CmPrepare{CmId{1}, Data("early")});
   w.Step(0, CmPrepare{CmId{77}, Data("unknown")});
@@ -105,7 +105,8 @@ TEST(Prepare, ThePassiveSideIsAskedWhileItAccepts) {
   w.Step(0, CmPrepare{id, Data("attributes")});
   ASSERT_EQ(Prepares(w).size(), 1u);
   EXPECT_EQ(Prepares(w)[0].session, up.p.session);
-  EXPECT_EQ(w.Try(up.p, Report{up.pc, Report::What::kPrepared, DisconnectReason::kUnknown, {}}), StatusCode::kSuccess);
+  EXPECT_EQ(w.Try(up.p, Report{up.pc, Report::What::kPrepared, DisconnectReason::kUnknown, {}}),
+            StatusCode::kSuccess);
   ASSERT_EQ(w.Seen<CmPrepared>().size(), 1u);
   w.Step(0, CmEstablished{id});
   EXPECT_EQ(w.Code(up.p, op), StatusCode::kSuccess);

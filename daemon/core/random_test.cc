@@ -27,8 +27,7 @@ class Chaos {
 
   std::string Run(int steps) {
     for (int i = 0; i < steps && !testing::Test::HasFailure(); ++i) OneStep();
-    world_.wire_is_cut = false;
-    world_.clients_answer = true;
+    MendAll();
     for (const World::Client& c : clients_) world_.Die(c);
     for (int h : {0, 1}) {
       EXPECT_TRUE(world_.broker(h).Ports().empty());
@@ -114,9 +113,17 @@ class Chaos {
     world_.Submit(a, CompleteConnectOp{ac, Below(2) == 0});
     if (Below(2) == 0) world_.Submit(p, NotifyDisconnectOp{pc});
     if (Below(3) == 0) world_.Submit(a, DisconnectOp{ac});
+    // Those that stay hold the few ephemeral ports there are.
+    if (Below(3) == 0) return;
+    for (const Handle mine : {ac, aq}) world_.Submit(a, CloseOp{mine, Below(2) == 0});
+    for (const Handle mine : {pc, pq, l}) world_.Submit(p, CloseOp{mine, Below(2) == 0});
   }
 
   void OneStep() {
+    // Time flows, or handshakes that wait for an application would hold their places for ever; and a fault
+    // passes, or most of a run would be nothing but that fault.
+    if (Below(4) == 0) world_.Advance(std::chrono::milliseconds(Below(400)));
+    if (fault_steps_ > 0 && --fault_steps_ == 0) MendAll();
     if (clients_.size() < 4 || Below(150) == 0) {
       const int host = static_cast<int>(Below(2));
       clients_.push_back(world_.Open(host, 1000 + Below(2), 100 + Below(3)));
@@ -128,7 +135,7 @@ class Chaos {
         own_.erase(own_.begin() + victim);
       }
     }
-    if (Below(12) == 0) {
+    if (Below(10) == 0) {
       HonestFlow();
       return;
     }
@@ -238,13 +245,21 @@ class Chaos {
     }
   }
 
+  void MendAll() {
+    world_.wire_is_cut = false;
+    world_.clients_answer = true;
+    world_.fail_connects.reset();
+  }
+
   void Rare(World::Client& c) {
     switch (Below(12)) {
       case 0:
-        world_.wire_is_cut = !world_.wire_is_cut && Below(4) == 0;
+        world_.wire_is_cut = true;
+        fault_steps_ = 1 + Below(kLongestFault);
         break;
       case 1:
-        world_.clients_answer = !world_.clients_answer || Below(4) != 0;
+        world_.clients_answer = false;
+        fault_steps_ = 1 + Below(kLongestFault);
         break;
       case 2:
         world_.Advance(std::chrono::seconds(Below(30)));
@@ -275,16 +290,21 @@ class Chaos {
         world_.Step(c.host, CmReplied{CmId{1 + Below(200)}, true, {99, 99}, {}});
         break;
       case 10:
-        if (Below(4) == 0) world_.fail_connects = Status(StatusCode::kHostUnreachable);
+        world_.fail_connects = Status(StatusCode::kHostUnreachable);
+        fault_steps_ = 1 + Below(kLongestFault);
         break;
       case 11:
-        world_.fail_connects.reset();
+        // What a connection manager says of a peer that never answered.
+        world_.Step(c.host, CmFailed{CmId{1 + Below(200)}, {StatusCode::kIoTimeout}});
         break;
     }
   }
 
+  static constexpr std::uint32_t kLongestFault = 60;  // Steps.
+
   Prng prng_;
   World world_;
+  std::uint32_t fault_steps_ = 0;
   std::vector<World::Client> clients_;
   std::vector<Own> own_;
   std::vector<Handle> all_;
@@ -297,7 +317,7 @@ TEST_P(Random, InvariantsHoldAndTheTraceRepeats) {
   Chaos one(GetParam(), GetParam() % 3 == 1), two(GetParam(), GetParam() % 3 == 1);
   const std::string first = one.Run(2000);
   const std::string second = two.Run(2000);
-  EXPECT_GT(one.established(), 0u);  // It is not all refusals.
+  EXPECT_GT(one.established(), 20u);  // It is not all refusals.
   EXPECT_TRUE(first == second);
 }
 INSTANTIATE_TEST_SUITE_P(Seeds, Random, testing::Range<std::uint64_t>(1, 13));

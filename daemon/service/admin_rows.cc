@@ -83,6 +83,8 @@ void ToProto(const ConnectionSnapshot& snapshot, Time now, pb::ConnectionRow* ou
   out->set_tx_messages(snapshot.traffic.tx_messages);
   out->set_rx_messages(snapshot.traffic.rx_messages);
   out->set_errors(snapshot.traffic.errors);
+  out->set_reads_in_flight(snapshot.traffic.reads_in_flight);
+  out->set_reads_in_flight_max(snapshot.traffic.reads_in_flight_max);
   if (row.through) out->set_through(IdText(row.passive ? 'l' : 'e', row.through.value));
 }
 

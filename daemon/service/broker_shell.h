@@ -18,6 +18,7 @@
 #include "daemon/config.h"
 #include "daemon/core/broker.h"
 #include "daemon/service/gate.h"
+#include "daemon/service/peer.h"
 #include "daemon/service/session.h"
 #include "daemon/service/watch_hub.h"
 #include "daemon/service/worker.h"
@@ -130,6 +131,7 @@ class BrokerShell final : public provider::CmSink {
   Worker& worker_;
   WatchHub& hub_;
   const Options options_;
+  const std::uint64_t own_network_ = OwnNetwork();
   Gate lane_gate_;
   std::unique_ptr<provider::ConnectionManager> manager_;
   std::unique_ptr<core::Broker> core_;

@@ -75,6 +75,14 @@ core::SessionId BrokerShell::Attach(const std::shared_ptr<SessionSink>& stream, 
   session->stream = stream;
   lane_gate_.Proven(session->peer().uid);
   options_.on_proven(hello.socket_cookie);
+  // Of the lane: the stream may be a socket that this process was given.
+  const std::uint64_t network = session->peer().network;
+  if (network != 0 && own_network_ != 0 && network != own_network_ &&
+      !options_.config.broker.allow_foreign_networks) {
+    hello.identity.foreign_network = true;
+    ops::LogInfo("session of another network namespace: " + Who(session->peer()) +
+                 " has no addresses (foreign-network-namespaces of [broker])");
+  }
   pb::ServerMessage answer = EncodeAnswer(hello.op_id, Status::Ok());
   answer.mutable_completion()->set_version(kProtocolVersion);
   answer.mutable_completion()->set_boot_epoch(options_.boot_epoch);

@@ -16,6 +16,7 @@ namespace nd::service {
 
 struct Traffic {
   std::uint64_t tx_bytes = 0, rx_bytes = 0, tx_messages = 0, rx_messages = 0, errors = 0;
+  std::uint32_t reads_in_flight = 0, reads_in_flight_max = 0;
 };
 
 class CountersPages {

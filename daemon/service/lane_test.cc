@@ -4,10 +4,14 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <cstring>
+#include <string>
+#include <thread>
 #include <vector>
 
 #include "base/fd_lane.h"
@@ -203,8 +207,42 @@ TEST_F(LaneTest, CountersPagesAreGivenOnceAndReadAsTheyAre) {
   counters[3].tx_writes = 6;
   EXPECT_EQ(session.pages.Read(3)->tx_bytes, 0xFFFFFFFFFFFFFFFF);
   EXPECT_EQ(session.pages.Read(3)->tx_messages, 11u);
+  counters[3].reads_in_flight = 2;
+  counters[3].reads_in_flight_max = 0xFFFFFFFF;
+  EXPECT_EQ(session.pages.Read(3)->reads_in_flight, 2u);
+  EXPECT_EQ(session.pages.Read(3)->reads_in_flight_max, 0xFFFFFFFFu);
   EXPECT_FALSE(session.pages.Read(256).has_value());
   EXPECT_NE(::ftruncate(message.fds[0].get(), 0), 0) << "sealed";
+}
+
+// The accepted end tells where the client's end was made, without any right over the client.
+TEST(PeerTest, ND_232_NetworkNamespaceOfTheClient) {
+  if (OwnNetwork() == 0) GTEST_SKIP() << "this kernel does not name network namespaces";
+  const std::string path = testing::TempDir() + "nd_peer_" + std::to_string(::getpid());
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  ASSERT_LT(path.size(), sizeof address.sun_path);
+  std::memcpy(address.sun_path, path.data(), path.size());
+  const auto* name = reinterpret_cast<const sockaddr*>(&address);
+  const UniqueFd listener(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  ASSERT_EQ(::bind(listener.get(), name, sizeof address), 0);
+  ASSERT_EQ(::listen(listener.get(), 2), 0);
+  bool allowed = true;
+  for (const bool elsewhere : {false, true}) {
+    UniqueFd client;
+    // unshare() is about the calling thread, and that is over before anything else runs.
+    std::thread([&] {
+      if (elsewhere) allowed = ::unshare(CLONE_NEWNET) == 0;
+      client.reset(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+      EXPECT_EQ(::connect(client.get(), name, sizeof address), 0);
+    }).join();
+    const UniqueFd accepted(::accept(listener.get(), nullptr, nullptr));
+    if (!allowed) break;
+    EXPECT_NE(PeerOf(accepted.get())->network, 0u);
+    EXPECT_EQ(PeerOf(accepted.get())->network == OwnNetwork(), !elsewhere);
+  }
+  ::unlink(path.c_str());
+  if (!allowed) GTEST_SKIP() << "network namespaces are not allowed here";
 }
 
 TEST_F(LaneTest, TokensAreComparedWhole) {

@@ -10,17 +10,37 @@
 #ifndef SO_PEERPIDFD
 #define SO_PEERPIDFD 77
 #endif
+#ifndef SO_NETNS_COOKIE
+#define SO_NETNS_COOKIE 71
+#endif
 
 namespace nd::service {
+namespace {
+
+// The accepted end of a Unix connection belongs to the namespace of the end that connected. Unlike
+// /proc/PID/ns/net this needs no right over the process, and no number of it can be taken over meanwhile.
+std::uint64_t NetworkOf(int socket) {
+  std::uint64_t network = 0;
+  socklen_t length = sizeof network;
+  return ::getsockopt(socket, SOL_SOCKET, SO_NETNS_COOKIE, &network, &length) == 0 ? network : 0;
+}
+
+}  // namespace
 
 std::optional<Peer> PeerOf(int socket) {
   ucred credentials{};
   socklen_t length = sizeof credentials;
   if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &credentials, &length) != 0) return std::nullopt;
-  Peer peer{static_cast<std::uint32_t>(credentials.pid), credentials.uid, credentials.gid, 0};
+  Peer peer{static_cast<std::uint32_t>(credentials.pid), credentials.uid, credentials.gid, 0,
+            NetworkOf(socket)};
   length = sizeof peer.cookie;
   if (::getsockopt(socket, SOL_SOCKET, SO_COOKIE, &peer.cookie, &length) != 0) return std::nullopt;
   return peer;
+}
+
+std::uint64_t OwnNetwork() {
+  const UniqueFd fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  return fd ? NetworkOf(fd.get()) : 0;
 }
 
 std::optional<Peer> PeerOfCall(std::string_view grpc_peer) {

@@ -13,9 +13,14 @@ namespace nd::service {
 struct Peer {
   std::uint32_t pid = 0, uid = 0, gid = 0;
   std::uint64_t cookie = 0;  // Names the socket for as long as the host runs; never reused.
+  // Names the network namespace in which the client made its socket; never reused. 0: the kernel does not
+  // say (before Linux 5.14).
+  std::uint64_t network = 0;
 };
 
 std::optional<Peer> PeerOf(int socket);
+// This process's own, as in Peer::network.
+std::uint64_t OwnNetwork();
 // The socket behind gRPC's "fd:7"; nothing for any other kind of peer. gRPC keeps the descriptor open for as
 // long as a call on it lives, so the number still means that socket.
 std::optional<Peer> PeerOfCall(std::string_view grpc_peer);

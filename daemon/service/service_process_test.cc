@@ -201,6 +201,39 @@ TEST_F(ServiceTest, MalformedHellosAreToldWhatIsWrong) {
   EXPECT_EQ(first(message), 0xC000000D) << "application";
 }
 
+// A stream that never becomes a session must not look like success to the one who opened it.
+TEST_F(ServiceTest, ND_230_StreamsWithoutHelloEndWithAnError) {
+  for (const std::string payload : {"not a message at all", "\xFF\xFF\xFF\xFF\xFF", "-"}) {
+    SCOPED_TRACE(payload);
+    grpc::GenericStub stub(Dial(directory_ + "/broker.sock"));
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + seconds(10));
+    grpc::CompletionQueue queue;
+    const auto wait = [&] {
+      void* tag = nullptr;
+      bool ok = false;
+      return queue.Next(&tag, &ok) && ok;
+    };
+    const auto call = stub.PrepareCall(&context, "/ndbroker.v1.Broker/Session", &queue);
+    call->StartCall(nullptr);
+    ASSERT_TRUE(wait());
+    if (payload == "-") {
+      call->WritesDone(nullptr);  // Nothing at all.
+    } else {
+      const grpc::Slice slice(payload);
+      call->Write(grpc::ByteBuffer(&slice, 1), nullptr);
+    }
+    wait();
+    grpc::Status status;
+    call->Finish(&status, nullptr);
+    ASSERT_TRUE(wait());
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT) << status.error_message();
+    EXPECT_NE(status.error_message().find("first message must be a Hello"), std::string::npos);
+    queue.Shutdown();
+    wait();
+  }
+}
+
 TEST_F(ServiceTest, WrongOperationsAreAnsweredAndTheSessionGoesOn) {
   RawClient client(directory_);
   pb::ClientMessage hello;

@@ -68,7 +68,12 @@ class SessionStream final
   // ---- gRPC's side.
   void OnReadDone(bool ok) override {
     if (!ok) {
-      FinishAfterQueue(grpc::Status::OK);
+      // gRPC does not tell a message that it cannot read from the end of the stream. Before Hello neither is
+      // how a session begins, and a client must not take it for success.
+      FinishAfterQueue(hello_said_ ? grpc::Status::OK
+                                   : grpc::Status(grpc::StatusCode::INVALID_ARGUMENT,
+                                                  "the stream's first message must be a Hello; there was "
+                                                  "none, or it is no ndbroker.v1.ClientMessage"));
       return PostEnd(Status(StatusCode::kConnectionDisconnected, "the client ended its stream"));
     }
     if (!(hello_said_ ? HandleOperation() : HandleHello())) return;

@@ -17,14 +17,22 @@ inline constexpr std::uint64_t kMaxWindowSize = std::uint64_t{1} << 40;
 inline constexpr std::uint32_t kMaxInlineSize = 256;
 inline constexpr std::uint32_t kInlineRequestThreshold = 256;
 inline constexpr std::uint32_t kLargeRequestThreshold = 65536;
-// Reads in flight, either direction. Below the 14-bit words of MPA revision 2.
-inline constexpr std::uint32_t kMaxReadLimit = 128;
+// Reads in flight, either direction: what the 14-bit words of MPA revision 2 can say. Arrays are sized by the
+// negotiated limits; an adapter offers 128 unless it is configured otherwise.
+inline constexpr std::uint32_t kMaxReadLimit = 16382;
+
+// No company's: "NDB" as an OUI has the bit that marks it as locally administered. The device is this
+// provider; both are for good.
+inline constexpr std::uint32_t kVendorId = 0x4E4442;
+inline constexpr std::uint32_t kDeviceId = 1;
 
 // Fills every field that does not depend on configuration: technology, flags and the limits above. Name,
 // ids, private data limits and addresses are the caller's; so are read limits lower than kMaxReadLimit.
 inline void FillSoftAdapterInfo(AdapterInfo* info) {
   info->provider = "soft";
   info->technology = RdmaTechnology::kIwarp;
+  info->vendor_id = kVendorId;
+  info->device_id = kDeviceId;
   info->flags = kAdapterInOrderDma | kAdapterReadSinkNotRequired | kAdapterMultiEngine | kAdapterCqResize |
                 kAdapterLoopback;
   info->max_registration_size = kMaxRegistrationSize;

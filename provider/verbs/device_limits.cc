@@ -68,8 +68,9 @@ Result<AdapterInfo> ProbeAdapter(ibv_context* context, std::uint8_t port_number)
   info.flags = kAdapterLoopback | (iwarp ? 0u : kAdapterReadSinkNotRequired);
   if (ibv_resize_cq(cq.get(), 32) == 0) info.flags |= kAdapterCqResize;
   info.max_registration_size = device.max_mr_size;
-  const bool windows = device.max_mw > 0 && (device.device_cap_flags & (IBV_DEVICE_MEM_WINDOW_TYPE_2A |
-                                                                       IBV_DEVICE_MEM_WINDOW_TYPE_2B)) != 0;
+  const bool windows =
+      device.max_mw > 0 &&
+      (device.device_cap_flags & (IBV_DEVICE_MEM_WINDOW_TYPE_2A | IBV_DEVICE_MEM_WINDOW_TYPE_2B)) != 0;
   info.max_window_size = windows ? device.max_mr_size : 0;
   info.max_transfer_length = std::min(port.max_msg_sz == 0 ? kTransferCap : port.max_msg_sz, kTransferCap);
   const auto positive = [](int value) { return static_cast<std::uint32_t>(std::max(value, 0)); };
@@ -113,19 +114,21 @@ Status OpenFailure(const std::string& device, int error) {
     case ENXIO:
     case EIO:
       return {StatusCode::kDeviceNotReady,
-              "The RDMA device " + device + " is not there: load its driver with ib_uverbs and rdma_ucm; "
-              "`rdma link` lists what the kernel has.",
+              "The RDMA device " + device +
+                  " is not there: load its driver with ib_uverbs and rdma_ucm; "
+                  "`rdma link` lists what the kernel has.",
               Detail::kNone, error};
     case ENOMEM:
     case EMFILE:
     case ENFILE:
       return {StatusCode::kInsufficientResources,
-              "The RDMA device " + device + " has no more resources or this process no more descriptors: " +
-                  std::strerror(error) + ".",
+              "The RDMA device " + device +
+                  " has no more resources or this process no more descriptors: " + std::strerror(error) + ".",
               Detail::kNone, error};
     default:
       return {StatusCode::kDeviceNotReady,
-              "The RDMA device " + device + " does not answer: " + std::strerror(error) + ".", Detail::kNone, error};
+              "The RDMA device " + device + " does not answer: " + std::strerror(error) + ".", Detail::kNone,
+              error};
   }
 }
 
@@ -135,18 +138,20 @@ Status PinFailure(std::uint64_t bytes, int error) {
   if (error == ENOMEM && limit.rlim_cur != RLIM_INFINITY) {
     return {StatusCode::kInsufficientResources,
             std::to_string(bytes) + " bytes cannot be pinned: this process may lock " +
-                std::to_string(limit.rlim_cur) + " bytes; raise it (ulimit -l, LimitMEMLOCK=infinity in a unit).",
+                std::to_string(limit.rlim_cur) +
+                " bytes; raise it (ulimit -l, LimitMEMLOCK=infinity in a unit).",
             Detail::kNone, error};
   }
   if (error == EFAULT) {
-    return {StatusCode::kAccessViolation, "Part of the memory is not mapped, or not with the access asked for.",
-            Detail::kNone, error};
+    return {StatusCode::kAccessViolation,
+            "Part of the memory is not mapped, or not with the access asked for.", Detail::kNone, error};
   }
   if (error == EINVAL) {
     return {StatusCode::kInvalidParameter, "The device takes no such memory region.", Detail::kNone, error};
   }
   return {StatusCode::kInsufficientResources,
-          std::to_string(bytes) + " bytes cannot be registered: " + std::strerror(error) + ".", Detail::kNone, error};
+          std::to_string(bytes) + " bytes cannot be registered: " + std::strerror(error) + ".", Detail::kNone,
+          error};
 }
 
 }  // namespace nd::provider::verbs

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exists because libibverbs knows devices and rdma_cm knows addresses, but neither says which belong together.
+// Exists because libibverbs knows devices and rdma_cm knows addresses, but neither says which belong
+// together.
 #include "provider/verbs/sysfs_linux.h"
 
 #include <arpa/inet.h>
@@ -45,6 +46,7 @@ std::string HexDigits(std::string_view text) {
 }
 
 constexpr std::string_view kArphrdInfiniband = "32";
+constexpr std::size_t kMostGids = 4096;      // Valid entries of all ports; tables end far below.
 constexpr std::size_t kIpoibGidDigits = 32;  // The last 16 of the 20 bytes of a hardware address.
 
 }  // namespace
@@ -67,14 +69,24 @@ DevicePort ParseAdapterName(std::string_view name) {
   return {std::string(name.substr(0, slash)), static_cast<std::uint8_t>(port)};
 }
 
-std::vector<std::string> KernelDeviceNames() { return Entries("/sys/class/infiniband"); }
+std::vector<std::string> KernelDeviceNames() {
+  return Entries("/sys/class/infiniband");
+}
 
-std::set<std::string> NetdevsOfPort(const std::string& device, unsigned port) {
+std::set<std::string> NetdevsOfPort(ibv_context* context, unsigned port) {
   std::set<std::string> netdevs;
-  const fs::path folder = fs::path("/sys/class/infiniband") / device / "ports" / std::to_string(port);
-  for (const std::string& index : Entries(folder / "gid_attrs/ndevs")) {
-    // Reading an unused entry fails, which leaves the line empty.
-    if (std::string name = ReadLine(folder / "gid_attrs/ndevs" / index); !name.empty()) netdevs.insert(name);
+  const fs::path folder = fs::path("/sys/class/infiniband") / ibv_get_device_name(context->device) / "ports" /
+                          std::to_string(port);
+  // One call: a table may have a thousand places, each of them a file in sysfs.
+  std::vector<ibv_gid_entry> table(kMostGids);
+  const ssize_t count = ibv_query_gid_table(context, table.data(), table.size(), 0);
+  for (ssize_t i = 0; i < count; ++i) {
+    const ibv_gid_entry& entry = table[static_cast<std::size_t>(i)];
+    char name[IF_NAMESIZE];
+    if (entry.port_num == port && entry.ndev_ifindex != 0 &&
+        if_indextoname(entry.ndev_ifindex, name) != nullptr) {
+      netdevs.insert(name);
+    }
   }
   if (ReadLine(folder / "link_layer") != "InfiniBand") return netdevs;
   const std::string gid = HexDigits(ReadLine(folder / "gids/0"));

@@ -2,6 +2,8 @@
 // Which network interfaces carry an RDMA port, and which addresses those have.
 #pragma once
 
+#include <infiniband/verbs.h>
+
 #include <cstdint>
 #include <set>
 #include <string>
@@ -26,7 +28,7 @@ std::vector<std::string> KernelDeviceNames();
 
 // Interfaces of a port: those of its GID table (RoCE with its VLANs) and, on InfiniBand, the IPoIB
 // interfaces with that port's GID.
-std::set<std::string> NetdevsOfPort(const std::string& device, unsigned port);
+std::set<std::string> NetdevsOfPort(ibv_context* context, unsigned port);
 
 // IPv4 and IPv6 addresses of those interfaces that are up, without link-local IPv6 (an Address has no scope).
 std::vector<Address> AddressesOf(const std::set<std::string>& netdevs);

@@ -250,7 +250,10 @@ TEST_P(D12, ND_229_NdctlShowsConnections) {
 TEST_P(D12, ND_230_MalformedMessages) {
   const std::string socket = w.broker_a().directory() + "/broker.sock";
   const std::string method = "/ndbroker.v1.Broker/Session";
-  EXPECT_NE(Probe::Get().Garbage(socket, method, "not a message at all").substr(0, 2), "0 ");
+  // No message, one that says nothing, and a well-formed one that is no Hello: each is told what is wrong.
+  const std::string garbage = Probe::Get().Garbage(socket, method, "not a message at all");
+  EXPECT_EQ(garbage.substr(0, 2), "3 ") << garbage;
+  EXPECT_NE(garbage.find("Hello"), std::string::npos) << garbage;
   EXPECT_NE(Probe::Get().Garbage(socket, method, std::string(32 << 20, 'x')).substr(0, 2), "0 ");
   EXPECT_NE(Probe::Get().Garbage(socket, method, "").substr(0, 2), "0 ");
   EXPECT_NE(Probe::Get().Garbage(socket, "/ndbroker.v1.Broker/NoSuchCall", "x").substr(0, 2), "0 ");

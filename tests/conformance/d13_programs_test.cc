@@ -289,13 +289,13 @@ TEST_P(D13, ND_245_AdapterInfo) {
   EXPECT_EQ(info.technology, RdmaTechnology::kIwarp);
   EXPECT_NE(info.flags & kAdapterLoopback, 0u);
   for (const std::uint64_t value :
-       {info.adapter_id, info.max_registration_size, info.max_window_size,
-        std::uint64_t{info.max_initiator_sge}, std::uint64_t{info.max_receive_sge},
-        std::uint64_t{info.max_read_sge}, std::uint64_t{info.max_transfer_length},
-        std::uint64_t{info.max_inline_data_size}, std::uint64_t{info.max_receive_queue_depth},
-        std::uint64_t{info.max_initiator_queue_depth}, std::uint64_t{info.max_shared_receive_queue_depth},
-        std::uint64_t{info.max_completion_queue_depth}, std::uint64_t{info.max_inbound_read_limit},
-        std::uint64_t{info.max_outbound_read_limit}}) {
+       {info.adapter_id, std::uint64_t{info.vendor_id}, std::uint64_t{info.device_id},
+        info.max_registration_size, info.max_window_size, std::uint64_t{info.max_initiator_sge},
+        std::uint64_t{info.max_receive_sge}, std::uint64_t{info.max_read_sge},
+        std::uint64_t{info.max_transfer_length}, std::uint64_t{info.max_inline_data_size},
+        std::uint64_t{info.max_receive_queue_depth}, std::uint64_t{info.max_initiator_queue_depth},
+        std::uint64_t{info.max_shared_receive_queue_depth}, std::uint64_t{info.max_completion_queue_depth},
+        std::uint64_t{info.max_inbound_read_limit}, std::uint64_t{info.max_outbound_read_limit}}) {
     EXPECT_NE(value, 0u);
   }
   // These are the numbers that 068, 108 and 124 hold the adapter to.

@@ -115,7 +115,9 @@ void World::MakeBrokers() {
     daemon.rules.push_back(kAllowEverything);
     const std::string n = std::to_string(i + 2);
     const std::string port = "tcp-port = " + std::to_string(TcpPort(number_)) + "\n";
-    const std::string extra = options_.adapter + "\n" + (i == 1 ? options_.adapter_p : "") + "\n";
+    const std::string extra =
+        options_.adapter + "\n" + (i == 0 ? options_.adapter_a : options_.adapter_p) + "\n";
+    const std::string other = count == 1 && options_.apart ? options_.adapter_p : "";
     if (options_.wired) {
       daemon.network_namespace = hosts_[i]->fd();
       daemon.adapters = {"name = \"soft0\"\naddresses = [\"10.77.0." + n + "\"]\n" + port + extra};
@@ -123,7 +125,7 @@ void World::MakeBrokers() {
       const std::string six = InPrivateNetwork() ? ", \"fd00::" + n + "\"" : (i == 0 ? ", \"::1\"" : "");
       daemon.adapters = {"name = \"soft0\"\naddresses = [\"127.0.0." + n + "\", \"127.0.0.1" + n + "\"" +
                              six + "]\n" + port + extra,
-                         "name = \"soft1\"\naddresses = [\"127.0.1." + n + "\"]\n" + port};
+                         "name = \"soft1\"\naddresses = [\"127.0.1." + n + "\"]\n" + port + other};
     }
     brokers_.push_back(std::make_unique<Daemon>(daemon));
     if (!brokers_.back()->Start()) {
@@ -138,7 +140,7 @@ void World::Revive(int side) {
   if (clients_.size() <= static_cast<std::size_t>(side)) {
     ActorOptions options;
     options.broker = (side == 0 ? broker_a() : broker_p()).directory();
-    options.adapter = "soft0";
+    options.adapter = OnOther(side) ? "soft1" : "soft0";
     options.application = side == 0 ? "A" : "P";
     options.uid = side == 0 ? options_.uid_a : options_.uid_p;
     if (options_.wired) options.network_namespace = hosts_[static_cast<std::size_t>(side)]->fd();
@@ -230,6 +232,7 @@ Address World::Ip(const std::string& text, std::uint16_t port) {
   return Address::Parse(text).value().WithPort(port);
 }
 Address World::At(int side, std::uint16_t port) const {
+  if (OnOther(side)) return p_other(port);
   const std::string net = options_.wired ? "10.77.0." : "127.0.0.";
   return Ip(net + (side == 0 || (local() && !options_.wired) ? "2" : "3"), port);
 }
@@ -341,7 +344,8 @@ void World::ExpectTraffic(const Link& link) {
   message(p, link.pq, a, link.aq, 42);
 }
 
-std::string World::StateOf(Daemon& broker, const Address& local, const Address& peer) {
+std::string World::FieldOf(Daemon& broker, const std::string& wanted, const Address& local,
+                           const Address& peer) {
   const Flat list = broker.Admin("ListConnections");
   for (std::size_t i = 0; i < list.Count("items"); ++i) {
     const std::string row = "items." + std::to_string(i) + ".";
@@ -353,7 +357,7 @@ std::string World::StateOf(Daemon& broker, const Address& local, const Address& 
     };
     if (address("local") != local) continue;
     if (peer.well_formed() && address("peer") != peer) continue;
-    return list[row + "state"];
+    return list[row + wanted];
   }
   return {};
 }

@@ -30,7 +30,9 @@ struct WorldOptions {
   std::map<std::string, std::string> sections{};  // Added to the defaults of both brokers.
   std::vector<std::string> rules{};               // In front of the rule that allows everything.
   std::string adapter{};                          // Lines for soft0 of both brokers.
-  std::string adapter_p{};                        // Only for P's broker (Iwarp).
+  std::string adapter_a{}, adapter_p{};           // Only for A's and only for P's; Local: see `apart`.
+  // On one broker P's adapter is soft1, so that the two sides can have different adapters there, too.
+  bool apart = false;
   // Two hosts with a wire that the test holds: addresses 10.77.0.2 (A) and 10.77.0.3 (P).
   bool wired = false;
   std::optional<uid_t> uid_a{}, uid_p{};
@@ -111,12 +113,17 @@ class World {
   // A message each way, checked, through new receives and sends with contexts 1000 and 1001.
   void ExpectTraffic(const Link& link);
 
-  // The state of connector rows as the admin service shows them, for local address `local`.
-  std::string StateOf(Daemon& broker, const Address& local, const Address& peer = {});
+  // A field of the connection from `local` (to `peer`) as the admin service shows it; "" when there is none.
+  std::string FieldOf(Daemon& broker, const std::string& field, const Address& local,
+                      const Address& peer = {});
+  std::string StateOf(Daemon& broker, const Address& local, const Address& peer = {}) {
+    return FieldOf(broker, "state", local, peer);
+  }
   std::uint64_t Counter(Daemon& broker, const std::string& name);
 
  private:
   Address At(int side, std::uint16_t port) const;
+  bool OnOther(int side) const { return options_.apart && side == 1 && local() && !options_.wired; }
   void MakeBrokers();
   void Revive(int side);
   void WarmUp();

@@ -259,6 +259,7 @@ class Actor {
   Cq CreateCq(std::uint32_t depth = 512, std::uint32_t adapter = 0);
   Srq CreateSrq(std::uint32_t depth = 64);
   Qp CreateQp(const QpArguments& arguments = {}, std::uint32_t adapter = 0);
+  // `buffer` false: ordinary memory, which a peer on this host cannot map.
   Memory Allocate(std::uint64_t size, std::uint32_t access, bool buffer = true);
   Status RegisterRaw(std::uint64_t address, std::uint64_t length, std::uint32_t access);
   Window CreateWindow();

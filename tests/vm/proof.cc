@@ -16,7 +16,8 @@ void Case::Check(bool holds, const char* what, int line) {
 }
 
 bool Case::Report(const std::string& adapter) const {
-  std::printf("%s %s: %s%s\n", failures_.empty() ? "ok  " : "FAIL", adapter.c_str(), name_.c_str(), failures_.c_str());
+  std::printf("%s %s: %s%s\n", failures_.empty() ? "ok  " : "FAIL", adapter.c_str(), name_.c_str(),
+              failures_.c_str());
   std::fflush(stdout);
   return failures_.empty();
 }
@@ -37,7 +38,8 @@ Pair ConnectPair(World& world, const AdapterInfo& adapter, Case& c, ReadLimits o
     const Sge sge = pair.passive.sge(32768 + 1024 * static_cast<std::size_t>(i), 1024);
     ND_CHECK(c, pair.passive.qp->Receive(reinterpret_cast<void*>(100 + i), {&sge, 1}).ok());
   }
-  pair.active_id = world.Connect(adapter, pair.connect_endpoint, client, server, pair.active, offer, request_data);
+  pair.active_id =
+      world.Connect(adapter, pair.connect_endpoint, client, server, pair.active, offer, request_data);
   const auto request = world.NextRequest();
   if (!request) {
     std::printf("     no request: %s\n", world.Of(pair.active_id).status.ToString().c_str());
@@ -111,13 +113,14 @@ Bytes Pattern(std::size_t size) {
 }
 
 void PrintAdapter(const AdapterInfo& a) {
-  std::printf("     %s: %s, sge %u read sge %u, depth %u, cq %u, srq %u, inline %u, transfer %u, reads %u/%u, "
-              "private data %u/%u, windows %s, cq resize %s\n",
-              a.name.c_str(), a.addresses.empty() ? "no address" : a.addresses[0].IpToString().c_str(),
-              a.max_initiator_sge, a.max_read_sge, a.max_initiator_queue_depth, a.max_completion_queue_depth,
-              a.max_shared_receive_queue_depth, a.max_inline_data_size, a.max_transfer_length,
-              a.max_inbound_read_limit, a.max_outbound_read_limit, a.max_caller_data, a.max_callee_data,
-              a.max_window_size > 0 ? "yes" : "no", (a.flags & kAdapterCqResize) != 0 ? "yes" : "no");
+  std::printf(
+      "     %s: %s, sge %u read sge %u, depth %u, cq %u, srq %u, inline %u, transfer %u, reads %u/%u, "
+      "private data %u/%u, windows %s, cq resize %s\n",
+      a.name.c_str(), a.addresses.empty() ? "no address" : a.addresses[0].IpToString().c_str(),
+      a.max_initiator_sge, a.max_read_sge, a.max_initiator_queue_depth, a.max_completion_queue_depth,
+      a.max_shared_receive_queue_depth, a.max_inline_data_size, a.max_transfer_length,
+      a.max_inbound_read_limit, a.max_outbound_read_limit, a.max_caller_data, a.max_callee_data,
+      a.max_window_size > 0 ? "yes" : "no", (a.flags & kAdapterCqResize) != 0 ? "yes" : "no");
 }
 
 void LifeScenario(World& world, const AdapterInfo& adapter, Case& c) {
@@ -137,8 +140,10 @@ void ZeroLimitsScenario(World& world, const AdapterInfo& adapter, Case& c) {
   Pair pair = ConnectPair(world, adapter, c, {0, 0}, {0, 0});
   if (!pair.up) return;
   const Sge sge = pair.active.sge(0, 8);
-  ND_CHECK(c, pair.active.qp->Read(nullptr, {&sge, 1}, pair.passive.address(0), pair.passive.region->remote_token(), 0)
-                      .code() == StatusCode::kInvalidDeviceRequest);
+  ND_CHECK(c,
+           pair.active.qp
+                   ->Read(nullptr, {&sge, 1}, pair.passive.address(0), pair.passive.region->remote_token(), 0)
+                   .code() == StatusCode::kInvalidDeviceRequest);
   EndPair(world, c, pair);
 }
 
@@ -262,7 +267,8 @@ void ForeignQueuePairScenario(World& world, const AdapterInfo& adapter, Case& c)
 void PortScenario(World& world, const AdapterInfo& adapter, Case& c) {
   const Address address = adapter.addresses.at(0).WithPort(world.next_port());
   const Address any = Address::V4({0, 0, 0, 0}, address.port());
-  const EndpointId first = world.next_endpoint(), second = world.next_endpoint(), third = world.next_endpoint();
+  const EndpointId first = world.next_endpoint(), second = world.next_endpoint(),
+                   third = world.next_endpoint();
   ND_CHECK(c, world.Reserve(first, adapter.name, address).ok());
   ND_CHECK(c, world.Reserve(second, adapter.name, address) == StatusCode::kSharingViolation);
   world.Listen(first, adapter.name, address);
@@ -296,7 +302,9 @@ constexpr Row kRows[] = {
     {"rping client", RpingClientScenario},
 };
 
-bool Shell(const char* command) { return std::system(command) == 0; }
+bool Shell(const char* command) {
+  return std::system(command) == 0;
+}
 
 bool Eventually(const std::function<bool()>& holds) {
   for (int i = 0; i < 200; ++i) {
@@ -313,7 +321,8 @@ void HotPlugScenario(World& world, const std::string& type, Case& c) {
   const auto adapter = [&] { return world.Adapter(name); };
   ND_CHECK(c, !adapter().has_value());
   ND_CHECK(c, Shell(("ip link add " + net + " type dummy && ip addr add " + subnet + "1/24 dev " + net +
-                     " && ip link set " + net + " up && rdma link add " + name + " type " + type + " netdev " + net)
+                     " && ip link set " + net + " up && rdma link add " + name + " type " + type +
+                     " netdev " + net)
                         .c_str()));
   ND_CHECK(c, Eventually([&] { return adapter() && adapter()->addresses.size() == 1; }));
   ND_CHECK(c, Shell(("ip addr add " + subnet + "2/24 dev " + net).c_str()));
@@ -328,6 +337,7 @@ void HotPlugScenario(World& world, const std::string& type, Case& c) {
     ND_CHECK(c, world.Wait(pair.active_id, [](const Told& t) { return t.peer_closed; }));
     ND_CHECK(c, world.Wait(pair.passive_id, [](const Told& t) { return t.peer_closed; }));
     pair.active = pair.passive = {};
+    world.Forget({pair.active_id, pair.passive_id});
     ND_CHECK(c, Eventually([&] { return !adapter().has_value(); }));
     world.OnLoop([&](provider::verbs::VerbsCm& cm) {
       cm.Abort(pair.active_id);

@@ -15,10 +15,13 @@ bool Same(const Side& a, std::size_t at_a, const Side& b, std::size_t at_b, std:
   return std::memcmp(a.at(at_a), b.at(at_b), size) == 0;
 }
 
-void* Tag(int value) { return reinterpret_cast<void*>(static_cast<std::intptr_t>(value)); }
+void* Tag(int value) {
+  return reinterpret_cast<void*>(static_cast<std::intptr_t>(value));
+}
 
 // The next completion is this one.
-void Expect(Case& c, const Side& side, RequestType type, int tag, StatusCode status, std::uint32_t bytes, int line) {
+void Expect(Case& c, const Side& side, RequestType type, int tag, StatusCode status, std::uint32_t bytes,
+            int line) {
   const auto got = side.Next();
   c.Check(got.has_value(), "a completion arrives", line);
   if (!got) return;
@@ -124,7 +127,8 @@ void WindowScenario(World& world, const AdapterInfo& adapter, Case& c) {
   }
   ND_CHECK(c, window.ok());
   if (!window.ok()) return;
-  ND_CHECK(c, p.qp->BindWindow(Tag(1), *p.region, **window, p.at(1000), 500, kOpAllowWrite | kOpAllowRead).ok());
+  ND_CHECK(c,
+           p.qp->BindWindow(Tag(1), *p.region, **window, p.at(1000), 500, kOpAllowWrite | kOpAllowRead).ok());
   ND_EXPECT(c, p, kBind, 1, kSuccess, 0);
   ND_CHECK(c, p.region->Deregister() == StatusCode::kDeviceBusy);
   Fill(a, 0, 500, 77);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// rping's protocol, both roles: the peer is the ordinary program, which creates its queue pair with rdma_cm and
-// knows nothing of brokers.
+// rping's protocol, both roles: the peer is the ordinary program, which creates its queue pair with rdma_cm
+// and knows nothing of brokers.
 //
-// The client advertises a source buffer, the server Reads it and says go on; the client advertises a sink, the
-// server Writes the data back and says go on; and so for every round.
+// The client advertises a source buffer, the server Reads it and says go on; the client advertises a sink,
+// the server Writes the data back and says go on; and so for every round.
 #include <endian.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -96,10 +96,12 @@ void RpingClientScenario(World& world, const AdapterInfo& adapter, Case& c) {
         good = good && be32toh(from.size) == kSize && PostReceive(side);
         const Sge data = side.sge(1024, kSize);
         if (source) {
-          good = good && side.qp->Read(nullptr, {&data, 1}, be64toh(from.address), be32toh(from.key), 0).ok() &&
+          good = good &&
+                 side.qp->Read(nullptr, {&data, 1}, be64toh(from.address), be32toh(from.key), 0).ok() &&
                  Done(side, RequestType::kRead);
         } else {
-          good = good && side.qp->Write(nullptr, {&data, 1}, be64toh(from.address), be32toh(from.key), 0).ok() &&
+          good = good &&
+                 side.qp->Write(nullptr, {&data, 1}, be64toh(from.address), be32toh(from.key), 0).ok() &&
                  Done(side, RequestType::kWrite);
         }
         good = good && SendFrom(side, 512) && Done(side, RequestType::kSend);
@@ -149,8 +151,8 @@ void RpingServerScenario(World& world, const AdapterInfo& adapter, Case& c) {
       good = SendFrom(side, 512) && Done(side, RequestType::kSend) && Done(side, RequestType::kReceive) &&
              PostReceive(side);
       Advertise(side, 2048, 512);
-      good = good && SendFrom(side, 512) && Done(side, RequestType::kSend) && Done(side, RequestType::kReceive) &&
-             PostReceive(side);
+      good = good && SendFrom(side, 512) && Done(side, RequestType::kSend) &&
+             Done(side, RequestType::kReceive) && PostReceive(side);
       good = good && std::memcmp(side.at(1024), side.at(2048), kSize) == 0;
     }
     ND_CHECK(c, good);

@@ -76,7 +76,8 @@ Side World::MakeSide(const AdapterInfo& adapter, std::size_t bytes, std::uint32_
   side.qp = Must(side.device->CreateQueuePair(options), "queue pair");
   side.buffer = Must(side.device->AllocateBuffer(bytes), "buffer");
   side.region = Must(side.device->Register(side.buffer->data(), side.buffer->size(),
-                                           kAllowRemoteRead | kAllowRemoteWrite | kRdmaReadSink), "region");
+                                           kAllowRemoteRead | kAllowRemoteWrite | kRdmaReadSink),
+                     "region");
   return side;
 }
 
@@ -100,8 +101,9 @@ void World::Listen(EndpointId endpoint, const std::string& adapter, const Addres
   OnLoop([&](provider::verbs::VerbsCm& cm) { cm.Listen(endpoint, adapter, local); });
 }
 
-CmId World::Connect(const AdapterInfo& adapter, EndpointId endpoint, const Address& local, const Address& remote,
-                    const Side& side, ReadLimits offer, const Bytes& data, std::uint32_t pid) {
+CmId World::Connect(const AdapterInfo& adapter, EndpointId endpoint, const Address& local,
+                    const Address& remote, const Side& side, ReadLimits offer, const Bytes& data,
+                    std::uint32_t pid) {
   provider::ConnectParams params;
   params.id = CmId{next_id_++};
   params.endpoint = endpoint;
@@ -159,9 +161,10 @@ Told World::Of(CmId id) {
   return told_[id];
 }
 
-unsigned World::adapters_changed() {
-  std::lock_guard lock(mutex_);
-  return adapters_changed_;
+void World::Forget(std::initializer_list<CmId> ids) {
+  Change([&] {
+    for (const CmId id : ids) queue_pairs_.erase(id);
+  });
 }
 
 void World::Finish(CmId id, const Status& status, const Bytes& data) {
@@ -185,9 +188,15 @@ void World::OnReply(CmId id, bool, const ReadLimits& peer, const Bytes& data) {
     told_[id].data = data;
   });
 }
-void World::OnRejected(CmId id, const Status& status, const Bytes& data) { Finish(id, status, data); }
-void World::OnFailed(CmId id, const Status& status) { Finish(id, status, {}); }
-void World::OnLost(CmId id, const Status& status, const Bytes& data) { Finish(id, status, data); }
+void World::OnRejected(CmId id, const Status& status, const Bytes& data) {
+  Finish(id, status, data);
+}
+void World::OnFailed(CmId id, const Status& status) {
+  Finish(id, status, {});
+}
+void World::OnLost(CmId id, const Status& status, const Bytes& data) {
+  Finish(id, status, data);
+}
 
 void World::OnPrepare(CmId id, const Bytes& attributes) {
   std::shared_ptr<provider::QueuePair> queue_pair;
@@ -210,8 +219,7 @@ void World::OnDisconnected(CmId id, const Status& status) {
     told_[id].status = status;
   });
 }
-void World::OnAdaptersChanged() {
-  Change([&] { ++adapters_changed_; });
-}
+// The scenarios ask for the adapters themselves.
+void World::OnAdaptersChanged() {}
 
 }  // namespace nd::vm

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <functional>
+#include <initializer_list>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -72,7 +73,8 @@ class World final : public provider::CmSink {
   // Waits until `ready` holds for this id; false after 20 s.
   bool Wait(CmId id, const std::function<bool(const Told&)>& ready);
   Told Of(CmId id);
-  unsigned adapters_changed();
+  // Lets go of the queue pairs of these attempts.
+  void Forget(std::initializer_list<CmId> ids);
 
   std::uint16_t next_port() { return port_++; }
   EndpointId next_endpoint() { return EndpointId{endpoint_++}; }
@@ -103,7 +105,6 @@ class World final : public provider::CmSink {
   std::vector<provider::InboundRequest> requests_;
   std::map<CmId, Told> told_;
   std::map<CmId, std::shared_ptr<provider::QueuePair>> queue_pairs_;
-  unsigned adapters_changed_ = 0;
   std::uint64_t next_id_ = 1, endpoint_ = 1;
   std::uint16_t port_ = 20000;
   std::thread thread_;

@@ -39,8 +39,10 @@ struct OpenOptions {
 class Adapter {
  public:
   Adapter() = default;
-  // DEVICE_NOT_READY: the broker is not running or the adapter is disabled; ACCESS_DENIED: no permission on
-  // its socket, or policy; INVALID_PARAMETER: no such adapter; INSUFFICIENT_RESOURCES: session quota.
+  // DEVICE_NOT_READY: the broker is not running or the adapter is disabled, or this process was forked after
+  // its parent had used the library (exec first; children forked before that are free to use it);
+  // ACCESS_DENIED: no permission on its socket, or policy; INVALID_PARAMETER: no such adapter;
+  // INSUFFICIENT_RESOURCES: session quota.
   static Result<Adapter> Open(const OpenOptions& options = {});
   // The addresses of every adapter, without opening one.
   static Result<std::vector<Address>> QueryAddressList(const OpenOptions& options = {});

@@ -141,6 +141,29 @@ std::uint64_t FakeBroker::SendHandOff(std::uint64_t connector,
   return record.id;
 }
 
+void FakeBroker::GiveCounters(std::uint32_t slot) {
+  On(OpKind::kCreateQueuePair, [this, slot](const Op&) {
+    constexpr std::size_t kSize = provider::kCounterSlotsPerPage * sizeof(provider::QpCounters);
+    std::lock_guard lock(mutex_);
+    const UniqueFd memory = CreateSealedMemfd("fake counters", kSize).value();
+    counters_ = Mapping::Map(memory.get(), kSize, true).value();
+    provider::CountersPageRecord record;
+    record.id = next_hand_off_++;
+    record.slot_count = provider::kCounterSlotsPerPage;
+    const int fds[] = {memory.get()};
+    static_cast<void>(SendWithFds(lane_.get(), std::as_bytes(std::span(&record, 1)), fds));
+    Reply reply;
+    reply.handle = next_handle_++;
+    reply.counter_slot = slot;
+    return reply;
+  });
+}
+
+const provider::QpCounters* FakeBroker::counters(std::uint32_t slot) {
+  std::lock_guard lock(mutex_);
+  return reinterpret_cast<const provider::QpCounters*>(counters_.data()) + slot;
+}
+
 void FakeBroker::Kill() {
   std::lock_guard lock(mutex_);
   running_ = false;

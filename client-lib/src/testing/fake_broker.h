@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/fd_lane.h"
+#include "base/memfd.h"
 #include "base/unique_fd.h"
 #include "client-lib/src/open.h"
 #include "client-lib/src/testing/fake_device.h"
@@ -39,6 +40,10 @@ class FakeBroker {
   // A hand-over for `connector`, on the lane. Returns its id. `record` may be damaged by `damage`.
   std::uint64_t SendHandOff(std::uint64_t connector,
                             const std::function<void(provider::HandOffRecord&)>& damage = {});
+  // Answers CreateQueuePair with `slot` of a counters page, sent before. The page as the broker sees it, once
+  // the client has it.
+  void GiveCounters(std::uint32_t slot);
+  const provider::QpCounters* counters(std::uint32_t slot);
   // Ends the session and refuses new ones, until Start().
   void Kill();
   void Start();
@@ -64,6 +69,7 @@ class FakeBroker {
   std::vector<Op> ops_;
   bool running_ = true;
   UniqueFd lane_;
+  Mapping counters_;
   Stream* stream_ = nullptr;
   std::uint64_t next_handle_ = 100;
   std::uint64_t next_hand_off_ = 1;

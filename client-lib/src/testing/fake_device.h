@@ -4,7 +4,9 @@
 
 #include <sys/eventfd.h>
 
+#include <atomic>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -80,7 +82,9 @@ class FakeQueuePair final : public provider::QueuePair {
   Status Flush() override { return Log("flush"), Status(); }
   void Disconnect(Duration, std::function<void(Status)> done) override {
     Log("disconnect");
-    done({});
+    if (!hold_disconnect) return done({});
+    std::lock_guard lock(mutex_);
+    held_.push_back(std::move(done));
   }
   void Drop() override { Log("drop"); }
 
@@ -93,13 +97,25 @@ class FakeQueuePair final : public provider::QueuePair {
     return log_;
   }
 
+  // The peers of all Disconnects so far have answered.
+  void FinishDisconnects() {
+    std::vector<std::function<void(Status)>> held;
+    {
+      std::lock_guard lock(mutex_);
+      held.swap(held_);
+    }
+    for (const auto& done : held) done({});
+  }
+
   const provider::QpOptions options;
+  std::atomic<bool> hold_disconnect{false};
   provider::HandOffRecord record;
   Status attach_result;
 
  private:
   std::mutex mutex_;
   std::vector<std::string> log_;
+  std::vector<std::function<void(Status)>> held_;
 };
 
 class FakeDevice final : public provider::Device {

@@ -16,6 +16,8 @@ namespace {
 // multiples of 8); a foreign peer gets one that fits a TCP segment.
 constexpr std::uint32_t kOwnUlpdu = 65490;
 constexpr std::uint32_t kMinUlpdu = 128;
+// What a goodbye waits for at most: more than a socket holds, so that a peer cannot talk it away for ever.
+constexpr std::size_t kMaxDrained = 8 * 1024 * 1024;
 
 void SetOption(int fd, int level, int name, int value) {
   setsockopt(fd, level, name, &value, sizeof value);
@@ -59,17 +61,18 @@ Result<std::unique_ptr<Transport>> MakeIwarpTransport(SoftQueuePair& queue_pair,
 }
 
 bool IwarpTransport::Progress(bool) {
+  runnable_ = false;
   if (!queue_pair_.live()) {
-    if (!goodbye_sent_) Flush();
+    if (goodbye_wanted_) EndOutput();
     return false;
   }
-  runnable_ = false;
   if (broken_) {
     queue_pair_.EndConnection(EndCode::kLocal);
     return true;
   }
   const bool received = Receive();
   if (!queue_pair_.live()) return true;
+  if (!received) ++quiet_polls_;
   // The answer to a confirmation can ride on what the application is about to send; it goes alone when the
   // next round finds nothing else.
   if (received && !Urgent()) {
@@ -80,11 +83,17 @@ bool IwarpTransport::Progress(bool) {
 }
 
 void IwarpTransport::Transmit() {
-  if (queue_pair_.live()) Pump();
+  if (!queue_pair_.live()) return;
+  if (Gathers()) {
+    runnable_ = true;
+    return;
+  }
+  Pump();
 }
 
 bool IwarpTransport::Arm() {
   runnable_ = false;
+  quiet_polls_ = kQuietPolls;  // Whoever sleeps does not count polls.
   if (queue_pair_.live()) Pump();
   return false;  // Level-triggered: whatever is in the socket wakes the sleeper.
 }
@@ -101,18 +110,8 @@ void IwarpTransport::OnFlushInitiator() {
     read.request = kNone;
     read.confirms = 0;
   }
-  // What is half in the socket must go on, but not from memory that is no longer ours to read.
-  if (batch_at_ < batch_.size()) {
-    std::vector<std::byte> rest;
-    for (std::size_t i = batch_at_; i < batch_.size(); ++i) {
-      const auto* from = static_cast<const std::byte*>(batch_[i].iov_base);
-      rest.insert(rest.end(), from, from + batch_[i].iov_len);
-    }
-    orphans_ = std::move(rest);
-    batch_.assign(1, {orphans_.data(), orphans_.size()});
-    batch_at_ = 0;
-    batch_end_ = 0;
-  }
+  CopyRestOfBatch();
+  batch_end_ = 0;
   // A message without its end leaves the stream without a meaning.
   if (partial_ != kNone) broken_ = runnable_ = true;
   partial_ = kNone;
@@ -123,9 +122,46 @@ void IwarpTransport::OnFlushReceive() {
   if (in_message_) swallow_ = true;
 }
 
+// What is half in the socket must go on, but not from memory that is no longer ours to read.
+void IwarpTransport::CopyRestOfBatch() {
+  if (batch_at_ == batch_.size()) return;
+  std::vector<std::byte> rest;
+  for (std::size_t i = batch_at_; i < batch_.size(); ++i) {
+    const auto* from = static_cast<const std::byte*>(batch_[i].iov_base);
+    rest.insert(rest.end(), from, from + batch_[i].iov_len);
+  }
+  orphans_ = std::move(rest);
+  batch_.assign(1, {orphans_.data(), orphans_.size()});
+  batch_at_ = 0;
+}
+
 void IwarpTransport::SayGoodbye() {
   goodbye_wanted_ = true;
-  Flush();
+  if (!queue_pair_.live() || stream_ended_) {
+    EndOutput();
+  } else {
+    runnable_ = true;  // The round that looks for what came last says it.
+  }
+}
+
+void IwarpTransport::TryGoodbye() {
+  if (goodbye_sent_ || reset_ || batch_at_ != batch_.size() || partial_ != kNone) return;
+  if (responses_tail_ != responses_head_ || (!drained_ && drained_bytes_ < kMaxDrained)) {
+    runnable_ = true;
+    return;
+  }
+  // A Read Request that asks about these would come too late to be answered.
+  if (own_peer_ && messages_in_ != confirmed_in_) FrameReceived();
+  EndOutput();
+}
+
+void IwarpTransport::EndOutput() {
+  if (goodbye_sent_ || !Flush() || partial_ != kNone) return;
+  goodbye_sent_ = true;
+  const linger patient{0, 0};
+  setsockopt(socket_.get(), SOL_SOCKET, SO_LINGER, &patient, sizeof patient);
+  shutdown(socket_.get(), SHUT_WR);
+  runnable_ = runnable_ || (held_ && queue_pair_.live());  // It is no longer waited for.
 }
 
 void IwarpTransport::SayTerminate(EndCode code) {

@@ -21,6 +21,13 @@ namespace nd::provider::soft {
 // Checks the record and the socket. INVALID_PARAMETER; the descriptor stays in `hand_off` then.
 Result<std::unique_ptr<Transport>> MakeIwarpTransport(SoftQueuePair& queue_pair, HandOff& hand_off);
 
+// Sends and Writes are counted at both ends, but for a Write of nothing to STag 0: on the wire that is a
+// statement about the count.
+inline bool Counts(const InitiatorRequest& request) {
+  return request.op <= Op::kWrite &&
+         (request.op != Op::kWrite || request.list.length != 0 || request.token != 0);
+}
+
 class IwarpTransport final : public Transport {
  public:
   IwarpTransport(SoftQueuePair& queue_pair, const HandOffRecord& record, std::uint32_t max_ulpdu,
@@ -46,11 +53,14 @@ class IwarpTransport final : public Transport {
 
  private:
   static constexpr std::uint64_t kNone = ~std::uint64_t{0};
+  // How long a confirmation that nobody waits for may wait for company: some 30 us of polling.
+  static constexpr unsigned kQuietPolls = 64;
   struct OutboundRead {
     std::uint64_t request = kNone;  // kNone: a confirmation, or flushed.
     std::uint64_t confirms = 0;     // Its response means that everything before this position arrived.
     std::uint32_t sink_stag = 0, size = 0, done = 0;
     bool confirmation = false;
+    std::uint64_t wire_end = 0;  // Where its request ends in the outgoing stream.
     SgeCursor sink;
   };
   struct InboundRead {
@@ -67,6 +77,13 @@ class IwarpTransport final : public Transport {
   bool FrameResponse();
   bool NeedsConfirmation() const;
   bool Urgent() const;
+  bool Gathers() const;
+  void BeginBatch();
+  void CopyRestOfBatch();
+  // Goodbye: what came so far is answered, then told, then the stream ends.
+  void TryGoodbye();
+  void FrameReceived();
+  void EndOutput();
   std::byte* Stage(std::size_t size);
   void Reference(const std::byte* data, std::size_t size);
   // Frames `size` bytes from `cursor` (or `from`), copied or referred to by size.
@@ -78,6 +95,7 @@ class IwarpTransport final : public Transport {
   bool Handle(wire::ByteSpan ulpdu);
   bool HandleSend(const wire::Segment& segment, wire::ByteSpan ulpdu);
   bool HandleWrite(const wire::Segment& segment, wire::ByteSpan ulpdu);
+  bool HandleReceived(std::uint64_t count, wire::ByteSpan ulpdu);
   bool HandleReadRequest(const wire::Segment& segment, wire::ByteSpan ulpdu);
   bool HandleReadResponse(const wire::Segment& segment, wire::ByteSpan ulpdu);
   void HandleTerminate(const wire::Segment& segment);
@@ -87,7 +105,7 @@ class IwarpTransport final : public Transport {
 
   SoftQueuePair& queue_pair_;
   UniqueFd socket_;
-  const bool crc_, confirm_;
+  const bool crc_, own_peer_, confirm_;
   const std::uint32_t read_inbound_, read_outbound_, max_ulpdu_;
 
   // Sending: one batch of pieces at a time; the next is made when this one is wholly in the socket.
@@ -105,10 +123,19 @@ class IwarpTransport final : public Transport {
   std::uint64_t confirmed_to_ = 0;  // Reads in flight will confirm everything before this position.
   std::uint64_t confirm_end_ = 0;   // Behind the last Send or Write that is on the wire.
   bool confirmation_flies_ = false;
+  bool awaited_ = false;            // Somebody wants the completion of what is not confirmed.
+  unsigned quiet_polls_ = 0;        // Rounds without news since the last Send or Write.
+  std::uint64_t messages_out_ = 0;  // Sends and Writes that are wholly framed.
+  std::uint64_t bytes_framed_ = 0, bytes_sent_ = 0;
   bool goodbye_wanted_ = false, goodbye_sent_ = false;
 
   std::unique_ptr<std::byte[]> rx_;
   std::size_t rx_begin_ = 0, rx_end_ = 0;
+  bool drained_ = false;  // The last look left nothing in the socket that could be taken.
+  bool stream_ended_ = false;
+  std::size_t drained_bytes_ = 0;   // Since our goodbye was wanted.
+  std::uint64_t messages_in_ = 0;   // Sends and Writes that came wholly.
+  std::uint64_t confirmed_in_ = 0;  // Those of them that a Read Request behind them asked about.
   std::uint32_t send_msn_in_, read_msn_in_;
   bool in_message_ = false, swallow_ = false, held_ = false;
   std::uint32_t message_done_ = 0, message_offset_ = 0;

@@ -46,6 +46,7 @@ wire::Fault ReadFault(SoftQueuePair::Refusal why) {
 bool IwarpTransport::Receive() {
   if (!rx_) rx_.reset(new std::byte[kRxSize]);
   bool moved = false;
+  drained_ = false;
   for (std::size_t bytes = 0; bytes < kBytesPerRound && queue_pair_.live();) {
     const bool was_held = held_;
     if (rx_begin_ != rx_end_) Parse();
@@ -58,16 +59,21 @@ bool IwarpTransport::Receive() {
       rx_end_ -= rx_begin_;
       rx_begin_ = 0;
     }
-    if (held_ || rx_end_ == kRxSize) return moved;
+    if (held_ || rx_end_ == kRxSize) {
+      drained_ = true;
+      return moved;
+    }
     const std::size_t room = kRxSize - rx_end_;
     const ssize_t got = recv(socket_.get(), rx_.get() + rx_end_, room, MSG_DONTWAIT);
     if (got > 0) {
       rx_end_ += static_cast<std::size_t>(got);
       bytes += static_cast<std::size_t>(got);
+      if (goodbye_wanted_) drained_bytes_ += static_cast<std::size_t>(got);
       moved = true;
       Parse();
       // A short read emptied the socket: no need to ask again.
-      if (static_cast<std::size_t>(got) < room) return true;
+      drained_ = static_cast<std::size_t>(got) < room;
+      if (drained_) return true;
       continue;
     }
     if (got == 0) {
@@ -77,6 +83,7 @@ bool IwarpTransport::Receive() {
     if (errno == EINTR) continue;
     if (errno == EAGAIN || errno == EWOULDBLOCK) {
       if (reset_) Lost(ECONNRESET);
+      drained_ = true;
       return moved;
     }
     Lost(errno);
@@ -90,7 +97,9 @@ void IwarpTransport::EndOfStream() {
   if (reset_) return Lost(ECONNRESET);
   // A stream that ends inside a frame or a message was cut off.
   if (rx_begin_ != rx_end_ || in_message_) return queue_pair_.OnTransportLost(DisconnectReason::kUnknown);
+  stream_ended_ = true;
   queue_pair_.OnPeerGoodbye();
+  if (goodbye_wanted_) EndOutput();
 }
 
 void IwarpTransport::Lost(int error) {
@@ -152,10 +161,20 @@ bool IwarpTransport::HandleSend(const wire::Segment& segment, wire::ByteSpan ulp
     if (segment.last) {
       in_message_ = swallow_ = false;
       ++send_msn_in_;
+      ++messages_in_;
     }
     return true;
   }
   ReceiveRequest* receive = queue_pair_.CurrentReceive();
+  if (receive == nullptr && goodbye_sent_) {
+    // The sender will see our goodbye first and count it as undelivered; its own goodbye is behind it.
+    held_ = false;
+    held_until_ = Time::max();
+    in_message_ = swallow_ = !segment.last;
+    message_offset_ = size;
+    if (segment.last) ++send_msn_in_;
+    return true;
+  }
   if (receive == nullptr) {
     if (!held_) {
       held_ = true;
@@ -195,21 +214,39 @@ bool IwarpTransport::HandleSend(const wire::Segment& segment, wire::ByteSpan ulp
   }
   in_message_ = false;
   ++send_msn_in_;
+  ++messages_in_;
   queue_pair_.CompleteReceive(StatusCode::kSuccess, message_done_, wire::IsSolicited(segment.opcode));
   return true;
 }
 
 bool IwarpTransport::HandleWrite(const wire::Segment& segment, wire::ByteSpan ulpdu) {
   const std::size_t size = segment.payload.size();
-  // The ready-to-receive frame of RFC 6581 is a Write of nothing to nowhere.
-  if (size == 0 && segment.stag == 0) return true;
+  // A Write of nothing to nowhere: RFC 6581's ready-to-receive, or what our own kind says before goodbye.
+  if (size == 0 && segment.stag == 0) return !own_peer_ || HandleReceived(segment.offset, ulpdu);
   SoftQueuePair::Refusal why;
   std::byte* to = queue_pair_.RemoteTarget(segment.stag, segment.offset, size, kAllowRemoteWrite, &why);
   if (to == nullptr) return Violation(TaggedFault(why), ulpdu);
   if (size != 0) std::memcpy(to, segment.payload.data(), size);
   QpCounters& counters = queue_pair_.counters();
   QpCounters::Add(counters.rx_bytes, size);
-  if (segment.last) QpCounters::Add(counters.rx_writes, 1);
+  if (segment.last) {
+    ++messages_in_;
+    QpCounters::Add(counters.rx_writes, 1);
+  }
+  return true;
+}
+
+bool IwarpTransport::HandleReceived(std::uint64_t count, wire::ByteSpan ulpdu) {
+  if (count > messages_out_) return Violation(wire::fault::kDdpBounds, ulpdu);
+  auto& queue = queue_pair_.initiator();
+  std::uint64_t end = confirm_end_;
+  for (std::uint64_t missing = messages_out_ - count; missing != 0 && end > queue.tail;) {
+    if (Counts(queue.at(--end))) --missing;
+  }
+  if (end <= queue.tail) return true;
+  // The memory of what is confirmed goes back to the application, whatever the peer made of the truth.
+  CopyRestOfBatch();
+  queue_pair_.ConfirmBefore(end);
   return true;
 }
 
@@ -225,6 +262,7 @@ bool IwarpTransport::HandleReadRequest(const wire::Segment& segment, wire::ByteS
   }
   if (request.sink_offset > UINT64_MAX - request.size) return Violation(wire::fault::kRdmapOffsetWrap, ulpdu);
   ++read_msn_in_;
+  confirmed_in_ = messages_in_;
   if (request.size == 0) ++empty_responses_;
   responses_[responses_head_++ % responses_.size()] = {request, 0};
   return true;
@@ -233,6 +271,8 @@ bool IwarpTransport::HandleReadRequest(const wire::Segment& segment, wire::ByteS
 bool IwarpTransport::HandleReadResponse(const wire::Segment& segment, wire::ByteSpan ulpdu) {
   if (reads_tail_ == reads_head_) return Violation(wire::fault::kUnexpectedOpcode, ulpdu);
   OutboundRead& read = reads_[reads_tail_ % reads_.size()];
+  // It answers what has not been asked: our memory may still be on its way out.
+  if (bytes_sent_ < read.wire_end) return Violation(wire::fault::kUnexpectedOpcode, ulpdu);
   const auto size = static_cast<std::uint32_t>(segment.payload.size());
   if (segment.stag != read.sink_stag) return Violation(wire::fault::kDdpInvalidStag, ulpdu);
   if (segment.offset != read.done || size > read.size - read.done ||

@@ -19,6 +19,8 @@ constexpr std::size_t kCopyBelow = 4096;  // Smaller payloads are copied beside 
 constexpr std::size_t kLargestFrame = 66 * 1024;
 constexpr std::size_t kPiecesPerFrame = kMaxSge + 2;
 constexpr int kBatchesPerPump = 8;
+constexpr std::uint64_t kGatherBehind = 8;  // Unfinished requests that make a stream.
+constexpr std::uint64_t kGatherUpTo = 16;
 
 }  // namespace
 
@@ -27,7 +29,8 @@ IwarpTransport::IwarpTransport(SoftQueuePair& queue_pair, const HandOffRecord& r
     : queue_pair_(queue_pair),
       socket_(std::move(socket)),
       crc_((record.flags & kHandOffCrc) != 0),
-      confirm_((record.flags & kHandOffConfirm) != 0 && record.read_outbound != 0),
+      own_peer_((record.flags & kHandOffConfirm) != 0),
+      confirm_(own_peer_ && record.read_outbound != 0),
       read_inbound_(record.read_inbound),
       read_outbound_(record.read_outbound),
       max_ulpdu_(max_ulpdu),
@@ -45,6 +48,7 @@ std::byte* IwarpTransport::Stage(std::size_t size) {
   std::byte* at = stage_.get() + stage_used_;
   stage_used_ += size;
   batch_bytes_ += size;
+  bytes_framed_ += size;
   if (!batch_.empty() && static_cast<std::byte*>(batch_.back().iov_base) + batch_.back().iov_len == at) {
     batch_.back().iov_len += size;
   } else {
@@ -56,6 +60,7 @@ std::byte* IwarpTransport::Stage(std::size_t size) {
 void IwarpTransport::Reference(const std::byte* data, std::size_t size) {
   batch_.push_back({const_cast<std::byte*>(data), size});
   batch_bytes_ += size;
+  bytes_framed_ += size;
 }
 
 std::uint32_t IwarpTransport::Room(wire::Opcode opcode) const {
@@ -150,12 +155,14 @@ bool IwarpTransport::FrameReadRequest(InitiatorRequest* request) {
   body.size = read.size;
   ++reads_head_;
   confirmed_to_ = position;
+  awaited_ = false;
   std::byte payload[wire::kReadRequestSize];
   wire::EncodeReadRequest(body, payload);
   wire::Segment segment;
   segment.opcode = wire::Opcode::kReadRequest;
   segment.msn = read_msn_++;
   Frame(segment, nullptr, payload, sizeof payload);
+  read.wire_end = bytes_framed_;
   QpCounters& counters = queue_pair_.counters();
   const std::uint32_t flying = reads_head_ - reads_tail_;
   counters.reads_in_flight.store(flying, std::memory_order_relaxed);
@@ -185,7 +192,8 @@ bool IwarpTransport::FrameRequest() {
   if (request.op == Op::kWrite) {
     segment.opcode = wire::Opcode::kWrite;
     segment.stag = request.token;
-    segment.offset = request.remote_address + partial_done_;
+    // Nothing to nowhere, at an offset: that would speak of what was received.
+    segment.offset = Counts(request) ? request.remote_address + partial_done_ : 0;
   } else {
     segment.opcode = request.op == Op::kSendInvalidate
                          ? (solicit ? wire::Opcode::kSendSolicitedInvalidate : wire::Opcode::kSendInvalidate)
@@ -201,26 +209,56 @@ bool IwarpTransport::FrameRequest() {
   if (segment.last) {
     batch_end_ = confirm_end_ = partial_ + 1;
     partial_ = kNone;
+    quiet_polls_ = 0;
+    if (Counts(request)) ++messages_out_;
+    if ((request.flags & kOpSilentSuccess) == 0) awaited_ = true;
   }
   return true;
 }
 
 bool IwarpTransport::NeedsConfirmation() const {
-  return confirm_ && !confirmation_flies_ && partial_ == kNone && confirm_end_ > confirmed_to_ &&
-         reads_head_ - reads_tail_ < read_outbound_;
+  if (!confirm_ || confirmation_flies_ || partial_ != kNone || confirm_end_ <= confirmed_to_ ||
+      reads_head_ - reads_tail_ >= read_outbound_) {
+    return false;
+  }
+  // Where success is silent nobody waits, and the next request may bring the answer along.
+  return awaited_ || quiet_polls_ >= kQuietPolls || !queue_pair_.application_polls() ||
+         queue_pair_.initiator().half_full();
+}
+
+// In the middle of a stream by an application that polls: several small requests make one system call. It is
+// made by the next poll, at the latest by the progress thread, whose next visit is under way.
+bool IwarpTransport::Gathers() const {
+  const auto& queue = queue_pair_.initiator();
+  return confirmation_flies_ && queue.next - queue.tail >= kGatherBehind &&
+         queue.head - queue.next < kGatherUpTo && queue.at(queue.head - 1).list.length < kCopyBelow &&
+         queue_pair_.application_polls();
 }
 
 bool IwarpTransport::Urgent() const {
-  const auto& queue = const_cast<SoftQueuePair&>(queue_pair_).initiator();
+  const auto& queue = queue_pair_.initiator();
   return batch_at_ < batch_.size() || partial_ != kNone || queue.next != queue.head ||
          responses_head_ - responses_tail_ != empty_responses_ || NeedsConfirmation() || goodbye_wanted_;
 }
 
-bool IwarpTransport::Fill() {
+void IwarpTransport::BeginBatch() {
   batch_.clear();
   batch_at_ = batch_bytes_ = stage_used_ = 0;
   batch_end_ = 0;
   orphans_.clear();
+}
+
+// Between our own ends a Write of nothing to STag 0 says in its offset how many Sends and Writes came.
+void IwarpTransport::FrameReceived() {
+  BeginBatch();
+  wire::Segment segment;
+  segment.opcode = wire::Opcode::kWrite;
+  segment.offset = confirmed_in_ = messages_in_;
+  Frame(segment, nullptr, nullptr, 0);
+}
+
+bool IwarpTransport::Fill() {
+  BeginBatch();
   bool more = true;
   while (more && queue_pair_.live() && !broken_ && batch_bytes_ < kBatchBytes && batch_.size() < kMaxPieces &&
          kStageSize - stage_used_ > 2 * kLargestFrame) {
@@ -253,6 +291,7 @@ bool IwarpTransport::Flush() {
       }
       return false;
     }
+    bytes_sent_ += static_cast<std::uint64_t>(sent);
     while (sent > 0) {
       iovec& piece = batch_[batch_at_];
       const std::size_t part = std::min(piece.iov_len, static_cast<std::size_t>(sent));
@@ -262,18 +301,13 @@ bool IwarpTransport::Flush() {
       if (piece.iov_len == 0) ++batch_at_;
     }
   }
-  if (goodbye_wanted_ && !goodbye_sent_ && partial_ == kNone) {
-    goodbye_sent_ = true;
-    const linger patient{0, 0};
-    setsockopt(socket_.get(), SOL_SOCKET, SO_LINGER, &patient, sizeof patient);
-    shutdown(socket_.get(), SHUT_WR);
-  }
   return true;
 }
 
 bool IwarpTransport::Pump() {
   bool moved = false;
-  for (int i = 0; i < kBatchesPerPump && queue_pair_.live(); ++i) {
+  int batches = 0;
+  for (; batches < kBatchesPerPump && queue_pair_.live(); ++batches) {
     if (batch_at_ == batch_.size() && (goodbye_sent_ || reset_ || !Fill())) break;
     const std::size_t before = batch_at_;
     const bool whole = Flush();
@@ -281,8 +315,12 @@ bool IwarpTransport::Pump() {
     if (!whole) return moved;
     if (!confirm_ && batch_end_ != 0) queue_pair_.ConfirmBefore(std::exchange(batch_end_, 0));
   }
-  if (queue_pair_.live() && batch_at_ == batch_.size() && goodbye_wanted_ && !goodbye_sent_) Flush();
-  runnable_ = runnable_ || (queue_pair_.live() && !blocked_ && partial_ != kNone);
+  if (!queue_pair_.live()) return moved;
+  if (batches == kBatchesPerPump) {
+    runnable_ = true;  // More requests or responses may wait, and no event will tell.
+  } else if (goodbye_wanted_) {
+    TryGoodbye();
+  }
   return moved;
 }
 

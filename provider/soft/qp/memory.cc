@@ -134,6 +134,7 @@ Status SoftRegion::Deregister() {
   if (core_->forked()) return {StatusCode::kConnectionInvalid, "the device belongs to the parent process"};
   core_->regions->Remove(stag_);
   core_->Quiesce(stag_);
+  buffer_.reset();  // Dead memory must not cost a descriptor for as long as somebody keeps the dead region.
   return Status::Ok();
 }
 

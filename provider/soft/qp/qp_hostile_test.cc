@@ -145,6 +145,8 @@ TEST(HostileWire, EveryViolationGetsItsTerminateCode) {
       {"response unasked",
        [&](RawPeer& p, const Memory&) { p.Send(Make(wire::Opcode::kReadResponse), eight); },
        wire::fault::kUnexpectedOpcode},
+      {"received more than was sent", [&](RawPeer& p, const Memory&) { p.Send(write(0, 1), {}); },
+       wire::fault::kDdpBounds},
       {"invalidate a region",
        [&](RawPeer& p, const Memory& m) {
          wire::Segment segment = Make(wire::Opcode::kSendInvalidate);
@@ -164,6 +166,32 @@ TEST(HostileWire, EveryViolationGetsItsTerminateCode) {
     EXPECT_EQ(wire::Describe(*fault), wire::Describe(row.expected)) << row.what;
     EXPECT_TRUE(peer.end.Until([&] { return peer.end.closed == 1; })) << row.what;
   }
+}
+
+TEST(HostileWire, StatementsOfWhatWasReceivedConfirmJustThat) {
+  RawPeer peer(4);
+  Memory m(peer.end, 64, false);
+  Sge one = m.At(0, 8);
+  const auto received = [&](std::uint64_t count) {
+    wire::Segment segment = Make(wire::Opcode::kWrite);
+    segment.offset = count;
+    peer.Send(segment, {});
+  };
+  received(0);  // Also what the ready-to-receive frame looks like.
+  // One that is nothing to nowhere looks like a statement, makes none and is not counted.
+  ASSERT_TRUE(peer.end.qp->Write(Tag(1), {}, 12345, 0, 0).ok());
+  for (std::uintptr_t i = 2; i <= 4; ++i) ASSERT_TRUE(peer.end.qp->Send(Tag(i), {&one, 1}, 0).ok());
+  received(2);
+  for (std::uintptr_t i = 1; i <= 3; ++i) {
+    const Completion done = peer.end.Next();
+    EXPECT_EQ(done.status, StatusCode::kSuccess);
+    EXPECT_EQ(done.request_context, Tag(i));
+  }
+  received(1);  // Old news.
+  shutdown(peer.socket.get(), SHUT_WR);
+  const Completion last = peer.end.Next();
+  EXPECT_EQ(last.status, StatusCode::kCanceled);
+  EXPECT_EQ(last.request_context, Tag(4));
 }
 
 TEST(HostileWire, MoreReadsThanTheLimitEndTheConnection) {

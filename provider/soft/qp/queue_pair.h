@@ -90,6 +90,9 @@ class SoftQueuePair final : public QueuePair, public std::enable_shared_from_thi
   void Quiesce(std::uint32_t stag);
 
   // --- for transports, under the lock -------------------------------------------------------------------
+  // The application drove this queue pair within the last turn of the progress thread, whose next turn comes
+  // by itself.
+  bool application_polls() const { return state_ == State::kConnected && thread_suspended_; }
   bool live() const { return state_ == State::kConnected || state_ == State::kDisconnecting; }
   DeviceCore& core() { return *core_; }
   QpCounters& counters() { return *counters_; }

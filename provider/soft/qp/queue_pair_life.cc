@@ -158,11 +158,14 @@ SoftQueuePair::SleepInfo SoftQueuePair::PrepareToSleep() {
   SpinGuard guard(lock_);
   SleepInfo info;
   if (!transport_ || transport_dead_) return info;
+  info.busy = transport_->Arm() || transport_->runnable();
+  // Arm may send, and what it found may be the end: the next round frees what is dead.
+  if (transport_dead_ || deferred_) info.busy = true;
   info.fd = transport_->fd();
   info.want_write = transport_->wants_write();
   info.want_read = transport_->wants_read();
-  info.busy = transport_->Arm() || transport_->runnable();
   info.deadline = NextDeadline();
+  UpdateWatch();  // The sleeper may be called away before it looks again.
   return info;
 }
 
@@ -227,6 +230,9 @@ void SoftQueuePair::CloseTransport() {
   transport_.reset();
   disconnect_deadline_ = Time::max();
   SetHungry(false);
+  // Whoever sleeps on the descriptor keeps the socket open, and the peer would not learn of its end.
+  receive_cq_->TransportChanged(-1);
+  if (initiator_cq_ != receive_cq_) initiator_cq_->TransportChanged(-1);
 }
 
 void SoftQueuePair::OnPeerGoodbye() {
@@ -288,6 +294,7 @@ Status SoftQueuePair::Flush() {
     CancelInitiator(StatusCode::kCanceled);
     CancelReceives();
     if (live()) Retire();
+    UpdateWatch();
     Leave(&deferred);
   }
   if (deferred) deferred.Run();

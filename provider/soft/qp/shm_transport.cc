@@ -80,7 +80,11 @@ bool ShmTransport::Progress(bool look_at_fd) {
   } else if (tx_head_ != tx_acked_) {
     Acknowledge();
   }
-  if (goodbye_wanted_ && !goodbye_published_) goodbye_published_ = PublishControl(RecordKind::kGoodbye);
+  if (goodbye_wanted_ && !goodbye_published_) {
+    const bool more = queue_pair_.live() && RecordWaits() && rx_head_ - goodbye_from_ < kSlots;
+    if (!queue_pair_.live() || (!more && responses_tail_ == responses_head_)) PublishGoodbye();
+    runnable_ = runnable_ || more;
+  }
   WakePeer();
   if (queue_pair_.live()) CheckEnd();
   return moved;
@@ -95,9 +99,7 @@ bool ShmTransport::Arm() {
   mine().armed.store(1, std::memory_order_seq_cst);
   // Either the peer's next publication sees the flag, or we see the publication now.
   rearm_at_ = GlobalBarrier() ? Time::max() : Time(std::chrono::steady_clock::now()) + kNoBarrierRecheck;
-  const bool record =
-      in().slots[rx_head_ % kSlots].stamp.load(std::memory_order_acquire) == StampOf(rx_head_);
-  return (record && !held_) || theirs().consumed.load(std::memory_order_acquire) != tx_acked_ ||
+  return RecordWaits() || theirs().consumed.load(std::memory_order_acquire) != tx_acked_ ||
          theirs().end_code.load(std::memory_order_acquire) != 0;
 }
 
@@ -127,8 +129,20 @@ void ShmTransport::OnDeadline(Time now) {
 
 void ShmTransport::SayGoodbye() {
   goodbye_wanted_ = true;
-  if (!goodbye_published_) goodbye_published_ = PublishControl(RecordKind::kGoodbye);
-  WakePeer();
+  goodbye_from_ = rx_head_;
+  if (!queue_pair_.live() || peer_goodbye_) {
+    PublishGoodbye();
+    WakePeer();
+  } else {
+    runnable_ = true;  // The round that looks for what came last says it.
+  }
+}
+
+void ShmTransport::PublishGoodbye() {
+  if (goodbye_published_) return;
+  // Whoever sees the goodbye sees this: what was taken before is not lost.
+  mine().consumed.store(rx_head_, std::memory_order_release);
+  goodbye_published_ = PublishControl(RecordKind::kGoodbye);
 }
 
 void ShmTransport::SayTerminate(EndCode code) {

@@ -79,10 +79,12 @@ class ShmTransport final : public Transport {
   bool CanGoByReference(const InitiatorRequest& request);
   bool Respond();
   bool PublishControl(RecordKind kind);
+  void PublishGoodbye();
   void WakePeer();
   bool Acknowledge();
   // --- shm_transport_rx.cc
   bool Consume();
+  bool RecordWaits() const;
   bool ConsumeOne(const Slot& record);
   bool ConsumeSend(const Slot& record);
   bool ConsumeWrite(const Slot& record);
@@ -128,6 +130,7 @@ class ShmTransport final : public Transport {
   std::uint32_t last_write_end_ = 0;  // tx position behind the last Write in the ring.
   bool write_in_ring_ = false;
   bool goodbye_wanted_ = false, goodbye_published_ = false, abandon_wanted_ = false;
+  std::uint32_t goodbye_from_ = 0;  // What the other ring held then is dealt with before.
 
   // Consumer
   std::uint32_t rx_head_ = 0;
@@ -136,7 +139,7 @@ class ShmTransport final : public Transport {
   bool in_message_ = false, swallow_ = false;
   bool held_ = false;
   Time held_until_ = Time::max(), rearm_at_ = Time::max();
-  bool hung_up_ = false, rearm_wanted_ = false;
+  bool hung_up_ = false, rearm_wanted_ = false, peer_goodbye_ = false;
 
   std::vector<OutboundRead> reads_;  // Ring of read_outbound_ entries.
   std::uint32_t reads_head_ = 0, reads_tail_ = 0;

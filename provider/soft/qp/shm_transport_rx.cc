@@ -19,6 +19,10 @@ void Snapshot(const Slot& from, Slot* to) {
 
 }  // namespace
 
+bool ShmTransport::RecordWaits() const {
+  return !held_ && in().slots[rx_head_ % kSlots].stamp.load(std::memory_order_acquire) == StampOf(rx_head_);
+}
+
 bool ShmTransport::Consume() {
   bool moved = false;
   for (int i = 0; i < kRecordsPerRound && queue_pair_.live(); ++i) {
@@ -61,7 +65,9 @@ bool ShmTransport::ConsumeOne(const Slot& record) {
       in_message_ = swallow_ = false;
       return true;
     case RecordKind::kGoodbye:
-      queue_pair_.OnPeerGoodbye();
+      Acknowledge();  // What the peer took before it said this is delivered.
+      peer_goodbye_ = true;
+      if (queue_pair_.live()) queue_pair_.OnPeerGoodbye();
       return true;
   }
   Violation();

@@ -108,8 +108,10 @@ class WorkRing {
   }
 
   bool full() const { return head - tail >= depth_; }
+  bool half_full() const { return head - tail >= (depth_ + 1) / 2; }
   bool empty() const { return head == tail; }
   T& at(std::uint64_t position) { return slots_[position & mask_]; }
+  const T& at(std::uint64_t position) const { return slots_[position & mask_]; }
   std::size_t slots() const { return slots_.size(); }
 
   std::uint64_t tail = 0, next = 0, head = 0;

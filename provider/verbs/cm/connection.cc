@@ -18,7 +18,7 @@ namespace nd::provider::verbs {
 namespace {
 
 constexpr int kResolveTimeoutMs = 2000;
-constexpr unsigned kIdentities = 3;   // Tries with a fresh id when the peer remembers an old connection.
+constexpr unsigned kIdentities = 3;  // Tries with a fresh id when the peer remembers an old connection.
 constexpr unsigned kRouteQueries = 3;
 // A peer without a posted receive is tried for about a second: 7 times 163.84 ms (code 28).
 constexpr std::uint8_t kRnrRetries = 6;
@@ -26,7 +26,9 @@ constexpr std::uint8_t kMinRnrTimer = 28;
 constexpr std::uint8_t kRetries = 7;
 constexpr std::uint32_t kChelsio = 0x1425;  // cxgb4 alone tells them as InfiniBand does.
 
-std::uint8_t Byte(std::uint32_t value) { return static_cast<std::uint8_t>(std::min(value, kMaxReadLimit)); }
+std::uint8_t Byte(std::uint32_t value) {
+  return static_cast<std::uint8_t>(std::min(value, kMaxReadLimit));
+}
 
 rdma_conn_param ConnParam(const ReadLimits& limits, std::uint32_t qp_number, const Data& data) {
   rdma_conn_param param{};
@@ -46,7 +48,9 @@ rdma_conn_param ConnParam(const ReadLimits& limits, std::uint32_t qp_number, con
 Connection::Connection(ConnectionHost& host, CmId id, std::string adapter)
     : host_(host), id_(id), adapter_(std::move(adapter)) {}
 
-Connection::~Connection() { ReleaseWire(); }
+Connection::~Connection() {
+  ReleaseWire();
+}
 
 bool Connection::Watch() {
   return host_.loop().Add(wire_->fd(), EPOLLIN, [weak = weak_from_this()](std::uint32_t) {
@@ -73,8 +77,8 @@ Status Connection::CheckQueuePair() const {
 
 void Connection::Fail(const Status& status, const Bytes& private_data) {
   if (ended_) return;
-  const bool unanswered = active_ && (state_ == State::kResolving || state_ == State::kRouting ||
-                                      state_ == State::kConnecting);
+  const bool unanswered =
+      active_ && (state_ == State::kResolving || state_ == State::kRouting || state_ == State::kConnecting);
   ended_ = true;
   if (!unanswered) {
     host_.sink().OnLost(id_, status, private_data);
@@ -276,7 +280,8 @@ Result<HandOff> Connection::TakeHandOff() {
   if (wire_) {
     UniqueFd channel(::fcntl(wire_->fd(), F_DUPFD_CLOEXEC, 0));
     if (!channel) {
-      return Status{StatusCode::kInsufficientResources, "The broker has no more descriptors.", Detail::kNone, errno};
+      return Status{StatusCode::kInsufficientResources, "The broker has no more descriptors.", Detail::kNone,
+                    errno};
     }
     hand_off.fds.push_back(std::move(channel));
   }
@@ -284,7 +289,9 @@ Result<HandOff> Connection::TakeHandOff() {
   return hand_off;
 }
 
-Bytes Connection::ReceivedData(const CmEvent& event) const { return UnpackPrivateData(iwarp_, event.private_data); }
+Bytes Connection::ReceivedData(const CmEvent& event) const {
+  return UnpackPrivateData(iwarp_, event.private_data);
+}
 
 void Connection::OnReadable() {
   const auto self = shared_from_this();
@@ -324,8 +331,9 @@ void Connection::OnEvent(const CmEvent& event) {
       }
       const ibv_context* const context = wire_->id()->verbs;
       const DeviceTable::Port* const port =
-          context == nullptr ? nullptr
-                             : host_.devices().FindPort(ibv_get_device_name(context->device), wire_->id()->port_num);
+          context == nullptr
+              ? nullptr
+              : host_.devices().FindPort(ibv_get_device_name(context->device), wire_->id()->port_num);
       if (port == nullptr || port->description.info.name != adapter_) return Fail(FromAddress(ENODEV));
       iwarp_ = port->iwarp;
       // In the reply's event most iWARP drivers tell the limits that this side will use, not the peer's.
@@ -337,7 +345,8 @@ void Connection::OnEvent(const CmEvent& event) {
     case State::kRouting:
       if (event.type == RDMA_CM_EVENT_ROUTE_RESOLVED) return SendRequest();
       if (event.type == RDMA_CM_EVENT_ADDR_CHANGE) return;
-      if (event.type == RDMA_CM_EVENT_ROUTE_ERROR && event.status == -ETIMEDOUT && ++routes_ < kRouteQueries) {
+      if (event.type == RDMA_CM_EVENT_ROUTE_ERROR && event.status == -ETIMEDOUT &&
+          ++routes_ < kRouteQueries) {
         return Begin();
       }
       return Fail(FromConnectEvent(event.type, event.status));
@@ -352,7 +361,8 @@ void Connection::OnEvent(const CmEvent& event) {
       if (status.detail() == Detail::kPeerRejected) {
         data = ReceivedData(event);
         if (const Detail detail = RefusalDetail(data); detail != Detail::kNone) {
-          status = Status(StatusCode::kConnectionRefused, "The peer's broker refused.", detail, status.native());
+          status =
+              Status(StatusCode::kConnectionRefused, "The peer's broker refused.", detail, status.native());
           data.clear();
         }
       }

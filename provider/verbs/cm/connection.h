@@ -57,8 +57,18 @@ class Connection : public std::enable_shared_from_this<Connection> {
   const std::string& adapter() const { return adapter_; }
 
  private:
-  enum class State { kResolving, kRouting, kConnecting, kReplied, kPreparing, kIncoming, kAccepting, kEstablished,
-                     kClosing, kPeerGone };
+  enum class State {
+    kResolving,
+    kRouting,
+    kConnecting,
+    kReplied,
+    kPreparing,
+    kIncoming,
+    kAccepting,
+    kEstablished,
+    kClosing,
+    kPeerGone
+  };
 
   void Begin();
   void SendRequest();

@@ -72,7 +72,8 @@ void DeviceTable::WatchRemoval(Device* device) {
   const auto has = [&](const Address& address) {
     return std::any_of(ports_.begin(), ports_.end(), [&](const Port& port) {
       const auto& addresses = port.description.info.addresses;
-      return port.device == device->name && std::find(addresses.begin(), addresses.end(), address) != addresses.end();
+      return port.device == device->name &&
+             std::find(addresses.begin(), addresses.end(), address) != addresses.end();
     });
   };
   if (device->sentinel && has(device->sentinel_address)) return;
@@ -98,8 +99,8 @@ void DeviceTable::WatchRemoval(Device* device) {
 }
 
 void DeviceTable::OnRemoval(const std::string& name) {
-  const auto found =
-      std::find_if(devices_.begin(), devices_.end(), [&](const auto& device) { return device->name == name; });
+  const auto found = std::find_if(devices_.begin(), devices_.end(),
+                                  [&](const auto& device) { return device->name == name; });
   if (found == devices_.end() || !(*found)->sentinel) return;
   bool removed = false;
   while (const auto event = (*found)->sentinel->NextEvent()) {
@@ -110,8 +111,8 @@ void DeviceTable::OnRemoval(const std::string& name) {
   // Outside of the callbacks of the descriptors that are about to close.
   loop_.Post([this, alive = alive_, name] {
     if (!*alive) return;
-    const auto gone =
-        std::find_if(devices_.begin(), devices_.end(), [&](const auto& device) { return device->name == name; });
+    const auto gone = std::find_if(devices_.begin(), devices_.end(),
+                                   [&](const auto& device) { return device->name == name; });
     if (gone == devices_.end()) return;
     Close(gone->get());
     devices_.erase(gone);
@@ -138,7 +139,8 @@ void DeviceTable::WatchAddresses() {
   sockaddr_nl groups{};
   groups.nl_family = AF_NETLINK;
   groups.nl_groups = RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR;
-  if (!route_socket_ || ::bind(route_socket_.get(), reinterpret_cast<sockaddr*>(&groups), sizeof groups) != 0) {
+  if (!route_socket_ ||
+      ::bind(route_socket_.get(), reinterpret_cast<sockaddr*>(&groups), sizeof groups) != 0) {
     route_socket_.reset();  // The timer looks as well, only later.
     return;
   }
@@ -155,7 +157,8 @@ void DeviceTable::Tick() {
   timer_ = loop_.At(loop_.clock().Now() + kLookEvery, [this] { Tick(); });
   std::vector<std::string> names = KernelDeviceNames();
   const bool retry = !problem_.ok() && ++ticks_ % kTicksBetweenRetries == 0;
-  const bool gone = std::any_of(devices_.begin(), devices_.end(), [](const auto& device) { return device->gone; });
+  const bool gone =
+      std::any_of(devices_.begin(), devices_.end(), [](const auto& device) { return device->gone; });
   if (names != seen_ || retry || gone) {
     seen_ = std::move(names);
     SyncDevices();
@@ -251,7 +254,7 @@ void DeviceTable::Refresh() {
     if (device->gone) continue;
     for (const Port& known : device->ports) {
       Port port = known;
-      std::set<std::string> netdevs = NetdevsOfPort(device->name, port.number);
+      std::set<std::string> netdevs = NetdevsOfPort(device->context, port.number);
       if (const auto index = nldev_.PortNetdev(port.device_index, port.number)) {
         char name[IF_NAMESIZE];
         if (if_indextoname(*index, name) != nullptr) netdevs.insert(name);

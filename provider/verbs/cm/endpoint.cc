@@ -55,17 +55,18 @@ int Endpoint::Open(Holder* holder) {
     holder->tcp.reset(::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0));
     sockaddr_storage storage{};
     const auto size = static_cast<socklen_t>(holder->address.ToSockaddr(&storage));
-    const int on = 1;  // The driver's own sockets say so too, and none of them listens while this one is bound.
+    const int on =
+        1;  // The driver's own sockets say so too, and none of them listens while this one is bound.
     if (!holder->tcp || ::setsockopt(holder->tcp.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0 ||
         ::bind(holder->tcp.get(), reinterpret_cast<sockaddr*>(&storage), size) != 0) {
       error = errno;
       holder->tcp.reset();
     }
   }
-  if (error == 0 && !host_.loop().Add((*wire)->fd(), EPOLLIN, [weak = weak_from_this(), address = holder->address](
-                                                                  std::uint32_t) {
-        if (auto self = weak.lock()) self->OnReadable(address);
-      })) {
+  if (error == 0 && !host_.loop().Add((*wire)->fd(), EPOLLIN,
+                                      [weak = weak_from_this(), address = holder->address](std::uint32_t) {
+                                        if (auto self = weak.lock()) self->OnReadable(address);
+                                      })) {
     error = errno;
   }
   if (error != 0) {
@@ -110,8 +111,8 @@ void Endpoint::Unlisten() {
   for (Holder& holder : holders_) {
     if (!holder.wire) continue;
     host_.loop().Remove(holder.wire->fd());
-    host_.pool().Submit([wire = std::exchange(holder.wire, nullptr), weak = weak_from_this(), &loop = host_.loop(),
-                         address = holder.address]() mutable {
+    host_.pool().Submit([wire = std::exchange(holder.wire, nullptr), weak = weak_from_this(),
+                         &loop = host_.loop(), address = holder.address]() mutable {
       wire.reset();
       loop.Post([weak, address] {
         const auto self = weak.lock();

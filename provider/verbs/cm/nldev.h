@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "base/unique_fd.h"
@@ -35,14 +36,21 @@ struct QpDumpPart {
 Result<QpDumpPart> ParseQpDump(std::span<const std::uint8_t> reply, std::uint32_t sequence,
                                std::uint32_t qp_number);
 // The interface index; no value: the port has none.
-Result<std::optional<std::uint32_t>> ParsePortNetdev(std::span<const std::uint8_t> reply, std::uint32_t sequence);
+Result<std::optional<std::uint32_t>> ParsePortNetdev(std::span<const std::uint8_t> reply,
+                                                     std::uint32_t sequence);
+
+// The process in the text of /proc/N/status: kernels up to 6.1 at least name the thread that made a queue
+// pair.
+std::optional<std::uint32_t> ParseProcessOf(std::string_view status);
 
 // Thread rule: one thread. Calls take microseconds; the kernel answers within the system call.
 class Nldev {
  public:
   // SUCCESS when process `pid` made queue pair `qp_number`. ACCESS_DENIED with the reason when it did not;
-  // DEVICE_NOT_READY when the kernel cannot be asked.
-  Status CheckQpOwner(std::uint32_t device_index, std::uint32_t port, std::uint32_t qp_number, std::uint32_t pid);
+  // DEVICE_NOT_READY when the kernel cannot be asked. A queue pair whose making thread has ended belongs to
+  // nobody any more, as far as the kernel tells.
+  Status CheckQpOwner(std::uint32_t device_index, std::uint32_t port, std::uint32_t qp_number,
+                      std::uint32_t pid);
   std::optional<std::uint32_t> PortNetdev(std::uint32_t device_index, std::uint32_t port);
 
  private:

@@ -9,8 +9,11 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
+#include <fstream>
 #include <initializer_list>
+#include <sstream>
 #include <string>
 
 namespace nd::provider::verbs {
@@ -50,7 +53,9 @@ Message Request(std::uint16_t command, std::uint16_t flags, std::uint32_t sequen
   return message;
 }
 
-Status Malformed() { return {StatusCode::kInternalError, "The kernel's RDMA netlink answer makes no sense."}; }
+Status Malformed() {
+  return {StatusCode::kInternalError, "The kernel's RDMA netlink answer makes no sense."};
+}
 
 // The attributes of the answer to `sequence`.
 Result<std::span<const std::uint8_t>> Payload(std::span<const std::uint8_t> reply, std::uint32_t sequence) {
@@ -66,8 +71,9 @@ Result<std::span<const std::uint8_t>> Payload(std::span<const std::uint8_t> repl
     if (body.size() < sizeof error) return Malformed();
     std::memcpy(&error, body.data(), sizeof error);
     if (error >= 0) return Malformed();
-    return Status{StatusCode::kDeviceNotReady, std::string("The kernel's RDMA netlink says: ") +
-                                                   std::strerror(-error) + ".", Detail::kNone, -error};
+    return Status{StatusCode::kDeviceNotReady,
+                  std::string("The kernel's RDMA netlink says: ") + std::strerror(-error) + ".",
+                  Detail::kNone, -error};
   }
   return body;
 }
@@ -88,7 +94,8 @@ bool ForEach(std::span<const std::uint8_t> attributes, Visit visit) {
   return true;
 }
 
-std::optional<std::uint32_t> FindU32(std::span<const std::uint8_t> attributes, std::uint16_t wanted, bool* malformed) {
+std::optional<std::uint32_t> FindU32(std::span<const std::uint8_t> attributes, std::uint16_t wanted,
+                                     bool* malformed) {
   std::optional<std::uint32_t> found;
   const bool sound = ForEach(attributes, [&](std::uint16_t type, std::span<const std::uint8_t> value) {
     if (type != wanted) return true;
@@ -116,7 +123,8 @@ Message QpOwnerRequest(std::uint32_t sequence, std::uint32_t device_index, std::
 }
 
 Message QpDumpRequest(std::uint32_t sequence, std::uint32_t device_index) {
-  return Request(RDMA_NLDEV_CMD_RES_QP_GET, NLM_F_DUMP, sequence, {{RDMA_NLDEV_ATTR_DEV_INDEX, device_index}});
+  return Request(RDMA_NLDEV_CMD_RES_QP_GET, NLM_F_DUMP, sequence,
+                 {{RDMA_NLDEV_ATTR_DEV_INDEX, device_index}});
 }
 
 Message PortRequest(std::uint32_t sequence, std::uint32_t device_index, std::uint32_t port) {
@@ -168,13 +176,25 @@ Result<QpDumpPart> ParseQpDump(std::span<const std::uint8_t> reply, std::uint32_
   return part;
 }
 
-Result<std::optional<std::uint32_t>> ParsePortNetdev(std::span<const std::uint8_t> reply, std::uint32_t sequence) {
+Result<std::optional<std::uint32_t>> ParsePortNetdev(std::span<const std::uint8_t> reply,
+                                                     std::uint32_t sequence) {
   const auto attributes = Payload(reply, sequence);
   if (!attributes.ok()) return attributes.status();
   bool malformed = false;
   const auto index = FindU32(*attributes, RDMA_NLDEV_ATTR_NDEV_INDEX, &malformed);
   if (malformed) return Malformed();
   return index;
+}
+
+std::optional<std::uint32_t> ParseProcessOf(std::string_view status) {
+  constexpr std::string_view kKey = "\nTgid:\t";
+  const std::size_t at = status.find(kKey);
+  if (at == std::string_view::npos) return std::nullopt;
+  std::uint32_t process = 0;
+  const char* const begin = status.data() + at + kKey.size();
+  const auto [end, error] = std::from_chars(begin, status.data() + status.size(), process);
+  if (error != std::errc() || end == begin) return std::nullopt;
+  return process;
 }
 
 Result<Message> Nldev::Ask(const Message& request) {
@@ -247,7 +267,14 @@ Status Nldev::CheckQpOwner(std::uint32_t device_index, std::uint32_t port, std::
     return {StatusCode::kAccessDenied, "There is no " + which + " on this device.", Detail::kNone, ENOENT};
   }
   if (*owner == pid) return {};
-  return {StatusCode::kAccessDenied, "The " + which + " does not belong to process " + std::to_string(pid) + "."};
+  if (*owner) {
+    std::ifstream file("/proc/" + std::to_string(**owner) + "/status");
+    std::ostringstream text;
+    text << file.rdbuf();
+    if (ParseProcessOf(text.str()) == pid) return {};
+  }
+  return {StatusCode::kAccessDenied,
+          "The " + which + " does not belong to process " + std::to_string(pid) + "."};
 }
 
 std::optional<std::uint32_t> Nldev::PortNetdev(std::uint32_t device_index, std::uint32_t port) {

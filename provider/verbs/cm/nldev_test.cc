@@ -79,7 +79,8 @@ TEST(Nldev, FindsTheOwner) {
 }
 
 TEST(Nldev, AKernelsOwnQueuePairHasNoOwner) {
-  const Message reply = ReplyBuilder(5).U32(RDMA_NLDEV_ATTR_RES_LQPN, 1).Text(RDMA_NLDEV_ATTR_RES_KERN_NAME, "ib_core").Done();
+  const Message reply =
+      ReplyBuilder(5).U32(RDMA_NLDEV_ATTR_RES_LQPN, 1).Text(RDMA_NLDEV_ATTR_RES_KERN_NAME, "ib_core").Done();
   const auto owner = ParseQpOwner(reply, 5, 1);
   ASSERT_TRUE(owner.ok());
   EXPECT_FALSE(owner->has_value());
@@ -117,7 +118,8 @@ TEST(Nldev, AttributesWithImpossibleLengthsAreRefused) {
     EXPECT_FALSE(ParseQpOwner(reply, 5, 17).ok()) << length;
   }
   const std::uint64_t wide = 17;
-  EXPECT_FALSE(ParseQpOwner(ReplyBuilder(5).Raw(RDMA_NLDEV_ATTR_RES_LQPN, &wide, sizeof wide).Done(), 5, 17).ok());
+  EXPECT_FALSE(
+      ParseQpOwner(ReplyBuilder(5).Raw(RDMA_NLDEV_ATTR_RES_LQPN, &wide, sizeof wide).Done(), 5, 17).ok());
 }
 
 Message Entry(std::uint32_t number, std::optional<std::uint32_t> pid) {
@@ -179,8 +181,16 @@ TEST(Nldev, ATruncatedDumpNeverNamesAnotherOwner) {
   }
 }
 
+TEST(Nldev, ProcessOfAThread) {
+  EXPECT_EQ(ParseProcessOf("Name:\tx\nState:\tS\nTgid:\t4711\nNgid:\t0\nPid:\t4712\n"), 4711u);
+  EXPECT_FALSE(ParseProcessOf("").has_value());
+  EXPECT_FALSE(ParseProcessOf("Name:\tTgid:\t1\n").has_value()) << "a name that looks like it";
+  EXPECT_FALSE(ParseProcessOf("Name:\tx\nTgid:\t\n").has_value());
+}
+
 TEST(Nldev, PortNetdev) {
-  const auto index = ParsePortNetdev(ReplyBuilder(9).U32(RDMA_NLDEV_ATTR_PORT_INDEX, 1).U32(RDMA_NLDEV_ATTR_NDEV_INDEX, 12).Done(), 9);
+  const auto index = ParsePortNetdev(
+      ReplyBuilder(9).U32(RDMA_NLDEV_ATTR_PORT_INDEX, 1).U32(RDMA_NLDEV_ATTR_NDEV_INDEX, 12).Done(), 9);
   ASSERT_TRUE(index.ok());
   EXPECT_EQ(*index, 12u);
   const auto none = ParsePortNetdev(ReplyBuilder(9).U32(RDMA_NLDEV_ATTR_PORT_INDEX, 1).Done(), 9);

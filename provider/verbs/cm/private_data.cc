@@ -35,10 +35,13 @@ Data UnpackPrivateData(bool iwarp, std::span<const std::uint8_t> field) {
   return whole;
 }
 
-Data RefusalBy(Detail detail) { return {'N', 'D', kMark, static_cast<std::uint8_t>(detail)}; }
+Data RefusalBy(Detail detail) {
+  return {'N', 'D', kMark, static_cast<std::uint8_t>(detail)};
+}
 
 Detail RefusalDetail(std::span<const std::uint8_t> data) {
-  if (data.size() != kRefusalSize || data[0] != 'N' || data[1] != 'D' || data[2] != kMark) return Detail::kNone;
+  if (data.size() != kRefusalSize || data[0] != 'N' || data[1] != 'D' || data[2] != kMark)
+    return Detail::kNone;
   if (data[3] == 0 || data[3] > static_cast<std::uint8_t>(Detail::kStaleConnection)) return Detail::kNone;
   return static_cast<Detail>(data[3]);
 }

@@ -15,7 +15,8 @@ Data Pattern(std::size_t size) {
 }
 
 TEST(PrivateData, EveryLengthIsExactBetweenBrokers) {
-  for (const auto& [field, limit] : {std::pair{Field::kRequest, kIbCallerData}, {Field::kReply, kIbCalleeData},
+  for (const auto& [field, limit] : {std::pair{Field::kRequest, kIbCallerData},
+                                     {Field::kReply, kIbCalleeData},
                                      {Field::kRefusal, kIbCalleeData}}) {
     for (std::size_t n = 0; n <= limit; ++n) {
       const Data wire = PackPrivateData(false, field, Pattern(n));
@@ -55,11 +56,12 @@ TEST(PrivateData, ATrailerThatLiesIsNone) {
 }
 
 TEST(PrivateData, RefusalsOfBrokersNameTheirDetail) {
-  for (const Detail detail : {Detail::kNoListener, Detail::kBacklogFull, Detail::kPaused, Detail::kListenerClosed,
-                              Detail::kPolicy, Detail::kStaleConnection}) {
+  for (const Detail detail : {Detail::kNoListener, Detail::kBacklogFull, Detail::kPaused,
+                              Detail::kListenerClosed, Detail::kPolicy, Detail::kStaleConnection}) {
     EXPECT_EQ(RefusalDetail(RefusalBy(detail)), detail);
-    EXPECT_EQ(RefusalDetail(UnpackPrivateData(false, PackPrivateData(false, Field::kRefusal, RefusalBy(detail)))),
-              detail);
+    EXPECT_EQ(
+        RefusalDetail(UnpackPrivateData(false, PackPrivateData(false, Field::kRefusal, RefusalBy(detail)))),
+        detail);
   }
   EXPECT_EQ(RefusalDetail(Data{'N', 'D', 0xBD, 0}), Detail::kNone);
   EXPECT_EQ(RefusalDetail(Data{'N', 'D', 0xBD, 200}), Detail::kNone);

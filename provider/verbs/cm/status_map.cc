@@ -29,16 +29,21 @@ Status Make(StatusCode code, std::string message, Detail detail = Detail::kTrans
   return {code, std::move(message), detail, native};
 }
 
-std::string Errno(const char* what, int error) { return std::string(what) + ": " + std::strerror(error) + "."; }
+std::string Errno(const char* what, int error) {
+  return std::string(what) + ": " + std::strerror(error) + ".";
+}
 
-int Positive(int status) { return status < 0 ? -status : status; }
+int Positive(int status) {
+  return status < 0 ? -status : status;
+}
 
 Status Rejected(int status) {
   const std::string text = Describe(RDMA_CM_EVENT_REJECTED, status);
   if (status < 0) {
     switch (-status) {
       case ECONNREFUSED:
-        return Make(StatusCode::kConnectionRefused, "Nobody listens on that port.", Detail::kNoListener, -status);
+        return Make(StatusCode::kConnectionRefused, "Nobody listens on that port.", Detail::kNoListener,
+                    -status);
       case ECONNRESET:
         return Make(StatusCode::kConnectionRefused, "The peer refused.", Detail::kPeerRejected, -status);
       case ETIMEDOUT:
@@ -49,13 +54,15 @@ Status Rejected(int status) {
   }
   switch (status) {
     case kInvalidServiceId:
-      return Make(StatusCode::kConnectionRefused, "Nobody listens on that port.", Detail::kNoListener, status);
+      return Make(StatusCode::kConnectionRefused, "Nobody listens on that port.", Detail::kNoListener,
+                  status);
     case kConsumer:
       return Make(StatusCode::kConnectionRefused, "The peer refused.", Detail::kPeerRejected, status);
     case kStaleConnection:
     case kDuplicateCommId:
-      return Make(StatusCode::kConnectionRefused, "The peer still holds an old connection of this queue pair.",
-                  Detail::kStaleConnection, status);
+      return Make(StatusCode::kConnectionRefused,
+                  "The peer still holds an old connection of this queue pair.", Detail::kStaleConnection,
+                  status);
     case kTimeout:
       return Make(StatusCode::kIoTimeout, "The peer gave up waiting.", Detail::kWireTimeout, status);
     case kInvalidGid:
@@ -64,8 +71,9 @@ Status Rejected(int status) {
     case kPathRedirect:
       return Make(StatusCode::kHostUnreachable, text, Detail::kTransport, status);
     case kInsufficientResponderResources:
-      return Make(StatusCode::kConnectionRefused, "The peer cannot serve as many reads at once as were asked for.",
-                  Detail::kTransport, status);
+      return Make(StatusCode::kConnectionRefused,
+                  "The peer cannot serve as many reads at once as were asked for.", Detail::kTransport,
+                  status);
     default:
       return Make(StatusCode::kConnectionRefused, text, Detail::kTransport, status);
   }
@@ -79,19 +87,22 @@ Status FromBind(int error) {
       return {};
     case EADDRINUSE:
     case EADDRNOTAVAIL:  // The address is ours, so a wildcard bind of the port overlaps.
-      return Make(StatusCode::kSharingViolation, "Another program on this host holds that port.", Detail::kTransport,
-                  error);
+      return Make(StatusCode::kSharingViolation, "Another program on this host holds that port.",
+                  Detail::kTransport, error);
     case ENODEV:
     case EAFNOSUPPORT:
       return Make(StatusCode::kInvalidAddress, "No RDMA device has that address.", Detail::kTransport, error);
     case EACCES:
     case EPERM:
-      return Make(StatusCode::kAccessDenied, "The broker may not bind ports below 1024 (CAP_NET_BIND_SERVICE).",
-                  Detail::kTransport, error);
+      return Make(StatusCode::kAccessDenied,
+                  "The broker may not bind ports below 1024 (CAP_NET_BIND_SERVICE).", Detail::kTransport,
+                  error);
     case EINVAL:
-      return Make(StatusCode::kAddressAlreadyAssociated, "The endpoint is bound already.", Detail::kTransport, error);
+      return Make(StatusCode::kAddressAlreadyAssociated, "The endpoint is bound already.", Detail::kTransport,
+                  error);
     default:
-      return Make(StatusCode::kInsufficientResources, Errno("rdma_bind_addr", error), Detail::kTransport, error);
+      return Make(StatusCode::kInsufficientResources, Errno("rdma_bind_addr", error), Detail::kTransport,
+                  error);
   }
 }
 
@@ -101,8 +112,8 @@ Status FromListen(int error) {
       return {};
     case EADDRINUSE:
     case EADDRNOTAVAIL:
-      return Make(StatusCode::kSharingViolation, "Another program on this host holds that port.", Detail::kTransport,
-                  error);
+      return Make(StatusCode::kSharingViolation, "Another program on this host holds that port.",
+                  Detail::kTransport, error);
     default:
       return Make(StatusCode::kInsufficientResources, Errno("rdma_listen", error), Detail::kTransport, error);
   }
@@ -114,25 +125,29 @@ Status FromAddress(int status) {
     case 0:
       return {};
     case ENETUNREACH:
-      return Make(StatusCode::kNetworkUnreachable, "There is no route to that network.", Detail::kTransport, error);
-    case ENODEV:
-      return Make(StatusCode::kNetworkUnreachable, "The route to that address does not lead over an RDMA device.",
-                  Detail::kTransport, error);
-    case EINVAL:
-      return Make(StatusCode::kNetworkUnreachable, "No connection can be made to that address.", Detail::kTransport,
+      return Make(StatusCode::kNetworkUnreachable, "There is no route to that network.", Detail::kTransport,
                   error);
+    case ENODEV:
+      return Make(StatusCode::kNetworkUnreachable,
+                  "The route to that address does not lead over an RDMA device.", Detail::kTransport, error);
+    case EINVAL:
+      return Make(StatusCode::kNetworkUnreachable, "No connection can be made to that address.",
+                  Detail::kTransport, error);
     case EHOSTUNREACH:
     case ETIMEDOUT:
-      return Make(StatusCode::kHostUnreachable, "The host does not answer on its network.", Detail::kTransport, error);
+      return Make(StatusCode::kHostUnreachable, "The host does not answer on its network.",
+                  Detail::kTransport, error);
     case EADDRNOTAVAIL:
     case EADDRINUSE:
       return Make(StatusCode::kAddressAlreadyExists, "A connection between these addresses exists already.",
                   Detail::kTransport, error);
     case EACCES:
     case EPERM:
-      return Make(StatusCode::kNetworkUnreachable, "The route forbids that destination.", Detail::kTransport, error);
+      return Make(StatusCode::kNetworkUnreachable, "The route forbids that destination.", Detail::kTransport,
+                  error);
     default:
-      return Make(StatusCode::kInsufficientResources, Errno("rdma_resolve_addr", error), Detail::kTransport, error);
+      return Make(StatusCode::kInsufficientResources, Errno("rdma_resolve_addr", error), Detail::kTransport,
+                  error);
   }
 }
 
@@ -142,12 +157,14 @@ Status FromRoute(int status) {
     case 0:
       return {};
     case ETIMEDOUT:
-      return Make(StatusCode::kIoTimeout, "The subnet manager did not answer the path query.", Detail::kWireTimeout,
-                  error);
+      return Make(StatusCode::kIoTimeout, "The subnet manager did not answer the path query.",
+                  Detail::kWireTimeout, error);
     case ENOMEM:
-      return Make(StatusCode::kInsufficientResources, Errno("rdma_resolve_route", error), Detail::kTransport, error);
+      return Make(StatusCode::kInsufficientResources, Errno("rdma_resolve_route", error), Detail::kTransport,
+                  error);
     default:
-      return Make(StatusCode::kHostUnreachable, Errno("No path to the host", error), Detail::kTransport, error);
+      return Make(StatusCode::kHostUnreachable, Errno("No path to the host", error), Detail::kTransport,
+                  error);
   }
 }
 
@@ -167,13 +184,14 @@ Status FromConnect(int error) {
       return Make(StatusCode::kConnectionRefused, "The peer refused.", Detail::kTransport, error);
     case EADDRINUSE:
     case EADDRNOTAVAIL:
-      return Make(StatusCode::kAddressAlreadyExists, "The local port is in use for another connection of this host.",
-                  Detail::kTransport, error);
+      return Make(StatusCode::kAddressAlreadyExists,
+                  "The local port is in use for another connection of this host.", Detail::kTransport, error);
     case EINVAL:
       return Make(StatusCode::kInvalidDeviceState, "The queue pair is gone or was connected before.",
                   Detail::kTransport, error);
     default:
-      return Make(StatusCode::kInsufficientResources, Errno("rdma_connect", error), Detail::kTransport, error);
+      return Make(StatusCode::kInsufficientResources, Errno("rdma_connect", error), Detail::kTransport,
+                  error);
   }
 }
 
@@ -198,7 +216,8 @@ Status FromConnectEvent(rdma_cm_event_type event, int status) {
       if (error == EADDRINUSE) return FromConnect(error);
       return Make(StatusCode::kConnectionRefused, Describe(event, status), Detail::kTransport, error);
     case RDMA_CM_EVENT_ADDR_CHANGE:
-      return Make(StatusCode::kHostUnreachable, "The network's hardware address changed.", Detail::kTransport, error);
+      return Make(StatusCode::kHostUnreachable, "The network's hardware address changed.", Detail::kTransport,
+                  error);
     case RDMA_CM_EVENT_DEVICE_REMOVAL:
       return Make(StatusCode::kDeviceRemoved, "The RDMA device was removed.", Detail::kNone, error);
     default:
@@ -215,7 +234,8 @@ Status FromAcceptEvent(rdma_cm_event_type event, int status) {
   switch (event) {
     case RDMA_CM_EVENT_UNREACHABLE:
     case RDMA_CM_EVENT_TIMEWAIT_EXIT:
-      return Make(StatusCode::kIoTimeout, "The peer did not confirm the connection.", Detail::kWireTimeout, error);
+      return Make(StatusCode::kIoTimeout, "The peer did not confirm the connection.", Detail::kWireTimeout,
+                  error);
     case RDMA_CM_EVENT_REJECTED:
       // 28 may be an application's refusal or its end; the wire does not separate the two.
       return Make(StatusCode::kConnectionAborted, "The peer withdrew.",
@@ -234,7 +254,8 @@ Status FromAccept(int error) {
     case 0:
       return {};
     case ETIMEDOUT:
-      return Make(StatusCode::kIoTimeout, "The peer did not confirm the connection.", Detail::kWireTimeout, error);
+      return Make(StatusCode::kIoTimeout, "The peer did not confirm the connection.", Detail::kWireTimeout,
+                  error);
     case ENOMEM:
       return Make(StatusCode::kInsufficientResources, Errno("rdma_accept", error), Detail::kTransport, error);
     default:  // EINVAL: the peer has gone meanwhile.
@@ -244,7 +265,8 @@ Status FromAccept(int error) {
 
 Status FromDisconnected(int status) {
   if (status == -ETIMEDOUT) {
-    return Make(StatusCode::kIoTimeout, "The peer did not answer the goodbye.", Detail::kWireTimeout, ETIMEDOUT);
+    return Make(StatusCode::kIoTimeout, "The peer did not answer the goodbye.", Detail::kWireTimeout,
+                ETIMEDOUT);
   }
   return {};
 }

@@ -22,7 +22,8 @@ constexpr std::uint64_t kOwnBit = std::uint64_t{1} << 62;
 constexpr Duration kPatienceForOldIds = std::chrono::seconds(2);
 
 Status FromHold(int error) {
-  return error == ENODEV ? Status(StatusCode::kDeviceRemoved, "The RDMA device was removed.") : FromBind(error);
+  return error == ENODEV ? Status(StatusCode::kDeviceRemoved, "The RDMA device was removed.")
+                         : FromBind(error);
 }
 
 }  // namespace
@@ -96,9 +97,8 @@ void VerbsCm::TryReserve(const std::shared_ptr<Endpoint>& endpoint, bool last) {
   if (!last && (error == EADDRINUSE || error == EADDRNOTAVAIL) &&
       std::any_of(dying_.begin(), dying_.end(), in_the_way)) {
     if (waiting->second == EventLoop::TimerId{}) {
-      waiting->second = loop_.At(loop_.clock().Now() + kPatienceForOldIds, [this, endpoint] {
-        TryReserve(endpoint, true);
-      });
+      waiting->second = loop_.At(loop_.clock().Now() + kPatienceForOldIds,
+                                 [this, endpoint] { TryReserve(endpoint, true); });
     }
     return;
   }
@@ -199,20 +199,20 @@ Result<Address> VerbsCm::Resolve(const std::string& adapter, const Address& remo
       ::getsockname(probe.get(), reinterpret_cast<sockaddr*>(&storage), &length) != 0) {
     return FromAddress(errno == 0 ? ENETUNREACH : errno);
   }
-  const Address source =
-      Address::FromSockaddr(reinterpret_cast<sockaddr*>(&storage), length).WithPort(0);
+  const Address source = Address::FromSockaddr(reinterpret_cast<sockaddr*>(&storage), length).WithPort(0);
   for (const Address& address : port->description.info.addresses) {
     if (address.same_ip(source)) return address;
   }
-  return Status{StatusCode::kNetworkUnreachable,
-                remote.IpToString() + " is not reached over " + adapter + " but from " + source.IpToString() + ".",
-                Detail::kTransport};
+  return Status{
+      StatusCode::kNetworkUnreachable,
+      remote.IpToString() + " is not reached over " + adapter + " but from " + source.IpToString() + ".",
+      Detail::kTransport};
 }
 
 std::uint32_t VerbsCm::handshakes() const {
-  return static_cast<std::uint32_t>(std::count_if(connections_.begin(), connections_.end(), [](const auto& entry) {
-    return entry.second->handshaking();
-  }));
+  return static_cast<std::uint32_t>(
+      std::count_if(connections_.begin(), connections_.end(),
+                    [](const auto& entry) { return entry.second->handshaking(); }));
 }
 
 }  // namespace nd::provider::verbs

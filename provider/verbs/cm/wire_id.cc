@@ -73,7 +73,9 @@ int WireId::Bind(const Address& local, bool share) {
   return rdma_bind_addr(id_, reinterpret_cast<sockaddr*>(&storage)) == 0 ? 0 : errno;
 }
 
-int WireId::ShareFromNowOn() { return SetShared(id_); }
+int WireId::ShareFromNowOn() {
+  return SetShared(id_);
+}
 
 std::optional<CmEvent> WireId::NextEvent() {
   rdma_cm_event* event = nullptr;
@@ -100,6 +102,8 @@ void WireId::ReleaseDevice() {
   ::dup3(nowhere.get(), id_->verbs->async_fd, O_CLOEXEC);
 }
 
-bool WireId::iwarp() const { return id_->verbs != nullptr && IsIwarp(*id_->verbs); }
+bool WireId::iwarp() const {
+  return id_->verbs != nullptr && IsIwarp(*id_->verbs);
+}
 
 }  // namespace nd::provider::verbs

@@ -45,8 +45,8 @@ class WireId {
 
   bool iwarp() const;
 
-  // librdmacm keeps a device open for as long as the process lives, which keeps some drivers from removing it.
-  // After this its descriptors lead nowhere; only when the device is being removed.
+  // librdmacm keeps a device open for as long as the process lives, which keeps some drivers from removing
+  // it. After this its descriptors lead nowhere; only when the device is being removed.
   void ReleaseDevice();
 
  private:

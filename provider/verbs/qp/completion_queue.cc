@@ -26,7 +26,9 @@ constexpr std::uint32_t kEmptyPollsBetweenLooks = 4096;
 // Two threads that wait may take each other's event; none of them sleeps longer than this on it.
 constexpr Duration kLongestSleep = std::chrono::milliseconds(100);
 
-Status InParent() { return {StatusCode::kInvalidDeviceState, "the completion queue belongs to the parent process"}; }
+Status InParent() {
+  return {StatusCode::kInvalidDeviceState, "the completion queue belongs to the parent process"};
+}
 
 }  // namespace
 
@@ -54,7 +56,8 @@ Result<std::shared_ptr<CompletionQueue>> VerbsCompletionQueue::Create(std::share
       ::fcntl(queue->channel_->fd, F_SETFL, flags | O_NONBLOCK) != 0 ||
       ::epoll_ctl(queue->epoll_.get(), EPOLL_CTL_ADD, queue->channel_->fd, &readable) != 0 ||
       ::epoll_ctl(queue->epoll_.get(), EPOLL_CTL_ADD, queue->fired_.get(), &readable) != 0) {
-    return Status{StatusCode::kInsufficientResources, "no descriptors for the completion queue", Detail::kNone, errno};
+    return Status{StatusCode::kInsufficientResources, "no descriptors for the completion queue",
+                  Detail::kNone, errno};
   }
   return std::shared_ptr<CompletionQueue>(queue);
 }
@@ -170,7 +173,9 @@ Status VerbsCompletionQueue::Notify(NotifyType type) {
   std::vector<PeerLoss> losses;
   {
     std::lock_guard guard(lock_);
-    const auto rank = [](NotifyType t) { return t == NotifyType::kAny ? 2 : t == NotifyType::kSolicited ? 1 : 0; };
+    const auto rank = [](NotifyType t) {
+      return t == NotifyType::kAny ? 2 : t == NotifyType::kSolicited ? 1 : 0;
+    };
     if (!armed_ || rank(type) > rank(armed_type_)) armed_type_ = type;
     armed_ = true;
     if (const int error = ibv_req_notify_cq(cq_, armed_type_ == NotifyType::kAny ? 0 : 1); error != 0) {
@@ -217,7 +222,8 @@ Status VerbsCompletionQueue::Wait(Time deadline) {
     if (now >= deadline) return {StatusCode::kIoTimeout, "nothing completed in time"};
     const Duration sleep = std::min<Duration>(deadline - now, kLongestSleep);
     pollfd waiting{channel_->fd, POLLIN, 0};
-    const timespec timeout{static_cast<time_t>(sleep.count() / 1000000000), static_cast<long>(sleep.count() % 1000000000)};
+    const timespec timeout{static_cast<time_t>(sleep.count() / 1000000000),
+                           static_cast<long>(sleep.count() % 1000000000)};
     if (::ppoll(&waiting, 1, &timeout, nullptr) > 0) {
       std::lock_guard guard(lock_);
       DrainChannel();
@@ -242,10 +248,11 @@ Status VerbsCompletionQueue::Resize(std::uint32_t depth) {
     return {};
   }
   if (error == EOPNOTSUPP || error == ENOSYS) {
-    return {StatusCode::kNotSupported, context_->info.name + " cannot resize a completion queue", Detail::kNone, error};
+    return {StatusCode::kNotSupported, context_->info.name + " cannot resize a completion queue",
+            Detail::kNone, error};
   }
-  return {StatusCode::kInsufficientResources, std::string("the queue keeps its depth: ") + std::strerror(error),
-          Detail::kNone, error};
+  return {StatusCode::kInsufficientResources,
+          std::string("the queue keeps its depth: ") + std::strerror(error), Detail::kNone, error};
 }
 
 Status VerbsCompletionQueue::state() const {

@@ -2,8 +2,8 @@
 // The device's completion queue, with what Network Direct adds: contexts instead of numbers, silent success,
 // a handle that also fires for what is there already, and room for what a flush completes in software.
 //
-// The device can be armed for everything or for solicited and failed completions; ERRORS is therefore armed as
-// SOLICITED, and a solicited completion may wake a handle that was armed for errors only.
+// The device can be armed for everything or for solicited and failed completions; ERRORS is therefore armed
+// as SOLICITED, and a solicited completion may wake a handle that was armed for errors only.
 //
 // Thread rule: any thread. Lock order: this queue, then nothing.
 #pragma once
@@ -27,7 +27,8 @@ class VerbsQueuePair;
 
 class VerbsCompletionQueue final : public CompletionQueue {
  public:
-  static Result<std::shared_ptr<CompletionQueue>> Create(std::shared_ptr<Context> context, std::uint32_t depth);
+  static Result<std::shared_ptr<CompletionQueue>> Create(std::shared_ptr<Context> context,
+                                                         std::uint32_t depth);
   ~VerbsCompletionQueue() override;
 
   std::size_t Poll(std::span<Completion> out) override;

@@ -14,7 +14,9 @@
 namespace nd::provider::verbs {
 namespace {
 
-std::uint32_t KeyOf(const ibv_mr* mr, std::uint32_t ibv_mr::*key) { return mr == nullptr ? 0 : mr->*key; }
+std::uint32_t KeyOf(const ibv_mr* mr, std::uint32_t ibv_mr::*key) {
+  return mr == nullptr ? 0 : mr->*key;
+}
 
 }  // namespace
 
@@ -31,7 +33,9 @@ Result<std::shared_ptr<Buffer>> VerbsBuffer::Create(std::size_t size) {
   return std::shared_ptr<Buffer>(new VerbsBuffer(static_cast<std::byte*>(data), rounded));
 }
 
-VerbsBuffer::~VerbsBuffer() { ::munmap(data_, size_); }
+VerbsBuffer::~VerbsBuffer() {
+  ::munmap(data_, size_);
+}
 
 Result<std::shared_ptr<MemoryRegion>> VerbsRegion::Create(std::shared_ptr<Context> context, void* address,
                                                           std::size_t length, std::uint32_t access) {
@@ -44,7 +48,8 @@ Result<std::shared_ptr<MemoryRegion>> VerbsRegion::Create(std::shared_ptr<Contex
   int rights = 0;
   if ((access & kAllowLocalWrite) != 0) rights |= IBV_ACCESS_LOCAL_WRITE;
   if ((access & kAllowRemoteRead) != 0) rights |= IBV_ACCESS_REMOTE_READ;
-  if ((access & kAllowRemoteWrite) == kAllowRemoteWrite) rights |= IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_LOCAL_WRITE;
+  if ((access & kAllowRemoteWrite) == kAllowRemoteWrite)
+    rights |= IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_LOCAL_WRITE;
   if ((access & kRdmaReadSink) != 0) {
     rights |= IBV_ACCESS_LOCAL_WRITE;
     if (context->iwarp) rights |= IBV_ACCESS_REMOTE_WRITE;  // There the response is a write by the peer.
@@ -81,7 +86,8 @@ bool VerbsRegion::Covers(const void* address, std::size_t length) const {
 Status VerbsRegion::Deregister() {
   std::lock_guard lock(mutex_);
   if (mr_ == nullptr) return {};
-  if (context_->forked()) return {StatusCode::kInvalidDeviceState, "the region belongs to the parent process"};
+  if (context_->forked())
+    return {StatusCode::kInvalidDeviceState, "the region belongs to the parent process"};
   if (windows_.load(std::memory_order_relaxed) > 0) {
     return {StatusCode::kDeviceBusy, "a memory window is bound to the region"};
   }
@@ -98,8 +104,8 @@ Result<std::shared_ptr<MemoryWindow>> VerbsWindow::Create(std::shared_ptr<Contex
   }
   ibv_mw* const mw = ibv_alloc_mw(context->pd, IBV_MW_TYPE_2);
   if (mw == nullptr) {
-    return Status{StatusCode::kInsufficientResources, std::string("no memory window: ") + std::strerror(errno),
-                  Detail::kNone, errno};
+    return Status{StatusCode::kInsufficientResources,
+                  std::string("no memory window: ") + std::strerror(errno), Detail::kNone, errno};
   }
   return std::shared_ptr<MemoryWindow>(new VerbsWindow(std::move(context), mw));
 }

@@ -17,9 +17,13 @@ constexpr std::uint32_t kBindFlags = kOpSilentSuccess | kOpReadFence | kOpAllowR
 
 constexpr std::uint32_t kReceiveBit = 0x80000000;
 
-Status BadFlags(StatusCode code) { return {code, "a flag is set that this request does not have"}; }
+Status BadFlags(StatusCode code) {
+  return {code, "a flag is set that this request does not have"};
+}
 
-std::uint64_t WrId(std::uint32_t generation, std::uint32_t low) { return std::uint64_t{generation} << 32 | low; }
+std::uint64_t WrId(std::uint32_t generation, std::uint32_t low) {
+  return std::uint64_t{generation} << 32 | low;
+}
 
 }  // namespace
 
@@ -79,10 +83,12 @@ Status VerbsQueuePair::Post(ibv_send_wr* request, RequestType type, void* contex
   return {};
 }
 
-Status VerbsQueuePair::PostData(ibv_wr_opcode opcode, RequestType type, void* context, std::span<const Sge> sges,
-                                std::uint32_t flags, std::uint32_t max_sge, ibv_send_wr* request) {
+Status VerbsQueuePair::PostData(ibv_wr_opcode opcode, RequestType type, void* context,
+                                std::span<const Sge> sges, std::uint32_t flags, std::uint32_t max_sge,
+                                ibv_send_wr* request) {
   SgeList list;
-  if (Status status = list.Fill(sges, max_sge, context_->info.max_transfer_length); !status.ok()) return status;
+  if (Status status = list.Fill(sges, max_sge, context_->info.max_transfer_length); !status.ok())
+    return status;
   if ((flags & kOpInline) != 0) {
     if (list.length > inline_size_) {
       return {StatusCode::kBufferOverflow, "more inline bytes than the queue pair was made for"};
@@ -125,7 +131,8 @@ Status VerbsQueuePair::SendAndInvalidate(void* context, std::span<const Sge> sge
   if ((flags & ~kSendFlags) != 0) return BadFlags(StatusCode::kInvalidParameter4);
   ibv_send_wr request{};
   request.invalidate_rkey = remote_token;
-  return PostData(IBV_WR_SEND_WITH_INV, RequestType::kSend, context, sges, flags, max_initiator_sge_, &request);
+  return PostData(IBV_WR_SEND_WITH_INV, RequestType::kSend, context, sges, flags, max_initiator_sge_,
+                  &request);
 }
 
 Status VerbsQueuePair::Write(void* context, std::span<const Sge> sges, std::uint64_t remote_address,
@@ -272,11 +279,14 @@ bool VerbsQueuePair::OnCompletion(const ibv_wc& wc, Completion* out, bool* lost)
   }
   if (!ok) {
     QpCounters::Add(counters_->errors, 1);
-    *lost = !ending_.load(std::memory_order_acquire) && state_.load(std::memory_order_acquire) == State::kConnected;
+    *lost = !ending_.load(std::memory_order_acquire) &&
+            state_.load(std::memory_order_acquire) == State::kConnected;
   }
   return deliver;
 }
 
-DisconnectReason VerbsQueuePair::LossReason(ibv_wc_status status) const { return ReasonOf(status); }
+DisconnectReason VerbsQueuePair::LossReason(ibv_wc_status status) const {
+  return ReasonOf(status);
+}
 
 }  // namespace nd::provider::verbs

@@ -41,10 +41,12 @@ struct SgeList {
 
 class VerbsQueuePair final : public QueuePair, public std::enable_shared_from_this<VerbsQueuePair> {
  public:
-  static Result<std::shared_ptr<QueuePair>> Create(std::shared_ptr<Context> context, const QpOptions& options);
+  static Result<std::shared_ptr<QueuePair>> Create(std::shared_ptr<Context> context,
+                                                   const QpOptions& options);
   ~VerbsQueuePair() override;
 
   std::uint32_t device_number() const override { return number_; }
+  void UseCounters(QpCounters* counters) override { counters_ = counters; }
   Status Prepare(std::span<const std::uint8_t> attributes) override;
   Status Attach(HandOff hand_off) override;
   Status Receive(void* request_context, std::span<const Sge> sges) override;
@@ -76,8 +78,8 @@ class VerbsQueuePair final : public QueuePair, public std::enable_shared_from_th
   Status ToInit();
   Status CheckPostable() const;
   int Modify(ibv_qp_attr attr, int mask) { return ibv_modify_qp(qp_, &attr, mask); }
-  Status Post(ibv_send_wr* request, RequestType type, void* context, std::uint32_t length, std::uint32_t flags,
-              std::shared_ptr<VerbsWindow> window);
+  Status Post(ibv_send_wr* request, RequestType type, void* context, std::uint32_t length,
+              std::uint32_t flags, std::shared_ptr<VerbsWindow> window);
   Status PostData(ibv_wr_opcode opcode, RequestType type, void* context, std::span<const Sge> sges,
                   std::uint32_t flags, std::uint32_t max_sge, ibv_send_wr* request);
   // Moves the device's queue pair to ERR and makes sure that everything outstanding has completed.
@@ -95,7 +97,7 @@ class VerbsQueuePair final : public QueuePair, public std::enable_shared_from_th
   ibv_qp* qp_ = nullptr;
   std::uint32_t number_ = 0;
   QpCounters own_counters_;
-  QpCounters* const counters_;
+  QpCounters* counters_;
   RequestRing receives_, initiator_;
   std::uint32_t signal_every_ = 1, since_signal_ = 0;  // Silent requests report now and then.
 

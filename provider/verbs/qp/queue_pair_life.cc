@@ -57,9 +57,12 @@ Result<std::shared_ptr<QueuePair>> VerbsQueuePair::Create(std::shared_ptr<Contex
   const auto* const receive_cq = dynamic_cast<VerbsCompletionQueue*>(options.receive_cq.get());
   const auto* const initiator_cq = dynamic_cast<VerbsCompletionQueue*>(options.initiator_cq.get());
   const auto* const srq = dynamic_cast<VerbsSharedReceiveQueue*>(options.srq.get());
-  if (context->forked()) return Status(StatusCode::kConnectionInvalid, "the device belongs to the parent process");
-  if (receive_cq == nullptr || receive_cq->context() != context) return bad("receive_cq is not of this adapter");
-  if (initiator_cq == nullptr || initiator_cq->context() != context) return bad("initiator_cq is not of this adapter");
+  if (context->forked())
+    return Status(StatusCode::kConnectionInvalid, "the device belongs to the parent process");
+  if (receive_cq == nullptr || receive_cq->context() != context)
+    return bad("receive_cq is not of this adapter");
+  if (initiator_cq == nullptr || initiator_cq->context() != context)
+    return bad("initiator_cq is not of this adapter");
   if (options.srq && (srq == nullptr || srq->context() != context)) return bad("srq is not of this adapter");
   if (!options.srq && (options.receive_depth == 0 || options.receive_depth > info.max_receive_queue_depth)) {
     return bad("receive_depth is 0 or above the adapter's maximum");
@@ -67,9 +70,12 @@ Result<std::shared_ptr<QueuePair>> VerbsQueuePair::Create(std::shared_ptr<Contex
   if (options.initiator_depth == 0 || options.initiator_depth > info.max_initiator_queue_depth) {
     return bad("initiator_depth is 0 or above the adapter's maximum");
   }
-  if (options.max_receive_sge > info.max_receive_sge) return bad("max_receive_sge is above the adapter's maximum");
-  if (options.max_initiator_sge > info.max_initiator_sge) return bad("max_initiator_sge is above the maximum");
-  if (options.inline_size > info.max_inline_data_size) return bad("inline_size is above the adapter's maximum");
+  if (options.max_receive_sge > info.max_receive_sge)
+    return bad("max_receive_sge is above the adapter's maximum");
+  if (options.max_initiator_sge > info.max_initiator_sge)
+    return bad("max_initiator_sge is above the maximum");
+  if (options.inline_size > info.max_inline_data_size)
+    return bad("inline_size is above the adapter's maximum");
   std::shared_ptr<VerbsQueuePair> queue_pair(new VerbsQueuePair(context, options));
   if (Status status = queue_pair->Build(options); !status.ok()) return status;
   return std::shared_ptr<QueuePair>(queue_pair);
@@ -135,7 +141,8 @@ Status VerbsQueuePair::Prepare(std::span<const std::uint8_t> attributes) {
       transition.attr.qp_access_flags = static_cast<unsigned>(AccessOf(*context_));
       transition.mask |= IBV_QP_ACCESS_FLAGS;
     }
-    if (const int error = Modify(transition.attr, transition.mask); error != 0) return ModifyFailure(kNames[i], error);
+    if (const int error = Modify(transition.attr, transition.mask); error != 0)
+      return ModifyFailure(kNames[i], error);
   }
   state_ = State::kPrepared;
   return {};
@@ -143,7 +150,8 @@ Status VerbsQueuePair::Prepare(std::span<const std::uint8_t> attributes) {
 
 Status VerbsQueuePair::Attach(HandOff hand_off) {
   const HandOffRecord& record = hand_off.record;
-  if (context_->forked()) return {StatusCode::kConnectionInvalid, "the queue pair belongs to the parent process"};
+  if (context_->forked())
+    return {StatusCode::kConnectionInvalid, "the queue pair belongs to the parent process"};
   if (record.magic != HandOffRecord::kMagic || record.version != HandOffRecord::kVersion ||
       record.size != sizeof(HandOffRecord) || record.fd_count != hand_off.fds.size() || record.fd_count > 1 ||
       record.transport != Transport::kVerbs) {
@@ -199,7 +207,8 @@ void VerbsQueuePair::ForgetWindows() {
 }
 
 Status VerbsQueuePair::Flush() {
-  if (context_->forked()) return {StatusCode::kConnectionInvalid, "the queue pair belongs to the parent process"};
+  if (context_->forked())
+    return {StatusCode::kConnectionInvalid, "the queue pair belongs to the parent process"};
   std::lock_guard lock(mutex_);
   if (state_ == State::kClosed) return {};
   ending_.store(true, std::memory_order_release);
@@ -237,7 +246,8 @@ void VerbsQueuePair::Drop() {
 }
 
 void VerbsQueuePair::Disconnect(Duration timeout, std::function<void(Status)> done) {
-  if (context_->forked()) return done({StatusCode::kConnectionInvalid, "the queue pair belongs to the parent process"});
+  if (context_->forked())
+    return done({StatusCode::kConnectionInvalid, "the queue pair belongs to the parent process"});
   {
     std::lock_guard lock(mutex_);
     ending_.store(true, std::memory_order_release);
@@ -252,7 +262,8 @@ void VerbsQueuePair::Disconnect(Duration timeout, std::function<void(Status)> do
       late = std::chrono::steady_clock::now() >= deadline;
     }
     self->Drop();
-    done(late ? Status(StatusCode::kIoTimeout, "requests were still on the wire when the time was up") : Status());
+    done(late ? Status(StatusCode::kIoTimeout, "requests were still on the wire when the time was up")
+              : Status());
   }).detach();
 }
 

@@ -44,7 +44,8 @@ VerbsSharedReceiveQueue::~VerbsSharedReceiveQueue() {
 Status VerbsSharedReceiveQueue::Receive(void* request_context, std::span<const Sge> sges) {
   if (context_->forked()) return {StatusCode::kInvalidDeviceState, "the queue belongs to the parent process"};
   SgeList list;
-  if (Status status = list.Fill(sges, max_sge_, context_->info.max_transfer_length); !status.ok()) return status;
+  if (Status status = list.Fill(sges, max_sge_, context_->info.max_transfer_length); !status.ok())
+    return status;
   std::lock_guard guard(lock_);
   if (free_.empty()) return {StatusCode::kNoMoreEntries, "the shared receive queue is full"};
   const std::uint32_t index = free_.back();

@@ -31,8 +31,12 @@ class VerbsDevice final : public Device {
  public:
   explicit VerbsDevice(std::shared_ptr<Context> context) : context_(std::move(context)) {}
 
-  Result<std::shared_ptr<Buffer>> AllocateBuffer(std::size_t size) override { return VerbsBuffer::Create(size); }
-  Result<std::shared_ptr<MemoryRegion>> Register(void* address, std::size_t length, std::uint32_t access) override {
+  bool numbered() const override { return true; }
+  Result<std::shared_ptr<Buffer>> AllocateBuffer(std::size_t size) override {
+    return VerbsBuffer::Create(size);
+  }
+  Result<std::shared_ptr<MemoryRegion>> Register(void* address, std::size_t length,
+                                                 std::uint32_t access) override {
     if (context_->forked()) return InParent();
     return VerbsRegion::Create(context_, address, length, access);
   }
@@ -54,13 +58,17 @@ class VerbsDevice final : public Device {
   }
 
  private:
-  static Status InParent() { return {StatusCode::kInvalidDeviceState, "the device belongs to the parent process"}; }
+  static Status InParent() {
+    return {StatusCode::kInvalidDeviceState, "the device belongs to the parent process"};
+  }
   const std::shared_ptr<Context> context_;
 };
 
 }  // namespace
 
-std::uint32_t ForkCount() { return fork_count.load(std::memory_order_relaxed); }
+std::uint32_t ForkCount() {
+  return fork_count.load(std::memory_order_relaxed);
+}
 
 Context::~Context() {
   if (forked()) return;

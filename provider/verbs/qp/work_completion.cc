@@ -37,7 +37,8 @@ StatusCode FromWcStatus(ibv_wc_status status) {
 }
 
 DisconnectReason ReasonOf(ibv_wc_status status) {
-  return status == IBV_WC_RETRY_EXC_ERR || status == IBV_WC_RNR_RETRY_EXC_ERR || status == IBV_WC_RESP_TIMEOUT_ERR
+  return status == IBV_WC_RETRY_EXC_ERR || status == IBV_WC_RNR_RETRY_EXC_ERR ||
+                 status == IBV_WC_RESP_TIMEOUT_ERR
              ? DisconnectReason::kTransportRetryExceeded
              : DisconnectReason::kUnknown;
 }
@@ -59,8 +60,8 @@ Status FromPost(int result) {
     case ENOTCONN:
       return {StatusCode::kConnectionInvalid, "the queue pair is not connected any more"};
     default:
-      return {StatusCode::kInvalidParameter, std::string("the device refuses the request: ") + std::strerror(error),
-              Detail::kNone, error};
+      return {StatusCode::kInvalidParameter,
+              std::string("the device refuses the request: ") + std::strerror(error), Detail::kNone, error};
   }
 }
 

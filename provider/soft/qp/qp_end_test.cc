@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ends of connections, of streams and of memory: nothing may be lost, left open, or asleep for ever.
+#include <barrier>
+#include <filesystem>
+#include <future>
+#include <thread>
+
+#include "provider/soft/qp/testing.h"
+
+namespace nd::provider::soft {
+namespace {
+
+using ms = std::chrono::milliseconds;
+
+class EndTest : public testing::TestWithParam<Link> {
+ protected:
+  void Connect(const Tuning& tuning = {}) {
+    a = std::make_unique<End>(tuning);
+    b = std::make_unique<End>(tuning);
+    HandOffs both = MakeHandOffs(GetParam());
+    ASSERT_TRUE(a->qp->Attach(std::move(both.active)).ok());
+    ASSERT_TRUE(b->qp->Attach(std::move(both.passive)).ok());
+  }
+  bool buffers() const { return GetParam() == Link::kShared; }
+  bool foreign() const { return GetParam() == Link::kIwarpForeign; }
+  std::unique_ptr<End> a, b;
+};
+
+INSTANTIATE_TEST_SUITE_P(Links, EndTest,
+                         testing::Values(Link::kShared, Link::kSharedRingOnly, Link::kIwarp,
+                                         Link::kIwarpForeign),
+                         [](const auto& c) { return std::string(NameOf(c.param)); });
+
+std::size_t OpenDescriptors() {
+  const std::filesystem::directory_iterator all("/proc/self/fd");
+  return static_cast<std::size_t>(std::distance(begin(all), end(all)));
+}
+
+// As an application that polls does it; gives up only when the whole test would.
+bool PollFor(CompletionQueue& cq, std::size_t completions) {
+  const Time deadline = In(kPatience);
+  Completion done;
+  while (completions != 0) {
+    if (cq.Poll({&done, 1}) == 0) {
+      if (Time(std::chrono::steady_clock::now()) > deadline) return false;
+    } else if (done.status == StatusCode::kSuccess) {
+      --completions;
+    } else {
+      ADD_FAILURE() << Name(done.status);
+      return false;
+    }
+  }
+  return true;
+}
+
+TEST_P(EndTest, SixtyFourMebibytesBothWays) {
+  constexpr std::size_t kSize = 64 << 20;
+  Connect();
+  Memory mine(*a, kSize, buffers()), theirs(*b, kSize, buffers());
+  mine.Fill(1);
+  Sge all = mine.At(0, kSize);
+  ASSERT_TRUE(a->qp->Write(nullptr, {&all, 1}, theirs.Address(), theirs.token(), 0).ok());
+  ASSERT_EQ(a->Next().status, StatusCode::kSuccess);
+  mine.Fill(2);
+  // A Read behind the Write says more than its completion does when the peer is foreign.
+  for (int round = 0; round < 3; ++round) {
+    ASSERT_TRUE(a->qp->Read(nullptr, {&all, 1}, theirs.Address(), theirs.token(), 0).ok());
+    const Completion done = a->Next();
+    ASSERT_EQ(done.status, StatusCode::kSuccess);
+    ASSERT_EQ(done.bytes_transferred, kSize);
+  }
+  EXPECT_EQ(std::memcmp(mine.data, theirs.data, kSize), 0);
+  mine.Fill(1);
+  EXPECT_EQ(std::memcmp(mine.data, theirs.data, kSize), 0);
+}
+
+TEST_P(EndTest, MemoryLeavesNoDescriptorBehind) {
+  Connect();
+  Memory own(*a, 4096, buffers());
+  Sge eight = own.At(0, 8);
+  const std::size_t before = OpenDescriptors();
+  std::vector<std::shared_ptr<MemoryRegion>> dead;  // A handle to a dead region holds no memory.
+  for (int i = 0; i < 20; ++i) {
+    auto buffer = b->device->AllocateBuffer(8192).value();
+    auto region = b->device->Register(buffer->data(), 8192, kAllowRemoteWrite | kAllowLocalWrite).value();
+    for (int twice = 0; twice < 2; ++twice) {
+      ASSERT_TRUE(a->qp
+                      ->Write(nullptr, {&eight, 1}, reinterpret_cast<std::uintptr_t>(buffer->data()),
+                              region->remote_token(), 0)
+                      .ok());
+      ASSERT_EQ(a->Next().status, StatusCode::kSuccess);
+    }
+    Completion none;
+    b->cq->Poll({&none, 1});
+    if (foreign()) {  // Its Write completes before it is placed.
+      ASSERT_TRUE(
+          b->Until([&] { return b->counters.rx_writes.load() == 2u * (static_cast<unsigned>(i) + 1); }));
+    }
+    ASSERT_TRUE(region->Deregister().ok());
+    dead.push_back(std::move(region));
+  }
+  EXPECT_TRUE(b->Until([&] { return OpenDescriptors() == before; })) << OpenDescriptors() << " " << before;
+}
+
+TEST_P(EndTest, WhatWasReceivedBeforeTheGoodbyeIsConfirmed) {
+  if (foreign()) GTEST_SKIP() << "a foreign peer does not confirm";
+  for (int round = 0; round < 1000; ++round) {
+    Connect();
+    Memory m(*a, 4096, buffers()), r(*b, 4096, buffers());
+    Sge out = m.At(0, 8), in = r.At(0, 64);
+    const auto count = static_cast<std::uintptr_t>(round % 3 + 1);
+    for (std::uintptr_t i = 0; i < count; ++i) ASSERT_TRUE(b->qp->Receive(nullptr, {&in, 1}).ok());
+    std::atomic<int> done{0};
+    std::jthread other([&] {
+      for (std::uintptr_t i = 0; i < count; ++i) ASSERT_EQ(b->Next().status, StatusCode::kSuccess);
+      b->qp->Disconnect(std::chrono::seconds(10), [&](Status s) { done += s.ok() ? 1 : 100; });
+    });
+    // One more than there are receives in half of the rounds: that one was not received.
+    const std::uintptr_t sends = count + static_cast<std::uintptr_t>(round & 1);
+    std::uintptr_t posted = 0;
+    while (posted < sends && a->qp->Send(Tag(posted), {&out, 1}, 0).ok()) ++posted;
+    EXPECT_GE(posted, 1u);
+    for (std::uintptr_t i = 0; i < posted; ++i) {
+      const Completion sent = a->Next();
+      ASSERT_EQ(sent.request_context, Tag(i)) << round;
+      ASSERT_EQ(sent.status, i < count ? StatusCode::kSuccess : StatusCode::kCanceled) << round << " " << i;
+    }
+    other.join();
+    ASSERT_TRUE(b->Until([&] { return done != 0; })) << round;
+    ASSERT_EQ(done, 1);
+    ASSERT_TRUE(a->Until([&] { return a->closed == 1; }));
+    ASSERT_EQ(a->reason, DisconnectReason::kPeerDisconnected);
+  }
+}
+
+TEST_P(EndTest, ReadsThatArrivedAreAnsweredBeforeTheGoodbye) {
+  constexpr std::size_t kSize = 8 << 20;
+  for (int round = 0; round < 20; ++round) {
+    Connect();
+    Memory mine(*a, kSize, false), theirs(*b, kSize, false);
+    theirs.Fill(static_cast<unsigned>(round));
+    Sge all = mine.At(0, kSize);
+    ASSERT_TRUE(a->qp->Read(nullptr, {&all, 1}, theirs.Address(), theirs.token(), 0).ok());
+    // Disconnect only when the request is there for certain: a part of the answer is.
+    ASSERT_TRUE(b->Until([&] { return a->counters.rx_bytes.load() != 0; }));
+    std::promise<Status> done;
+    b->qp->Disconnect(std::chrono::seconds(10), [&](Status s) { done.set_value(std::move(s)); });
+    EXPECT_EQ(a->Next().status, StatusCode::kSuccess) << round;
+    EXPECT_EQ(std::memcmp(mine.data, theirs.data, kSize), 0);
+    EXPECT_TRUE(done.get_future().get().ok());
+  }
+}
+
+// Polls, then sleeps, in both roles, and the end must come by the progress thread alone.
+TEST_P(EndTest, ShortConnectionsAlwaysEnd) {
+  constexpr int kConnections = 1500;
+  constexpr std::size_t kDeep = 24;
+  a = std::make_unique<End>();
+  b = std::make_unique<End>();
+  HandOffs both;
+  std::barrier meet(2);
+  std::atomic<bool> failed{false};
+  const auto run = [&](End& self, bool active) {
+    Memory m(self, 65536, buffers());
+    for (int i = 0; i < kConnections && !failed; ++i) {
+      if (active) both = MakeHandOffs(GetParam());
+      auto seen = std::make_shared<std::promise<void>>();
+      std::future<void> closed = seen->get_future();
+      QpOptions options = self.Options();
+      options.on_peer_closed = [seen](DisconnectReason) { seen->set_value(); };
+      auto qp = self.device->CreateQueuePair(options).value();
+      Sge in = m.At(0, 64), out = m.At(4096, 16);
+      const std::size_t count = static_cast<std::size_t>(i * 7) % kDeep + 1;
+      for (std::size_t n = 0; n < count; ++n) ASSERT_TRUE(qp->Receive(nullptr, {&in, 1}).ok());
+      meet.arrive_and_wait();
+      bool good = qp->Attach(std::move(active ? both.active : both.passive)).ok();
+      const bool goes_first = active == (i % 3 != 0);
+      for (std::size_t n = 0; n < count; ++n) good = good && qp->Send(nullptr, {&out, 1}, 0).ok();
+      // Both directions, all completions: from here on nobody polls.
+      good = good && PollFor(*self.cq, 2 * count);
+      if (!good) failed = true;
+      meet.arrive_and_wait();
+      if (failed) break;
+      std::promise<Status> said;
+      std::future<Status> finished = said.get_future();
+      if (!goes_first && i % 5 != 0 && closed.wait_for(kPatience) != std::future_status::ready) failed = true;
+      if (!failed) {
+        qp->Disconnect(kPatience, [&](Status s) { said.set_value(std::move(s)); });
+        if (finished.wait_for(kPatience + ms(5000)) != std::future_status::ready || !finished.get().ok()) {
+          failed = true;
+        }
+      }
+      EXPECT_FALSE(failed) << "connection " << i << (active ? " active" : " passive");
+      qp->Drop();
+      meet.arrive_and_wait();
+    }
+  };
+  std::thread left([&] { run(*a, true); }), right([&] { run(*b, false); });
+  left.join();
+  right.join();
+}
+
+// Requests of a stream are gathered while the application polls; it may stop at any moment.
+TEST_P(EndTest, NothingStaysBehindWhenPollingStops) {
+  Connect({.rnr_timeout = std::chrono::seconds(30)});
+  Memory m(*a, 4096, buffers()), r(*b, 4096, buffers());
+  Sge out = m.At(0, 8), in = r.At(0, 64);
+  for (int round = 0; round < 100; ++round) {
+    const std::uint32_t flags = round % 2 == 0 ? 0u : std::uint32_t{kOpSilentSuccess};
+    const Time until = In(ms(round % 3));
+    Completion none;
+    do {
+      EXPECT_EQ(a->cq->Poll({&none, 1}), 0u);
+    } while (Time(std::chrono::steady_clock::now()) < until);
+    const std::uintptr_t count = static_cast<std::uintptr_t>(round) % 60 + 1;
+    for (std::uintptr_t i = 0; i < count; ++i) ASSERT_TRUE(b->qp->Receive(Tag(i), {&in, 1}).ok());
+    for (std::uintptr_t i = 0; i < count; ++i) ASSERT_TRUE(a->qp->Send(Tag(i), {&out, 1}, flags).ok());
+    for (std::uintptr_t i = 0; i < count; ++i) ASSERT_EQ(b->Next().request_context, Tag(i));
+    for (std::uintptr_t i = 0; i < count && flags == 0; ++i) ASSERT_EQ(a->Next().request_context, Tag(i));
+  }
+}
+
+TEST_P(EndTest, SleeperDoesNotHideTheEnd) {
+  Connect();
+  Memory m(*a, 64, buffers());
+  Sge in = m.At(0, 64);
+  std::atomic<bool> sleeps{false};
+  std::jthread sleeper([&] {
+    sleeps = true;
+    EXPECT_TRUE(a->cq->Wait(In(2 * kPatience)).ok());
+  });
+  // Wherever the sleeper is by then; mostly it sleeps.
+  ASSERT_TRUE(a->Until([&] { return sleeps.load(); }));
+  const Time start = std::chrono::steady_clock::now();
+  while (Time(std::chrono::steady_clock::now()) < start + ms(5)) std::this_thread::yield();
+  a->qp->Drop();
+  EXPECT_TRUE(b->Until([&] { return b->closed == 1; }));
+  ASSERT_TRUE(a->qp->Receive(nullptr, {&in, 1}).ok());  // Canceled at once: its completion ends the sleep.
+  sleeper.join();
+}
+
+}  // namespace
+}  // namespace nd::provider::soft
