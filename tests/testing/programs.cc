@@ -2,6 +2,7 @@
 // The table of programs, and the small things they share.
 #include "tests/testing/programs.h"
 
+#include <algorithm>
 #include <set>
 #include <sstream>
 #include <thread>
@@ -56,15 +57,24 @@ Status Await(Status inline_status, Request& request) {
   return status;
 }
 
-Completion NextOf(CompletionQueue& cq, RequestType type, bool notified) {
-  const auto end = std::chrono::steady_clock::now() + kProgramPatience;
+Completion NextOf(End& end, RequestType type, bool notified) {
+  const auto wanted = [type](const Completion& c) {
+    return c.type == type || c.status != StatusCode::kSuccess;
+  };
+  if (const auto kept = std::find_if(end.early.begin(), end.early.end(), wanted); kept != end.early.end()) {
+    const Completion completion = *kept;
+    end.early.erase(kept);
+    return completion;
+  }
+  const auto give_up = std::chrono::steady_clock::now() + kProgramPatience;
   Completion completion;
-  while (std::chrono::steady_clock::now() < end) {
-    if (cq.Poll(std::span(&completion, 1)) == 1) {
-      if (completion.type == type || completion.status != StatusCode::kSuccess) return completion;
-      continue;
+  while (std::chrono::steady_clock::now() < give_up) {
+    if (end.cq.Poll(std::span(&completion, 1)) == 1) {
+      if (wanted(completion)) return completion;
+      end.early.push_back(completion);
+    } else if (notified) {
+      (void)end.cq.Wait(std::chrono::milliseconds(100));
     }
-    if (notified) (void)cq.Wait(std::chrono::milliseconds(100));
   }
   completion.status = StatusCode::kIoTimeout;
   return completion;

@@ -2,6 +2,7 @@
 // What the programs share: arguments, one end of a connection, waiting with a limit.
 #pragma once
 
+#include <deque>
 #include <map>
 #include <memory>
 #include <string>
@@ -30,14 +31,17 @@ struct End {
   QueuePair qp;
   Buffer buffer;
   MemoryRegion region;
+  // Completions that NextOf() met before they were asked for: the answer to a Send may complete before the
+  // Send itself does.
+  std::deque<Completion> early;
 };
 
 inline constexpr auto kProgramPatience = std::chrono::seconds(30);
 
 // The final status of an operation, with a limit: PENDING afterwards means that it hung.
 Status Await(Status inline_status, Request& request);
-// Takes what is there until a completion of `type` comes; its status, or IO_TIMEOUT.
-Completion NextOf(CompletionQueue& cq, RequestType type, bool notified = false);
+// The oldest completion of `type`, or the first failure of any; IO_TIMEOUT when none comes. Others are kept.
+Completion NextOf(End& end, RequestType type, bool notified = false);
 
 std::string BindAll(const Arguments& arguments);
 std::string RaceBind(const Arguments& arguments);

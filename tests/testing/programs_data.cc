@@ -56,13 +56,13 @@ std::string RateServer(const Arguments& arguments) {
   if (Status s = connector.Accept(end.qp, options); !s.ok()) return "Accept: " + s.ToString();
   int messages = 0;
   for (;;) {
-    const Completion got = NextOf(end.cq, RequestType::kReceive, notified);
+    const Completion got = NextOf(end, RequestType::kReceive, notified);
     if (!Good(got)) return "Receive: " + std::string(Name(got.status));
     if (got.bytes_transferred == 0) break;
     ++messages;
     const Sge echo = end.Piece(0, got.bytes_transferred);
     if (Status s = end.qp.Send(nullptr, std::span(&echo, 1)); !s.ok()) return "Send: " + s.ToString();
-    if (const Completion c = NextOf(end.cq, RequestType::kSend, notified); !Good(c)) {
+    if (const Completion c = NextOf(end, RequestType::kSend, notified); !Good(c)) {
       return "Send: " + std::string(Name(c.status));
     }
     if (Status s = end.qp.Receive(nullptr, std::span(&whole, 1)); !s.ok()) return "Receive: " + s.ToString();
@@ -106,7 +106,7 @@ std::string RateClient(const Arguments& arguments) {
       // Ping-pong by messages.
       if (Status s = end.qp.Receive(nullptr, std::span(&sge, 1)); !s.ok()) return fail("Receive", s);
       if (Status s = end.qp.Send(nullptr, std::span(&sge, 1)); !s.ok()) return fail("Send", s);
-      const Completion echo = NextOf(end.cq, RequestType::kReceive, notified);
+      const Completion echo = NextOf(end, RequestType::kReceive, notified);
       if (!Good(echo) || echo.bytes_transferred != size) return fail("echo", Status(echo.status));
       ++messages;
       // Write there, read back.
@@ -114,14 +114,14 @@ std::string RateClient(const Arguments& arguments) {
       if (Status s = end.qp.Write(nullptr, std::span(&sge, 1), peer.address, peer.token); !s.ok()) {
         return fail("Write", s);
       }
-      if (const Completion c = NextOf(end.cq, RequestType::kWrite, notified); !Good(c)) {
+      if (const Completion c = NextOf(end, RequestType::kWrite, notified); !Good(c)) {
         return fail("Write", Status(c.status));
       }
       std::memset(end.buffer.data(), 0, size);
       if (Status s = end.qp.Read(nullptr, std::span(&sge, 1), peer.address, peer.token); !s.ok()) {
         return fail("Read", s);
       }
-      if (const Completion c = NextOf(end.cq, RequestType::kRead, notified); !Good(c)) {
+      if (const Completion c = NextOf(end, RequestType::kRead, notified); !Good(c)) {
         return fail("Read", Status(c.status));
       }
       for (const std::size_t at : {std::size_t{0}, size / 2, size - 1}) {
@@ -130,7 +130,7 @@ std::string RateClient(const Arguments& arguments) {
     }
   }
   if (Status s = end.qp.Send(nullptr, {}); !s.ok()) return fail("final Send", s);
-  if (const Completion c = NextOf(end.cq, RequestType::kSend, notified); !Good(c)) {
+  if (const Completion c = NextOf(end, RequestType::kSend, notified); !Good(c)) {
     return fail("final Send", Status(c.status));
   }
   if (Status s = connector.Disconnect(); !s.ok()) return fail("Disconnect", s);

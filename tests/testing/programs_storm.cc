@@ -46,7 +46,7 @@ void ServeOne(Adapter& adapter, Connector connector, const std::string& mode, Ta
   if (!accept.ok()) return tally->Fail("Accept: " + accept.ToString());
   ++tally->accepted;
   if (mode == "message") {
-    const Completion got = NextOf(end.cq, RequestType::kReceive);
+    const Completion got = NextOf(end, RequestType::kReceive);
     if (got.status != StatusCode::kSuccess && got.status != StatusCode::kCanceled) {
       return tally->Fail("Receive: " + std::string(Name(got.status)));
     }
@@ -143,7 +143,7 @@ std::string ConnectLoop(const Arguments& arguments) {
       const Sge sge = end.Piece(0, 512);
       status = end.qp.Send(nullptr, std::span(&sge, 1));
       if (!status.ok()) return tally.Fail("Send: " + status.ToString()), false;
-      const Completion sent = NextOf(end.cq, RequestType::kSend);
+      const Completion sent = NextOf(end, RequestType::kSend);
       if (sent.status != StatusCode::kSuccess)
         return tally.Fail("Send: " + std::string(Name(sent.status))), false;
     }
