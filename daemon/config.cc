@@ -99,6 +99,7 @@ void ReadCompat(TableReader reader, core::Settings* out) {
   reader.Bool("accept-refused-on-reject", &out->accept_refused_on_reject);
   reader.Bool("allow-same-owner-bind-sharing", &out->allow_same_owner_bind_sharing);
   reader.Bool("bad-network-name", &out->bad_network_name);
+  reader.Bool("flush-on-peer-disconnect", &out->flush_on_peer_disconnect);
   reader.Bool("notify-success-on-local-disconnect", &out->notify_success_on_local_disconnect);
   reader.Done();
 }

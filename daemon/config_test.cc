@@ -63,6 +63,7 @@ hello = "1s"
 accept-refused-on-reject = true
 allow-same-owner-bind-sharing = true
 bad-network-name = true
+flush-on-peer-disconnect = true
 notify-success-on-local-disconnect = true
 [[adapter]]
 name = "a"
@@ -109,7 +110,8 @@ quota = { sessions = 1, connectors = 2, listeners = 3, shared-endpoints = 4, que
   EXPECT_EQ(c.manager.soft.request_timeout, seconds(4));
   EXPECT_EQ(c.manager.soft.keepalive, seconds(5));
   EXPECT_TRUE(c.core.accept_refused_on_reject && c.core.allow_same_owner_bind_sharing &&
-              c.core.bad_network_name && c.core.notify_success_on_local_disconnect);
+              c.core.bad_network_name && c.core.flush_on_peer_disconnect &&
+              c.core.notify_success_on_local_disconnect);
   ASSERT_EQ(c.manager.soft.adapters.size(), 1u);
   const auto& adapter = c.manager.soft.adapters[0];
   EXPECT_EQ(adapter.name, "a");

@@ -21,10 +21,11 @@ namespace nd::provider {
 enum class Transport : std::uint32_t { kNone = 0, kShared = 1, kIwarp = 2, kVerbs = 3 };
 
 enum HandOffFlags : std::uint32_t {
-  kHandOffActive = 0x1,    // This side called Connect.
-  kHandOffCrc = 0x2,       // CRC32c is on in both directions.
-  kHandOffConfirm = 0x4,   // Both ends are ndbroker: a zero-length Read confirms delivery (docs/wire.md).
-  kHandOffShareMemory = 0x8,  // The peer may map this process's nd::Buffer memory and the reverse.
+  kHandOffActive = 0x1,   // This side called Connect.
+  kHandOffCrc = 0x2,      // CRC32c is on in both directions.
+  kHandOffConfirm = 0x4,  // Both ends are ndbroker: a zero-length Read confirms delivery (docs/wire.md).
+  kHandOffFlushOnGoodbye = 0x10,  // Compatibility: receives end CANCELED when the peer says goodbye.
+  kHandOffShareMemory = 0x8,      // The peer may map this process's nd::Buffer memory and the reverse.
 };
 
 struct HandOffRecord {
@@ -39,12 +40,12 @@ struct HandOffRecord {
   Transport transport = Transport::kNone;
   std::uint32_t fd_count = 0;
   std::uint32_t flags = 0;
-  std::uint32_t read_inbound = 0;   // Final limits of this side.
+  std::uint32_t read_inbound = 0;  // Final limits of this side.
   std::uint32_t read_outbound = 0;
   // iWARP: the next message sequence numbers, queue 0 (Send) and queue 1 (Read Request).
   std::uint32_t send_msn_out = 1, send_msn_in = 1;
   std::uint32_t read_msn_out = 1, read_msn_in = 1;
-  std::uint32_t max_ulpdu = 0;  // iWARP: the largest ULPDU to send; 0: decide from the socket.
+  std::uint32_t max_ulpdu = 0;     // iWARP: the largest ULPDU to send; 0: decide from the socket.
   std::uint64_t segment_size = 0;  // Shared: bytes of the memfd.
   std::uint32_t peer_uid = 0;
   std::uint32_t peer_pid = 0;

@@ -38,6 +38,7 @@ struct HandOffTo {
   Handle connector;
   std::uint64_t hand_off = 0;
   ReadLimits limits;  // Final limits of this side, for the record.
+  bool flush_on_peer_disconnect = false;
 };
 struct SendConnectEvent {
   SessionId session;

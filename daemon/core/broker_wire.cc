@@ -24,8 +24,8 @@ void Broker::Impl::On(const CmPrepare& event) {
   Connector& c = ConnectorAt(found->second.connector);
   if (c.state != ConnectorState::kCompleting && c.state != ConnectorState::kAccepting) return;
   c.preparing = true;
-  Emit(SendTransportCommand{c.session, c.handle, SendTransportCommand::What::kPrepare, DisconnectReason::kUnknown,
-                            0, event.attributes});
+  Emit(SendTransportCommand{c.session, c.handle, SendTransportCommand::What::kPrepare,
+                            DisconnectReason::kUnknown, 0, event.attributes});
 }
 
 void Broker::Impl::On(const CmEstablished& event) {
@@ -53,7 +53,7 @@ void Broker::Impl::On(const CmEstablished& event) {
   Reply reply;
   reply.limits = c.limits;
   reply.hand_off = next_hand_off_++;
-  Emit(HandOffTo{c.session, *c.cm, c.handle, reply.hand_off, c.limits});
+  Emit(HandOffTo{c.session, *c.cm, c.handle, reply.hand_off, c.limits, settings_.flush_on_peer_disconnect});
   Finish(c.session, c.op, {}, std::move(reply));
 }
 

@@ -137,6 +137,7 @@ void BrokerShell::Do(core::HandOffTo& action) {
   hand_off->record.connector = action.connector.value;
   hand_off->record.read_inbound = action.limits.inbound;
   hand_off->record.read_outbound = action.limits.outbound;
+  if (action.flush_on_peer_disconnect) hand_off->record.flags |= provider::kHandOffFlushOnGoodbye;
   hand_off->record.fd_count = static_cast<std::uint32_t>(hand_off->fds.size());
   const provider::Transport transport = hand_off->record.transport;
   transports_[action.connector.slot()] = {action.connector, transport};

@@ -85,6 +85,17 @@ TEST_P(D09, ND_180_LocalDisconnectEndsNotify) {
   EXPECT_ND(notify, CONNECTION_DISCONNECTED);
 }
 
+TEST_P(D09Own, ND_176_PeersReceivesAreFlushedCompat) {
+  World w(GetParam(), {.sections = {{"compat", "flush-on-peer-disconnect = true"}}});
+  const Link up = w.Up({.posted_receives = 3});
+  const Outcome notify = up.p.NotifyDisconnect();
+  const Outcome bye = up.a.Disconnect();
+  EXPECT_ND(notify, SUCCESS);
+  ExpectCanceled(up.pq.cq, {1, 2, 3});
+  EXPECT_ND(up.p.Disconnect(), SUCCESS);
+  EXPECT_ND(bye, SUCCESS);
+}
+
 TEST_P(D09Own, ND_180_LocalDisconnectEndsNotifyCompat) {
   World w(GetParam(), {.sections = {{"compat", "notify-success-on-local-disconnect = true"}}});
   const Link up = w.Up();

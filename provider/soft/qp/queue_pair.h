@@ -180,6 +180,7 @@ class SoftQueuePair final : public QueuePair, public std::enable_shared_from_thi
   Time thread_deadline_ = Time::max();
   bool transport_dead_ = false;
   bool goodbye_said_ = false, peer_goodbye_ = false;
+  bool flush_on_goodbye_ = false;
   Time disconnect_deadline_ = Time::max();
   std::function<void(Status)> disconnect_done_;
   unsigned idle_rounds_ = 0;

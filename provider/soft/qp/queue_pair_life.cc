@@ -93,6 +93,7 @@ Status SoftQueuePair::Attach(HandOff hand_off) {
     if (!made.ok()) return made.status();
     transport_ = std::move(made).value();
     read_outbound_ = record.read_outbound;
+    flush_on_goodbye_ = (record.flags & kHandOffFlushOnGoodbye) != 0;
     state_ = State::kConnected;
     fd = transport_->fd();
     CloseInForkedChild(fd);
@@ -245,6 +246,7 @@ void SoftQueuePair::OnPeerGoodbye() {
     deferred_.reason = DisconnectReason::kPeerDisconnected;
     transport_->OnFlushInitiator();
     CancelInitiator(StatusCode::kCanceled);
+    if (flush_on_goodbye_) CancelReceives();
   }
   if (!ours_first) {
     goodbye_said_ = true;
