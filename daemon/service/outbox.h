@@ -56,6 +56,11 @@ class Outbox : public Reactor {
     context_->TryCancel();  // A write that waits for the reader fails by this.
     Unpin();
   }
+  // What waits to be written, in the units of Enqueue().
+  std::size_t waiting() const {
+    std::lock_guard lock(mutex_);
+    return units_;
+  }
   bool ending() const {
     std::lock_guard lock(mutex_);
     return finish_.has_value();

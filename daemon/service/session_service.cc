@@ -12,6 +12,8 @@ namespace nd::service {
 namespace {
 
 constexpr std::uint32_t kReadAhead = 128;  // Operations read and not yet taken by the loop.
+// A client whose answers pile up is not read from until it takes some; one that takes none so long is gone.
+constexpr Duration kReaderPatience = std::chrono::seconds(5);
 
 grpc::Status ToGrpc(const Status& why) {
   switch (why.code()) {
@@ -57,12 +59,11 @@ class SessionStream final
   void End(const Status& why) override { FinishAfterQueue(ToGrpc(why)); }
   void Cut() override { FinishNow({grpc::StatusCode::CANCELLED, "the client did not read to the end"}); }
   void Taken() override {
-    bool resume;
     {
       std::lock_guard lock(ahead_mutex_);
-      resume = --ahead_ == kReadAhead / 2 && std::exchange(paused_, false);
+      --ahead_;
     }
-    if (resume) ReadNext();
+    Resume();
   }
 
   // ---- gRPC's side.
@@ -77,14 +78,15 @@ class SessionStream final
       return PostEnd(Status(StatusCode::kConnectionDisconnected, "the client ended its stream"));
     }
     if (!(hello_said_ ? HandleOperation() : HandleHello())) return;
+    if (!Pause()) ReadNext();
+  }
+  void OnWriteDone(bool ok) override {
+    Outbox::OnWriteDone(ok);
     {
       std::lock_guard lock(ahead_mutex_);
-      if (ahead_ >= kReadAhead) {
-        paused_ = true;
-        return;
-      }
+      ++written_;
     }
-    ReadNext();
+    Resume();
   }
   void OnCancel() override {
     // First the mark, then the post: a Hello that is on its way to the loop sees the one or comes before the
@@ -100,6 +102,34 @@ class SessionStream final
     in_.Clear();
     StartRead(&in_);
     Unpin();
+  }
+
+  // True: the client has to wait until Resume().
+  bool Pause() {
+    std::lock_guard lock(ahead_mutex_);
+    // Looked at under the lock: whatever lowers them afterwards sees that we paused.
+    const bool unread = waiting() > options_.queue_bytes / 2;
+    paused_ = unread || ahead_ >= kReadAhead;
+    if (unread) loop_.Post([this, self = self_, seen = written_] { EndIfNothingIsWritten(seen); });
+    return paused_;
+  }
+  void Resume() {
+    {
+      std::lock_guard lock(ahead_mutex_);
+      if (!paused_ || ahead_ > kReadAhead / 2 || waiting() > options_.queue_bytes / 4) return;
+      paused_ = false;
+    }
+    ReadNext();
+  }
+  void EndIfNothingIsWritten(std::uint64_t seen) {
+    loop_.At(loop_.clock().Now() + kReaderPatience, [this, self = self_, seen] {
+      {
+        std::lock_guard lock(ahead_mutex_);
+        if (!paused_ || written_ != seen) return;
+      }
+      Cut();
+      PostEnd(Status(StatusCode::kInsufficientResources, "the client does not read its stream"));
+    });
   }
 
   // False: no more is to be read.
@@ -175,6 +205,7 @@ class SessionStream final
   core::SessionId session_{};  // Loop thread only.
   std::mutex ahead_mutex_;
   std::uint32_t ahead_ = 0;
+  std::uint64_t written_ = 0;  // Messages; tells a slow reader from one that is gone.
   bool paused_ = false;
 };
 
