@@ -110,7 +110,9 @@ class SessionStream final
     // Looked at under the lock: whatever lowers them afterwards sees that we paused.
     const bool unread = waiting() > options_.queue_bytes / 2;
     paused_ = unread || ahead_ >= kReadAhead;
-    if (unread) loop_.Post([this, self = self_, seen = written_] { EndIfNothingIsWritten(seen); });
+    if (unread && !std::exchange(watched_, true)) {
+      loop_.Post([this, self = self_, seen = written_] { EndIfNothingIsWritten(self, seen); });
+    }
     return paused_;
   }
   void Resume() {
@@ -121,14 +123,21 @@ class SessionStream final
     }
     ReadNext();
   }
-  void EndIfNothingIsWritten(std::uint64_t seen) {
-    loop_.At(loop_.clock().Now() + kReaderPatience, [this, self = self_, seen] {
+  // On the loop; looks again and again while the client has to wait.
+  void EndIfNothingIsWritten(std::shared_ptr<SessionStream> self, std::uint64_t seen) {
+    loop_.At(loop_.clock().Now() + kReaderPatience, [this, self = std::move(self), seen] {
+      std::uint64_t now;
       {
         std::lock_guard lock(ahead_mutex_);
-        if (!paused_ || written_ != seen) return;
+        now = written_;
+        watched_ = paused_ && !ending();
+        if (!watched_) return;
       }
+      if (now != seen) return EndIfNothingIsWritten(self, now);
       Cut();
-      PostEnd(Status(StatusCode::kInsufficientResources, "the client does not read its stream"));
+      if (session_ == core::SessionId{}) return;
+      shell_.StreamEnded(std::exchange(session_, core::SessionId{}),
+                         Status(StatusCode::kInsufficientResources, "the client does not read its stream"));
     });
   }
 
@@ -206,7 +215,7 @@ class SessionStream final
   std::mutex ahead_mutex_;
   std::uint32_t ahead_ = 0;
   std::uint64_t written_ = 0;  // Messages; tells a slow reader from one that is gone.
-  bool paused_ = false;
+  bool paused_ = false, watched_ = false;
 };
 
 }  // namespace
