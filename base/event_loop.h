@@ -49,6 +49,13 @@ class EventLoop {
   // The longest time one round spent in callbacks since the last call; for the watchdog and metrics.
   Duration TakeLongestRound();
 
+  // What the loop has done since it was made. On the loop's thread.
+  struct Rounds {
+    std::uint64_t all = 0, over_10ms = 0, over_100ms = 0, over_1s = 0;
+    Duration busy{};  // In callbacks.
+  };
+  Rounds rounds() const;
+
  private:
   class Impl;
   std::unique_ptr<Impl> impl_;

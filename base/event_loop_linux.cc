@@ -101,10 +101,17 @@ class EventLoop::Impl {
     RunTimers();
     for (int i = 0; i < count; ++i) RunFd(events[static_cast<std::size_t>(i)]);
     RunPosted();
-    longest_round_ = std::max<Duration>(longest_round_, std::chrono::steady_clock::now() - started);
+    const Duration took = std::chrono::steady_clock::now() - started;
+    longest_round_ = std::max(longest_round_, took);
+    ++rounds_.all;
+    rounds_.busy += took;
+    rounds_.over_10ms += took > std::chrono::milliseconds(10);
+    rounds_.over_100ms += took > std::chrono::milliseconds(100);
+    rounds_.over_1s += took > std::chrono::seconds(1);
   }
 
   Duration TakeLongestRound() { return std::exchange(longest_round_, Duration::zero()); }
+  Rounds rounds() const { return rounds_; }
   const Clock& clock() const { return clock_; }
 
  private:
@@ -182,6 +189,7 @@ class EventLoop::Impl {
   std::vector<Callback> posted_;
   std::atomic<bool> stop_{false};
   Duration longest_round_{};
+  Rounds rounds_;
 };
 
 EventLoop::EventLoop(const Clock& clock) : impl_(std::make_unique<Impl>(clock)) {}
@@ -199,5 +207,6 @@ void EventLoop::Stop() { impl_->Stop(); }
 void EventLoop::Run() { impl_->Run(); }
 void EventLoop::RunOnce(Duration timeout) { impl_->RunOnce(timeout); }
 Duration EventLoop::TakeLongestRound() { return impl_->TakeLongestRound(); }
+EventLoop::Rounds EventLoop::rounds() const { return impl_->rounds(); }
 
 }  // namespace nd

@@ -15,6 +15,7 @@
 
 #include "base/locate.h"
 #include "base/unique_fd.h"
+#include "cli/version.h"
 
 namespace nd::cli {
 
@@ -23,15 +24,23 @@ AdminClient::AdminClient(std::string directory, double timeout_seconds)
       path_(directory_ + "/" + kAdminSocketName),
       timeout_seconds_(timeout_seconds) {}
 
+AdminClient::AdminClient(Remote remote, double timeout_seconds)
+    : directory_(remote.host), remote_(std::move(remote)), timeout_seconds_(timeout_seconds) {}
+
 Failure AdminClient::Unreachable(const std::string& why) const {
+  if (remote_) {
+    return Error{Exit::kUnreachable,
+                 "no broker answers on " + remote_->host + ": " + why,
+                 "ndbrokerd and ndbroker-gateway must both run there",
+                 {}};
+  }
   return Error{Exit::kUnreachable,
                "no broker answers in " + directory_ + ": " + why,
                "start ndbrokerd, or name the directory of its sockets with --address DIR or $NDBROKER_DIR",
                {}};
 }
 
-Failure AdminClient::Connect() {
-  if (stub_ != nullptr) return std::nullopt;
+Failure AdminClient::DialLocal(UniqueFd* out) const {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   if (path_.size() >= sizeof(address.sun_path)) {
@@ -62,6 +71,18 @@ Failure AdminClient::Connect() {
     }
     return Unreachable(std::strerror(error));
   }
+  *out = std::move(fd);
+  return std::nullopt;
+}
+
+Failure AdminClient::Dial(UniqueFd* fd) const {
+  return remote_ ? DialRemote(*remote_, timeout_seconds_, fd) : DialLocal(fd);
+}
+
+Failure AdminClient::Connect() {
+  if (stub_ != nullptr) return std::nullopt;
+  UniqueFd fd;
+  if (Failure failure = Dial(&fd)) return failure;
   fcntl(fd.get(), F_SETFL, fcntl(fd.get(), F_GETFL) | O_NONBLOCK);
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(-1);  // A list of every connection has no upper limit.
@@ -76,7 +97,20 @@ void AdminClient::SetDeadline(grpc::ClientContext* context) const {
                         std::chrono::microseconds(static_cast<long long>(timeout_seconds_ * 1e6)));
 }
 
-Failure AdminClient::FromGrpc(const grpc::Status& status) const {
+// Which of the two is older, only the broker can say.
+Failure AdminClient::TooOld() {
+  grpc::ClientContext context;
+  SetDeadline(&context);
+  ndbroker::v1::BrokerStatus broker;
+  const bool known = stub_->GetStatus(&context, ndbroker::v1::GetStatusRequest(), &broker).ok();
+  return Error{Exit::kFailed,
+               "the broker does not know this request: it is version " +
+                   (known ? broker.version() : std::string("unknown")) + ", ndctl is version " + kVersion,
+               "install the same version of both and restart ndbrokerd",
+               {}};
+}
+
+Failure AdminClient::FromGrpc(const grpc::Status& status) {
   switch (status.error_code()) {
     case grpc::StatusCode::OK:
       return std::nullopt;
@@ -89,18 +123,16 @@ Failure AdminClient::FromGrpc(const grpc::Status& status) const {
                    {}};
     case grpc::StatusCode::PERMISSION_DENIED:
     case grpc::StatusCode::UNAUTHENTICATED:
-      return Error{Exit::kPermission,
-                   "the broker does not permit this: " + status.error_message(),
-                   "run ndctl as the broker's user or as a member of its admin group",
-                   {}};
+      return Error{
+          Exit::kPermission,
+          "the broker does not permit this: " + status.error_message(),
+          remote_ ? std::string() : "run ndctl as the broker's user or as a member of its admin group",
+          {}};
     case grpc::StatusCode::NOT_FOUND:
     case grpc::StatusCode::INVALID_ARGUMENT:  // A text that cannot be an id names nothing.
       return Error{Exit::kNotFound, status.error_message(), {}, {}};
     case grpc::StatusCode::UNIMPLEMENTED:
-      return Error{Exit::kFailed,
-                   "the broker does not know this request",
-                   "ndctl and ndbrokerd are of different versions; see ndctl version",
-                   {}};
+      return TooOld();
     default:
       return Error{Exit::kFailed, "the broker failed: " + status.error_message(), {}, {}};
   }

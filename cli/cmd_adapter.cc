@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // ndctl adapter: the devices that the broker works with.
-#include <memory>
-
 #include "cli/commands.h"
 #include "cli/noun.h"
 #include "cli/rows.h"
@@ -18,7 +16,8 @@ Value ToRow(const v1::AdapterRow& adapter) {
       .Set("tcp_port", adapter.tcp_port())
       .Set("connections", adapter.connections())
       .Set("listeners", adapter.listeners())
-      .Set("ephemeral_used", adapter.ephemeral_used());
+      .Set("ephemeral_used", adapter.ephemeral_used())
+      .Set("problem", adapter.problem());
   return row;
 }
 
@@ -38,6 +37,11 @@ Failure SetState(Context& context, const std::string& name, bool enabled) {
                       "adapter " + name + " " + word + "d");
 }
 
+std::string Destroys(const Value& row) {
+  return "disable adapter " + row.Find("name")->Text() + ", which ends its " +
+         row.Find("connections")->Text() + " connectors and " + row.Find("listeners")->Text() + " listeners";
+}
+
 }  // namespace
 
 void AddAdapter(CLI::App& root, Context& context) {
@@ -46,6 +50,7 @@ void AddAdapter(CLI::App& root, Context& context) {
   noun.aliases = "adapters";
   noun.about = "Devices: list, show, enable, disable";
   noun.id_name = "name of the adapter";
+  noun.message = "AdapterRow";
   noun.shape = {"Adapter",
                 "name",
                 {{"NAME", "name"},
@@ -55,6 +60,7 @@ void AddAdapter(CLI::App& root, Context& context) {
                  {"ADDRESSES", "addresses"},
                  {"LISTENERS", "listeners", Show::kNumber},
                  {"CONNECTIONS", "connections", Show::kNumber},
+                 {"PROBLEM", "problem"},
                  {"TECHNOLOGY", "technology", Show::kText, true},
                  {"TCP-PORT", "tcp_port", Show::kNumber, true},
                  {"EPHEMERAL", "ephemeral_used", Show::kNumber, true},
@@ -63,17 +69,18 @@ void AddAdapter(CLI::App& root, Context& context) {
                  {"CALLER-DATA", "limits.max_caller_data", Show::kNumber, true}},
                 ToRow({})};
   noun.fetch = Fetch;
-  CLI::App* app = AddNoun(root, context, noun);
-  for (const bool enabled : {true, false}) {
-    CLI::App* verb = AddVerb(*app, enabled ? "enable" : "disable",
-                             enabled ? "Let applications use it again"
-                                     : "End its connections and refuse new ones until it is enabled");
-    const auto name = std::make_shared<std::string>();
-    verb->add_option("NAME", *name, "name of the adapter")->required();
-    verb->callback([&context, name, enabled] {
-      context.run = [&context, name, enabled] { return SetState(context, *name, enabled); };
-    });
+  noun.renamed = {{"limits", "info"}};
+  for (const char* field :
+       {"name", "provider", "technology", "adapter_id", "vendor_id", "device_id", "flags", "addresses"}) {
+    noun.renamed.emplace_back(field, std::string("info.") + field);
   }
+  CLI::App* app = AddNoun(root, context, noun);
+  AddNounVerb(*app, context, noun,
+              {"enable", "Let applications use it again",
+               [](Context& c, const std::string& name) { return SetState(c, name, true); }});
+  AddNounVerb(*app, context, noun,
+              {"disable", "End its connections and refuse new ones until it is enabled",
+               [](Context& c, const std::string& name) { return SetState(c, name, false); }, Destroys});
 }
 
 }  // namespace nd::cli

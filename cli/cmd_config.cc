@@ -1,15 +1,99 @@
 // SPDX-License-Identifier: Apache-2.0
-// ndctl config: the broker's configuration file.
+// ndctl config: what the broker runs with, and whether it would take another file.
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <iostream>
+#include <memory>
+#include <sstream>
+
 #include "cli/commands.h"
 #include "cli/noun.h"
+#include "cli/rows.h"
 
 namespace nd::cli {
 namespace {
 
+namespace v1 = ndbroker::v1;
+
+constexpr std::size_t kLongestFile = 4 << 20;
+
+Value ToRow(const v1::ConfigSetting& setting) {
+  Value row = Value::MakeObject();
+  row.Set("name", setting.name()).Set("value", setting.value()).Set("origin", setting.origin());
+  return row;
+}
+
+Shape SettingShape() {
+  return {"ConfigSetting", "name", {{"NAME", "name"}, {"VALUE", "value"}, {"ORIGIN", "origin"}}, ToRow({})};
+}
+
+Failure ShowSettings(Context& context, const Selection& selection, bool only_changed) {
+  if (Failure failure = CheckSelection(context, SettingShape(), selection)) return failure;
+  v1::ConfigReply reply;
+  if (Failure failure = context.admin().Call(&AdminClient::Stub::GetConfig, v1::GetConfigRequest(), &reply)) {
+    return failure;
+  }
+  Value::Array rows;
+  for (const auto& setting : reply.settings()) {
+    if (!only_changed || setting.origin() != "default") rows.push_back(ToRow(setting));
+  }
+  if (!reply.needs_restart().empty()) {
+    std::fprintf(stderr, "ndctl: %s now says something else about %s; that needs a restart of the broker\n",
+                 Printable(reply.file()).c_str(), Printable(reply.needs_restart()).c_str());
+  }
+  return WriteRows(context, SettingShape(), selection, std::move(rows));
+}
+
+Failure ReadFile(const std::string& name, std::string* text) {
+  std::ifstream file;
+  if (name != "-") {
+    file.open(name);
+    if (!file) {
+      const int error = errno;
+      const Exit exit = error == ENOENT   ? Exit::kNotFound
+                        : error == EACCES ? Exit::kPermission
+                                          : Exit::kFailed;
+      return Error{exit, "cannot read " + name + ": " + std::strerror(error), {}, {}};
+    }
+  }
+  std::istream& in = name == "-" ? std::cin : file;
+  text->resize(kLongestFile + 1);
+  in.read(text->data(), static_cast<std::streamsize>(text->size()));
+  text->resize(static_cast<std::size_t>(in.gcount()));
+  if (in.bad() || (text->empty() && !in.eof())) {
+    return Error{Exit::kFailed, "cannot read " + name + ": " + std::strerror(errno), {}, {}};
+  }
+  if (text->size() <= kLongestFile) return std::nullopt;
+  return Error{Exit::kFailed, name + " is longer than any configuration (4 MiB)", {}, {}};
+}
+
+Failure CheckFile(Context& context, const std::string& name) {
+  v1::CheckConfigRequest request;
+  if (Failure failure = ReadFile(name, request.mutable_text())) return failure;
+  request.set_file(name == "-" ? "standard input" : name);
+  v1::CheckConfigReply reply;
+  if (Failure failure = context.admin().Call(&AdminClient::Stub::CheckConfig, request, &reply)) {
+    if (failure->exit == Exit::kUnreachable)
+      failure->hint += "; without it: ndbrokerd --check-config " + name;
+    return failure;
+  }
+  Failure failure = FailureOf(StatusOf(reply.status()), "this broker would not take " + request.file());
+  if (failure) {
+    failure->exit = Exit::kFailed;
+    return failure;
+  }
+  v1::Outcome outcome;
+  return context.Done(
+      outcome, {},
+      request.file() + " is right; " +
+          (reply.needs_restart().empty() ? "a reload is enough"
+                                         : "a change of " + reply.needs_restart() + " needs a restart"));
+}
+
 Failure Reload(Context& context) {
-  ndbroker::v1::Outcome outcome;
-  if (Failure failure =
-          context.admin().Call(&AdminClient::Stub::Reload, ndbroker::v1::ReloadRequest(), &outcome)) {
+  v1::Outcome outcome;
+  if (Failure failure = context.admin().Call(&AdminClient::Stub::Reload, v1::ReloadRequest(), &outcome)) {
     return failure;
   }
   Failure failure = context.Done(outcome, "the old configuration stays", "configuration read again");
@@ -21,9 +105,24 @@ Failure Reload(Context& context) {
 }  // namespace
 
 void AddConfig(CLI::App& root, Context& context) {
-  CLI::App* app = root.add_subcommand("config", "The configuration file: reload");
+  CLI::App* app = root.add_subcommand("config", "The configuration: show, diff, check, reload");
   app->fallthrough();
   app->require_subcommand(1);
+  for (const bool only_changed : {false, true}) {
+    CLI::App* show = only_changed ? AddVerb(*app, "diff", "Only settings that are not the default")
+                                  : AddVerb(*app, "show", "Every setting in force and where it comes from");
+    const auto selection = std::make_shared<Selection>();
+    AddSelection(*show, selection.get());
+    show->callback([&context, selection, only_changed] {
+      context.run = [&context, selection, only_changed] {
+        return ShowSettings(context, *selection, only_changed);
+      };
+    });
+  }
+  CLI::App* check = AddVerb(*app, "check", "Would the broker take this file? Changes nothing");
+  const auto file = std::make_shared<std::string>();
+  check->add_option("FILE", *file, "The file; - for standard input")->required();
+  check->callback([&context, file] { context.run = [&context, file] { return CheckFile(context, *file); }; });
   CLI::App* reload = AddVerb(*app, "reload", "Read policy and limits again; an error changes nothing");
   reload->callback([&context] { context.run = [&context] { return Reload(context); }; });
 }

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // ndctl connection: every connector, from unbound to dead, with its traffic.
-#include <memory>
-
 #include "cli/commands.h"
 #include "cli/noun.h"
 #include "cli/rows.h"
@@ -14,7 +12,7 @@ namespace v1 = ndbroker::v1;
 Value ToRow(const v1::ConnectionRow& connection) {
   Value limits = Value::MakeObject();
   limits.Set("inbound", connection.limits().inbound()).Set("outbound", connection.limits().outbound());
-  Value row = Value::MakeObject();
+  Value row = Value::MakeObject(32);  // There may be tens of thousands.
   row.Set("id", connection.id())
       .Set("state", connection.state())
       .Set("role", connection.passive() ? "passive" : "active")
@@ -29,7 +27,13 @@ Value ToRow(const v1::ConnectionRow& connection) {
       .Set("tx_messages", connection.tx_messages())
       .Set("rx_messages", connection.rx_messages())
       .Set("errors", connection.errors())
-      .Set("through", connection.through());
+      .Set("through", connection.through())
+      .Set("reads_in_flight", connection.reads_in_flight())
+      .Set("reads_in_flight_max", connection.reads_in_flight_max())
+      .Set("wire_local", AddressText(connection.wire_local()))
+      .Set("wire_peer", AddressText(connection.wire_peer()))
+      .Set("traffic", TrafficValue(connection.traffic()))
+      .Set("phases", PhasesValue(connection.phases()));
   SetAge(connection.age_seconds(), &row);
   return row;
 }
@@ -47,6 +51,11 @@ Failure Kill(Context& context, const std::string& id) {
   return context.Done(outcome, "cannot end connection '" + id + "'", "connection " + id + " ended");
 }
 
+std::string Destroys(const Value& row) {
+  return "end connection " + row.Find("id")->Text() + " of " + OwnerText(row) + ", " +
+         row.Find("local")->Text() + " to " + row.Find("peer")->Text();
+}
+
 }  // namespace
 
 void AddConnection(CLI::App& root, Context& context) {
@@ -55,36 +64,49 @@ void AddConnection(CLI::App& root, Context& context) {
   noun.aliases = "conn connections";
   noun.about = "Connections: list, show, kill";
   noun.id_name = "id that the list shows";
+  noun.message = "ConnectionRow";
   noun.shape = {"Connection",
                 "id",
                 {{"ID", "id"},
                  {"STATE", "state", Show::kState},
-                 {"TRANSPORT", "transport"},
                  {"LOCAL", "local"},
                  {"PEER", "peer"},
                  {"APP", "owner.application"},
-                 {"PID", "owner.pid", Show::kNumber},
-                 {"AGE", "age_seconds", Show::kSeconds},
-                 {"TX", "tx_bytes", Show::kBytes},
-                 {"RX", "rx_bytes", Show::kBytes},
+                 {"PID", "owner.pid", Show::kNumber, true},
+                 {"VIA", "transport", Show::kText, true},
+                 {"AGE", "age_seconds", Show::kSeconds, true},
+                 {"TX", "tx_bytes", Show::kBytes, false, When::kOnce},
+                 {"RX", "rx_bytes", Show::kBytes, false, When::kOnce},
+                 {"TX/s", "tx_bytes_per_second", Show::kBytes, false, When::kLive},
+                 {"RX/s", "rx_bytes_per_second", Show::kBytes, false, When::kLive},
                  {"ERR", "errors", Show::kNumber},
                  {"ROLE", "role", Show::kText, true},
                  {"ADAPTER", "adapter", Show::kText, true},
                  {"UID", "owner.uid", Show::kNumber, true},
-                 {"COMMAND", "owner.command", Show::kText, true},
+                 {"UNIT", "owner.unit", Show::kText, true},
+                 {"CONTAINER", "owner.container", Show::kText, true},
                  {"TX-MSGS", "tx_messages", Show::kNumber, true},
                  {"RX-MSGS", "rx_messages", Show::kNumber, true},
+                 {"STALLS", "traffic.stalls", Show::kNumber, true},
+                 {"READS", "reads_in_flight", Show::kNumber, true},
+                 {"READS-MAX", "reads_in_flight_max", Show::kNumber, true},
                  {"READS-IN", "read_limits.inbound", Show::kNumber, true},
                  {"READS-OUT", "read_limits.outbound", Show::kNumber, true},
-                 {"THROUGH", "through", Show::kText, true}},
+                 {"WIRE-LOCAL", "wire_local", Show::kText, true},
+                 {"WIRE-PEER", "wire_peer", Show::kText, true},
+                 {"THROUGH", "through", Show::kText, true},
+                 {"COMMAND", "owner.command", Show::kText, true}},
                 ToRow({})};
   noun.fetch = Fetch;
+  noun.rates = {{"tx_bytes", "tx_bytes_per_second"},
+                {"rx_bytes", "rx_bytes_per_second"},
+                {"tx_messages", "tx_messages_per_second"},
+                {"rx_messages", "rx_messages_per_second"}};
+  noun.renamed = {{"role", "passive"}, {"read_limits", "limits"}, {"since", "age_seconds"}};
   CLI::App* app = AddNoun(root, context, noun);
-  CLI::App* kill =
-      AddVerb(*app, "kill", "End it at once; both applications are told the administrator did it");
-  const auto id = std::make_shared<std::string>();
-  kill->add_option("ID", *id, "id that the list shows")->required();
-  kill->callback([&context, id] { context.run = [&context, id] { return Kill(context, *id); }; });
+  AddNounVerb(
+      *app, context, noun,
+      {"kill", "End it at once; both applications are told the administrator did it", Kill, Destroys});
 }
 
 }  // namespace nd::cli

@@ -32,6 +32,7 @@ void AddEndpoint(CLI::App& root, Context& context) {
   noun.aliases = "endpoints";
   noun.about = "Shared endpoints: list, show";
   noun.id_name = "id that the list shows";
+  noun.message = "EndpointRow";
   noun.shape = {"Endpoint",
                 "id",
                 {{"ID", "id"},
@@ -42,6 +43,8 @@ void AddEndpoint(CLI::App& root, Context& context) {
                  {"CONNECTIONS", "connections", Show::kNumber},
                  {"ADAPTER", "adapter", Show::kText, true},
                  {"UID", "owner.uid", Show::kNumber, true},
+                 {"UNIT", "owner.unit", Show::kText, true},
+                 {"CONTAINER", "owner.container", Show::kText, true},
                  {"COMMAND", "owner.command", Show::kText, true}},
                 ToRow({})};
   noun.fetch = Fetch;

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // ndctl listener: who waits for connections.
-#include <memory>
-
 #include "cli/commands.h"
 #include "cli/noun.h"
 #include "cli/rows.h"
@@ -51,6 +49,7 @@ void AddListener(CLI::App& root, Context& context) {
   noun.aliases = "listeners";
   noun.about = "Who waits for connections: list, show, pause, resume";
   noun.id_name = "id that the list shows";
+  noun.message = "ListenerRow";
   noun.shape = {"Listener",
                 "id",
                 {{"ID", "id"},
@@ -59,26 +58,29 @@ void AddListener(CLI::App& root, Context& context) {
                  {"APP", "owner.application"},
                  {"PID", "owner.pid", Show::kNumber},
                  {"BACKLOG", "backlog_used", Show::kNumber},
-                 {"LIMIT", "backlog_limit", Show::kNumber},
+                 {"LIMIT", "backlog_limit", Show::kNumber, true},
                  {"ACCEPTED", "accepted", Show::kNumber},
                  {"REFUSED", "refused", Show::kNumber},
-                 {"AGE", "age_seconds", Show::kSeconds},
+                 {"AGE", "age_seconds", Show::kSeconds, true},
                  {"ADAPTER", "adapter", Show::kText, true},
                  {"UID", "owner.uid", Show::kNumber, true},
+                 {"UNIT", "owner.unit", Show::kText, true},
+                 {"CONTAINER", "owner.container", Show::kText, true},
                  {"COMMAND", "owner.command", Show::kText, true},
-                 {"GETS", "waiting_gets", Show::kNumber, true}},
+                 {"GETS", "waiting_gets", Show::kNumber, true},
+                 {"ACCEPTED/s", "accepted_per_second", Show::kNumber, true, When::kLive},
+                 {"REFUSED/s", "refused_per_second", Show::kNumber, true, When::kLive}},
                 ToRow({})};
   noun.fetch = Fetch;
+  noun.rates = {{"accepted", "accepted_per_second"}, {"refused", "refused_per_second"}};
+  noun.renamed = {{"since", "age_seconds"}};
   CLI::App* app = AddNoun(root, context, noun);
-  for (const bool pause : {true, false}) {
-    CLI::App* verb = AddVerb(*app, pause ? "pause" : "resume",
-                             pause ? "Refuse new requests as if nobody listened" : "Take new requests again");
-    const auto id = std::make_shared<std::string>();
-    verb->add_option("ID", *id, "id that the list shows")->required();
-    verb->callback([&context, id, pause] {
-      context.run = [&context, id, pause] { return Pause(context, *id, pause); };
-    });
-  }
+  AddNounVerb(*app, context, noun,
+              {"pause", "Refuse new requests as if nobody listened",
+               [](Context& c, const std::string& id) { return Pause(c, id, true); }});
+  AddNounVerb(*app, context, noun,
+              {"resume", "Take new requests again",
+               [](Context& c, const std::string& id) { return Pause(c, id, false); }});
 }
 
 }  // namespace nd::cli

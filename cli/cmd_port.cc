@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// ndctl port: who holds which ND port, and why it is still held.
+// ndctl port: who holds which ND port, why it is still held, and keeping one for somebody.
+#include <memory>
+#include <optional>
+
 #include "cli/commands.h"
+#include "cli/identity.h"
 #include "cli/noun.h"
 #include "cli/rows.h"
 
@@ -27,14 +31,63 @@ Failure Fetch(Context& context, const std::string&, Value::Array* rows) {
   return FetchRows<v1::PortList>(context, &AdminClient::Stub::ListPorts, {}, ToRow, rows);
 }
 
+struct Reservation {
+  std::string address, user, comment;
+};
+
+Failure Reserve(Context& context, const Reservation& wanted) {
+  v1::ReservePortRequest request;
+  if (Failure failure = ParseAddress(wanted.address, request.mutable_local())) return failure;
+  std::string whose = "nobody";
+  if (!wanted.user.empty()) {
+    std::uint32_t uid = 0;
+    if (Failure failure = ParseUser(wanted.user, &uid)) return failure;
+    request.set_uid(uid);
+    whose = "uid " + std::to_string(uid) + " only";
+  }
+  request.set_comment(wanted.comment);
+  v1::Outcome outcome;
+  if (Failure failure = context.admin().Call(&AdminClient::Stub::ReservePort, request, &outcome))
+    return failure;
+  return context.Done(
+      outcome, "cannot reserve " + wanted.address,
+      "port " + wanted.address + " is reserved for " + whose + " until it is released or the broker ends");
+}
+
+Failure Release(Context& context, const std::string& address) {
+  v1::ReleasePortRequest request;
+  if (Failure failure = ParseAddress(address, request.mutable_local())) return failure;
+  v1::Outcome outcome;
+  if (Failure failure = context.admin().Call(&AdminClient::Stub::ReleasePort, request, &outcome))
+    return failure;
+  return context.Done(outcome, "cannot release " + address, "port " + address + " is released");
+}
+
+void AddReservations(CLI::App& app, Context& context) {
+  CLI::App* reserve =
+      AddVerb(app, "reserve", "Keep an ND port out of reach, or for one user, until release or restart");
+  const auto wanted = std::make_shared<Reservation>();
+  reserve->add_option("ADDRESS", wanted->address, "IP:PORT")->required();
+  reserve->add_option("--uid", wanted->user, "The user, by number or name, who alone may take it");
+  reserve->add_option("--comment", wanted->comment, "Why, for the list");
+  reserve->callback(
+      [&context, wanted] { context.run = [&context, wanted] { return Reserve(context, *wanted); }; });
+  CLI::App* release = AddVerb(app, "release", "End a reservation");
+  const auto address = std::make_shared<std::string>();
+  release->add_option("ADDRESS", *address, "IP:PORT")->required();
+  release->callback(
+      [&context, address] { context.run = [&context, address] { return Release(context, *address); }; });
+}
+
 }  // namespace
 
 void AddPort(CLI::App& root, Context& context) {
   Noun noun;
   noun.name = "port";
   noun.aliases = "ports";
-  noun.about = "ND ports in use: list, show";
+  noun.about = "ND ports in use: list, show, reserve, release";
   noun.id_name = "address with port, as the list shows it";
+  noun.message = "PortRow";
   noun.shape = {"Port",
                 "local",
                 {{"LOCAL", "local"},
@@ -46,10 +99,13 @@ void AddPort(CLI::App& root, Context& context) {
                  {"REFS", "references", Show::kNumber},
                  {"ADAPTER", "adapter", Show::kText, true},
                  {"UID", "owner.uid", Show::kNumber, true},
+                 {"UNIT", "owner.unit", Show::kText, true},
+                 {"CONTAINER", "owner.container", Show::kText, true},
                  {"COMMAND", "owner.command", Show::kText, true}},
                 ToRow({})};
   noun.fetch = Fetch;
-  AddNoun(root, context, noun);
+  noun.renamed = {{"type", "kind"}};
+  AddReservations(*AddNoun(root, context, noun), context);
 }
 
 }  // namespace nd::cli

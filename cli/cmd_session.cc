@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // ndctl session: the applications that are connected to the broker.
-#include <memory>
-
 #include "cli/commands.h"
 #include "cli/noun.h"
 #include "cli/rows.h"
@@ -38,6 +36,11 @@ Failure Kill(Context& context, const std::string& id) {
   return context.Done(outcome, "cannot end session '" + id + "'", "session " + id + " ended");
 }
 
+std::string Destroys(const Value& row) {
+  return "close session " + row.Find("id")->Text() + " of " + OwnerText(row) + " with " +
+         row.Find("listeners")->Text() + " listeners and " + row.Find("connectors")->Text() + " connectors";
+}
+
 }  // namespace
 
 void AddSession(CLI::App& root, Context& context) {
@@ -46,6 +49,7 @@ void AddSession(CLI::App& root, Context& context) {
   noun.aliases = "sessions";
   noun.about = "Applications connected to the broker: list, show, kill";
   noun.id_name = "id that the list shows";
+  noun.message = "SessionRow";
   noun.shape = {"Session",
                 "id",
                 {{"ID", "id"},
@@ -57,16 +61,19 @@ void AddSession(CLI::App& root, Context& context) {
                  {"QPS", "queue_pairs", Show::kNumber},
                  {"PENDING", "pending_operations", Show::kNumber},
                  {"AGE", "age_seconds", Show::kSeconds},
+                 {"UNIT", "owner.unit", Show::kText, true},
+                 {"CONTAINER", "owner.container", Show::kText, true},
                  {"COMMAND", "owner.command", Show::kText, true},
                  {"ENDPOINTS", "shared_endpoints", Show::kNumber, true},
-                 {"OPERATIONS", "operations", Show::kNumber, true}},
+                 {"OPERATIONS", "operations", Show::kNumber, true},
+                 {"OPS/s", "operations_per_second", Show::kNumber, false, When::kLive}},
                 ToRow({})};
   noun.fetch = Fetch;
+  noun.rates = {{"operations", "operations_per_second"}};
+  noun.renamed = {{"since", "age_seconds"}};
   CLI::App* app = AddNoun(root, context, noun);
-  CLI::App* kill = AddVerb(*app, "kill", "Close it with everything it holds; its peers are told");
-  const auto id = std::make_shared<std::string>();
-  kill->add_option("ID", *id, "id that the list shows")->required();
-  kill->callback([&context, id] { context.run = [&context, id] { return Kill(context, *id); }; });
+  AddNounVerb(*app, context, noun,
+              {"kill", "Close it with everything it holds; its peers are told", Kill, Destroys});
 }
 
 }  // namespace nd::cli

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // ndctl status: is the broker well, in one look.
+#include <algorithm>
+#include <memory>
+
 #include "cli/commands.h"
 #include "cli/noun.h"
 #include "cli/rows.h"
+#include "cli/watch.h"
 
 namespace nd::cli {
 namespace {
@@ -38,7 +42,7 @@ Value ToRow(const v1::BrokerStatus& status, const std::string& directory) {
     adapters.array().push_back(std::move(adapter));
   }
   Value row = Value::MakeObject();
-  row.Set("state", "running")
+  row.Set("state", status.draining() ? "draining" : "running")
       .Set("version", status.version())
       .Set("pid", status.pid())
       .Set("directory", directory)
@@ -67,17 +71,19 @@ std::string Counts(const Value& map) {
 }
 
 // For a person: what matters first, numbers with their units.
-std::string Card(const v1::BrokerStatus& status, const Value& row, const Output& output) {
+Table Card(const v1::BrokerStatus& status, const Value& row) {
   Table table;
   table.headers = {{"", true}, {"", false}};
   const auto line = [&](const std::string& name, const std::string& text, const char* color = nullptr) {
-    table.rows.push_back({{name.empty() ? " " : name + ":", nullptr}, {text, color}});
+    table.keys.push_back(name + std::to_string(table.keys.size()));
+    table.rows.push_back({{name.empty() ? " " : name + ":"}, {text, color}});
   };
   const auto field = [&](const char* path) { return row.Find(path)->Text(); };
+  const bool draining = status.draining();
   line("Broker",
-       "running for " + HumanSeconds(status.uptime_seconds()) + ", version " + field("version") + ", pid " +
-           field("pid"),
-       "32");
+       std::string(draining ? "draining, takes nothing new; up" : "running") + " for " +
+           HumanSeconds(status.uptime_seconds()) + ", version " + field("version") + ", pid " + field("pid"),
+       draining ? "33" : "32");
   line("Sockets", field("directory"));
   line("Config", status.config_file().empty() ? "built-in defaults" : status.config_file());
   for (int i = 0; i < status.adapters_size(); ++i) {
@@ -86,10 +92,14 @@ std::string Card(const v1::BrokerStatus& status, const Value& row, const Output&
     for (const auto& address : info.addresses()) addresses += " " + IpText(address);
     line(i == 0 ? "Adapters" : "", info.name() + " (" + info.provider() + ")" + addresses);
   }
-  line("Applications", field("sessions") + " sessions, " + field("listeners") + " listeners, " +
-                           field("shared_endpoints") + " shared endpoints");
-  line("Connections", field("connections") + " connectors, " + field("counters.active_connection") +
-                          " established, " + field("handshakes") + " handshakes in progress");
+  const auto count = [&](const char* path, const char* one) {
+    const std::string number = field(path);
+    return number + " " + one + (number == "1" ? "" : "s");
+  };
+  line("Applications", count("sessions", "session") + ", " + count("listeners", "listener") + ", " +
+                           count("shared_endpoints", "shared endpoint"));
+  line("Connections", count("connections", "connector") + ", " + field("counters.active_connection") +
+                          " established, " + count("handshakes", "handshake") + " in progress");
   line("Since start", field("counters.connect") + " connected, " + field("counters.accept") + " accepted, " +
                           field("counters.connect_failure") + " failed, " +
                           field("counters.connection_error") + " broken");
@@ -102,24 +112,34 @@ std::string Card(const v1::BrokerStatus& status, const Value& row, const Output&
   }
   line("Resources", field("open_fds") + " of " + field("fd_limit") + " descriptors, " +
                         HumanBytes(static_cast<double>(status.resident_bytes())) + " resident");
-  return table.Format(false, output.color);
+  return table;
 }
 
-Failure PrintStatus(Context& context) {
-  v1::BrokerStatus status;
-  if (Failure failure =
-          context.admin().Call(&AdminClient::Stub::GetStatus, v1::GetStatusRequest(), &status)) {
-    return failure;
+Failure PrintStatus(Context& context, const WatchOptions& watch) {
+  const auto ask = [&](v1::BrokerStatus* status) {
+    return context.admin().Call(&AdminClient::Stub::GetStatus, v1::GetStatusRequest(), status);
+  };
+  if (watch.on()) {
+    return Watch(context, watch, [&](Snapshot* snapshot) -> Failure {
+      v1::BrokerStatus status;
+      if (Failure failure = ask(&status)) return failure;
+      const Value row = ToRow(status, context.admin().directory());
+      snapshot->table = Card(status, row);
+      snapshot->headers = false;
+      snapshot->document = Envelope("BrokerStatus");
+      for (const auto& [key, value] : row.object()) snapshot->document.Set(key, value);
+      return std::nullopt;
+    });
   }
+  v1::BrokerStatus status;
+  if (Failure failure = ask(&status)) return failure;
   const Value row = ToRow(status, context.admin().directory());
   if (context.output.format == Format::kTable || context.output.format == Format::kWide) {
-    return context.Write(Card(status, row, context.output));
+    return context.Write(Card(status, row).Format(false, context.output.color));
   }
   const Shape shape{
       "BrokerStatus", "directory", {{"STATE", "state", Show::kState}, {"VERSION", "version"}}, row};
-  std::string text;
-  if (Failure failure = FormatOne(shape, row, context.output, &text)) return failure;
-  return context.Write(text);
+  return context.WriteOne(shape, row);
 }
 
 }  // namespace
@@ -127,7 +147,10 @@ Failure PrintStatus(Context& context) {
 void AddStatus(CLI::App& root, Context& context) {
   CLI::App* app = root.add_subcommand("status", "Is the broker well, and what does it hold");
   app->fallthrough();
-  app->callback([&context] { context.run = [&context] { return PrintStatus(context); }; });
+  const auto watch = std::make_shared<WatchOptions>();
+  AddWatchOptions(*app, watch.get());
+  app->callback(
+      [&context, watch] { context.run = [&context, watch] { return PrintStatus(context, *watch); }; });
 }
 
 }  // namespace nd::cli

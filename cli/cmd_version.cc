@@ -13,15 +13,15 @@ Failure Version(Context& context) {
   ndbroker::v1::BrokerStatus status;
   const Failure failure =
       context.admin().Call(&AdminClient::Stub::GetStatus, ndbroker::v1::GetStatusRequest(), &status);
-  row.Set("broker", failure ? Value() : Value(status.version()));
-  row.Set("directory", context.admin().directory());
+  row.Set("broker", failure ? Value() : Value(status.version()))
+      .Set("protocol", kApiVersion)
+      .Set("grpc", grpc::Version())
+      .Set("directory", context.admin().directory());
   // The tool's own version is an answer even without a broker.
   if (failure) row.Set("broker_error", failure->message);
-  Shape shape{
+  const Shape shape{
       "Version", "ndctl", {{"NDCTL", "ndctl"}, {"BROKER", "broker"}, {"DIRECTORY", "directory"}}, row};
-  std::string text;
-  if (Failure wrong = FormatOne(shape, row, context.output, &text)) return wrong;
-  return context.Write(text);
+  return context.WriteOne(shape, row);
 }
 
 }  // namespace

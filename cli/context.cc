@@ -2,11 +2,17 @@
 // Small services of every command.
 #include "cli/context.h"
 
+#include <unistd.h>
+
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <iostream>
+#include <sstream>
 
 #include "base/locate.h"
+#include "cli/noun.h"
+#include "cli/pager.h"
 #include "cli/rows.h"
 
 namespace nd::cli {
@@ -16,29 +22,83 @@ std::string Context::Directory() const {
 }
 
 AdminClient& Context::admin() {
-  if (admin_ == nullptr) admin_ = std::make_unique<AdminClient>(Directory(), globals.timeout);
+  if (admin_ != nullptr) return *admin_;
+  admin_ = globals.remote.host.empty() ? std::make_unique<AdminClient>(Directory(), globals.timeout)
+                                       : std::make_unique<AdminClient>(globals.remote, globals.timeout);
   return *admin_;
+}
+
+const Noun* Context::FindNoun(const std::string& name) const {
+  for (const auto& noun : nouns) {
+    std::istringstream words(noun->aliases);
+    bool found = noun->name == name;
+    for (std::string alias; !found && words >> alias;) found = alias == name;
+    if (found) return noun.get();
+  }
+  return nullptr;
 }
 
 Failure Context::Write(const std::string& text) const {
   if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0) {
     return std::nullopt;
   }
+  if (errno == EPIPE) return Error{Exit::kFailed, {}, {}, {}};  // `| head` has read enough.
   return Error{Exit::kFailed, std::string("cannot write the output: ") + std::strerror(errno), {}, {}};
+}
+
+Failure Context::Page(const std::string& text) const {
+  if (!globals.no_pager && WantsPager(text) && RunPager(text)) return std::nullopt;
+  return Write(text);
+}
+
+Failure Context::WriteOne(const Shape& shape, const Value& row) const {
+  std::string text;
+  if (Failure failure = FormatOne(shape, row, output, &text)) return failure;
+  return Write(text);
+}
+
+Failure Context::WriteOutcome(const char* status, bool dry_run, const std::string& message) const {
+  if (!output.machine()) return Write(message + "\n");
+  Shape shape;
+  shape.kind = "Outcome";
+  Value row = Value::MakeObject();
+  row.Set("status", status).Set("message", message);
+  if (dry_run) row.Set("dry_run", true);
+  return WriteOne(shape, row);
 }
 
 Failure Context::Done(const ndbroker::v1::Outcome& outcome, const std::string& what,
                       const std::string& done) const {
   const Status status = StatusOf(outcome.status());
   if (Failure failure = FailureOf(status, what)) return failure;
-  if (!output.machine()) return Write(done + "\n");
-  Shape shape;
-  shape.kind = "Outcome";
-  Value row = Value::MakeObject();
-  row.Set("status", nd::Name(status.code())).Set("message", done);
-  std::string text;
-  if (Failure failure = FormatOne(shape, row, output, &text)) return failure;
-  return Write(text);
+  const std::string note = status.message().empty() ? "" : "; " + status.message();
+  return WriteOutcome("SUCCESS", false, done + note);
+}
+
+Failure Context::DryRun(const std::string& what) const {
+  return WriteOutcome("SUCCESS", true, "would " + what);
+}
+
+bool Context::CanAsk() const {
+  return !globals.yes && isatty(STDIN_FILENO) != 0 && isatty(STDERR_FILENO) != 0;
+}
+
+Failure Context::Confirm(const std::string& what) const {
+  if (!CanAsk()) return std::nullopt;
+  std::fprintf(stderr, "ndctl: this will %s. Continue? [y/N] ", Printable(what).c_str());
+  std::string answer;
+  std::getline(std::cin, answer);
+  if (answer == "y" || answer == "Y" || answer == "yes") return std::nullopt;
+  return Error{Exit::kFailed, "nothing was changed", "answer y, or give --yes to be asked nothing", {}};
+}
+
+void Context::Progress(const std::string& text) const {
+  if (isatty(STDERR_FILENO) != 0) std::fprintf(stderr, "\r\033[K%s", Printable(text).c_str());
+}
+
+void Context::Complain(const Error& error) const {
+  const bool json = output.format == Format::kJson || output.format == Format::kJsonl;
+  std::fputs(FormatError(error, json).c_str(), stderr);
 }
 
 }  // namespace nd::cli

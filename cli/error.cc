@@ -55,6 +55,7 @@ Failure FailureOf(const Status& status, const std::string& what) {
 }
 
 std::string FormatError(const Error& error, bool json) {
+  if (error.message.empty()) return {};
   if (!json) {
     std::string out = "ndctl: " + error.message + "\n";
     if (!error.hint.empty()) out += "  " + error.hint + "\n";

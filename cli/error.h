@@ -25,7 +25,7 @@ const char* Name(Exit exit);
 
 struct Error {
   Exit exit = Exit::kFailed;
-  std::string message;  // What is wrong.
+  std::string message;  // What is wrong; empty: the output said it, only the exit code is left to say.
   std::string hint;     // The next step; may be empty.
   std::string status;   // Name of the ND status behind it; may be empty.
 };

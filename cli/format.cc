@@ -10,35 +10,54 @@
 namespace nd::cli {
 namespace {
 
+// What a person wants to see of a number, or nothing when its plain text is best.
+std::string HumanText(Show show, double number) {
+  switch (show) {
+    case Show::kSeconds:
+      return HumanSeconds(number);
+    case Show::kShort:
+      return HumanShort(number);
+    case Show::kBytes:
+      return CompactBytes(number);
+    default:
+      return {};
+  }
+}
+
+// "2026-11-21T10:00:00.123Z" as "2026-11-21T10:00:00Z".
+std::string WithoutFraction(std::string time) {
+  const std::size_t dot = time.find('.');
+  if (dot != std::string::npos) time.erase(dot, time.find_first_not_of("0123456789", dot + 1) - dot);
+  return time;
+}
+
 std::string CellText(const Column& column, const Value& row) {
   const Value* value = row.Find(column.path);
   if (value == nullptr) return {};
-  if (column.show == Show::kSeconds && value->is_number())
-    return HumanSeconds(std::atof(value->Text().c_str()));
-  if (column.show == Show::kBytes && value->is_number()) return HumanBytes(std::atof(value->Text().c_str()));
-  return value->Text();
+  if (column.show == Show::kList && value->is_array() && value->array().empty()) return "none";
+  if (column.show == Show::kTime) return WithoutFraction(value->Text());
+  std::string text = value->is_number() ? HumanText(column.show, std::atof(value->Text().c_str())) : "";
+  return text.empty() ? value->Text() : text;
 }
 
 Cell MakeCell(const Column& column, const Value& row) {
-  Cell cell{CellText(column, row), nullptr};
+  Cell cell{CellText(column, row)};
   if (column.show == Show::kState) cell.color = StateColor(cell.text);
   return cell;
 }
 
 bool Right(const Column& column) {
-  return column.show == Show::kNumber || column.show == Show::kBytes;
-}
-
-Value Envelope(const std::string& kind) {
-  Value out = Value::MakeObject();
-  out.Set("apiVersion", kApiVersion).Set("kind", kind);
-  return out;
+  return column.show == Show::kNumber || column.show == Show::kBytes || column.show == Show::kShort;
 }
 
 Failure ColumnsFor(const Shape& shape, const Output& output, std::vector<Column>* columns) {
   if (output.format != Format::kCustom) {
     for (const Column& column : shape.columns) {
-      if (!column.wide || output.format == Format::kWide) columns->push_back(column);
+      const bool wide = output.format == Format::kWide || output.format == Format::kCsv;
+      if (column.wide && !wide) continue;
+      if (column.when == When::kLive && !output.live) continue;
+      if (column.when == When::kOnce && output.live && !wide) continue;
+      columns->push_back(column);
     }
     return std::nullopt;
   }
@@ -55,30 +74,77 @@ std::string IdOf(const Shape& shape, const Value& row) {
   return Printable(id == nullptr ? std::string() : id->Text());
 }
 
-// "owner.pid: 17" lines for a person.
+// How a field looks on a card; its name says the unit.
+std::string CardText(const std::string& key, const Value& value) {
+  std::string text = value.Text();
+  if (!value.is_number()) return text;
+  const double number = std::atof(text.c_str());
+  if (key == "seconds") return HumanShort(number);
+  if (key.ends_with("_seconds")) return HumanSeconds(number);
+  if (key.ends_with("_bytes") && text.size() > 4) text += " (" + HumanBytes(number) + ")";
+  return text;
+}
+
+// "owner.pid: 17" lines. Items of a list that have a name are lines of their own: "phases.reply: 1.2 ms".
 void AppendCard(const Value& row, const std::string& prefix, Table* table) {
+  const auto line = [&](const std::string& name, const std::string& key, const Value& value) {
+    const std::string text = CardText(key, value);
+    table->keys.push_back(name);
+    table->rows.push_back({{name + ":"}, {text, key == "state" ? StateColor(text) : nullptr}});
+  };
   for (const auto& [key, value] : row.object()) {
     const std::string name = prefix + key;
-    if (value.is_object()) {
+    if (value.is_object() && !value.object().empty()) {
       AppendCard(value, name + ".", table);
-      continue;
+    } else if (value.is_array() && !value.array().empty() && value.array()[0].is_object()) {
+      for (const Value& item : value.array()) {
+        const Value* item_name = item.Find("name");
+        const bool named = item_name != nullptr && item.object().size() == 2;
+        if (named) {
+          const auto& [last_key, last] = item.object().back();
+          line(name + "." + item_name->Text(), last_key, last);
+        } else {
+          line(name, key, item);
+        }
+      }
+    } else {
+      line(name, key, value);
     }
-    const bool state = key == "state";
-    std::string text = value.Text();
-    if (key.ends_with("_seconds") && value.is_number()) text = HumanSeconds(std::atof(text.c_str()));
-    if (key.ends_with("_bytes") && value.is_number() && text.size() > 4) {
-      text += " (" + HumanBytes(std::atof(text.c_str())) + ")";
-    }
-    table->rows.push_back({{name + ":", nullptr}, {text, state ? StateColor(text) : nullptr}});
   }
+}
+
+// RFC 4180.
+std::string CsvField(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  std::string out = "\"";
+  for (const char c : text) out += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return out + "\"";
+}
+
+// Every column by its field's name and with its plain value.
+std::string Csv(const std::vector<Column>& columns, const Value::Array& rows, bool headers) {
+  std::string out;
+  const auto line = [&](const auto& text_of) {
+    for (std::size_t i = 0; i < columns.size(); ++i)
+      out += (i == 0 ? "" : ",") + CsvField(text_of(columns[i]));
+    out += "\n";
+  };
+  if (headers) line([](const Column& column) { return column.path; });
+  for (const Value& row : rows) {
+    line([&](const Column& column) {
+      const Value* value = row.Find(column.path);
+      return value == nullptr ? std::string() : value->Text();
+    });
+  }
+  return out;
 }
 
 }  // namespace
 
 Failure Output::Parse(const std::string& text, Output* output) {
   static const std::vector<std::pair<std::string, Format>> kFormats = {
-      {"table", Format::kTable}, {"wide", Format::kWide}, {"json", Format::kJson},
-      {"jsonl", Format::kJsonl}, {"yaml", Format::kYaml}, {"name", Format::kName}};
+      {"table", Format::kTable}, {"wide", Format::kWide}, {"json", Format::kJson}, {"jsonl", Format::kJsonl},
+      {"yaml", Format::kYaml},   {"name", Format::kName}, {"csv", Format::kCsv}};
   for (const auto& [name, format] : kFormats) {
     if (text == name) {
       output->format = format;
@@ -122,14 +188,42 @@ Failure FormatList(const Shape& shape, const Value::Array& rows, const Output& o
   }
   std::vector<Column> columns;
   if (Failure failure = ColumnsFor(shape, output, &columns)) return failure;
-  Table table;
-  for (const Column& column : columns) table.headers.push_back({column.header, Right(column)});
-  for (const Value& row : rows) {
-    auto& cells = table.rows.emplace_back();
-    for (const Column& column : columns) cells.push_back(MakeCell(column, row));
+  if (output.format == Format::kCsv) {
+    *text = Csv(columns, rows, output.headers);
+    return std::nullopt;
   }
+  Table table;
+  if (Failure failure = ListTable(shape, rows, output, &table)) return failure;
   *text = table.Format(output.headers, output.color);
   return std::nullopt;
+}
+
+Failure ListTable(const Shape& shape, const Value::Array& rows, const Output& output, Table* table) {
+  std::vector<Column> columns;
+  if (Failure failure = ColumnsFor(shape, output, &columns)) return failure;
+  for (const Column& column : columns) {
+    table->headers.push_back({column.header, Right(column), column.show == Show::kSeconds});
+  }
+  for (const Value& row : rows) {
+    auto& cells = table->rows.emplace_back();
+    cells.reserve(columns.size());
+    for (const Column& column : columns) cells.push_back(MakeCell(column, row));
+    table->keys.push_back(IdOf(shape, row));
+  }
+  return std::nullopt;
+}
+
+Table CardTable(const Value& row) {
+  Table table;
+  table.headers = {{""}, {""}};
+  AppendCard(row, "", &table);
+  return table;
+}
+
+Value Envelope(const std::string& kind) {
+  Value out = Value::MakeObject();
+  out.Set("apiVersion", kApiVersion).Set("kind", kind);
+  return out;
 }
 
 Failure FormatOne(const Shape& shape, const Value& row, const Output& output, std::string* text) {
@@ -144,13 +238,9 @@ Failure FormatOne(const Shape& shape, const Value& row, const Output& output, st
       return std::nullopt;
     }
     case Format::kTable:
-    case Format::kWide: {
-      Table table;
-      table.headers = {{"", false}, {"", false}};
-      AppendCard(row, "", &table);
-      *text = table.Format(false, output.color);
+    case Format::kWide:
+      *text = CardTable(row).Format(false, output.color);
       return std::nullopt;
-    }
     default:
       return FormatList(shape, {row}, output, text);
   }

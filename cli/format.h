@@ -16,28 +16,34 @@ namespace nd::cli {
 
 inline constexpr char kApiVersion[] = "ndbroker/v1";
 
-enum class Format { kTable, kWide, kJson, kJsonl, kYaml, kName, kCustom };
+enum class Format { kTable, kWide, kJson, kJsonl, kYaml, kName, kCsv, kCustom };
 
 struct Output {
   Format format = Format::kTable;
   std::vector<std::string> custom;  // Columns of custom=A,B.
   bool headers = true;
   bool color = false;
+  bool live = false;  // Shows the columns that need two looks.
 
-  // "table", "wide", "json", "jsonl", "yaml", "name", "custom=COLUMN,..."; a usage error otherwise.
+  // "table", "wide", "json", "jsonl", "yaml", "name", "csv", "custom=COLUMN,..."; a usage error otherwise.
   static Failure Parse(const std::string& text, Output* output);
   bool machine() const {
     return format == Format::kJson || format == Format::kJsonl || format == Format::kYaml;
   }
 };
 
-enum class Show : unsigned char { kText, kNumber, kBytes, kSeconds, kState };
+// kList tells nothing said ("-") from an empty list ("none"); kTime leaves out fractions of seconds.
+enum class Show : unsigned char { kText, kNumber, kBytes, kSeconds, kShort, kState, kList, kTime };
+
+// Growth per second needs two looks and takes the place of totals in --watch; wide shows both.
+enum class When : unsigned char { kAlways, kOnce, kLive };
 
 struct Column {
   std::string header;
   std::string path;  // Field of the row: "owner.pid".
   Show show = Show::kText;
   bool wide = false;  // Only in wide.
+  When when = When::kAlways;
 };
 
 // What the rows of one noun are called and how they look.
@@ -52,7 +58,7 @@ struct Shape {
 Failure ResolveColumn(const Shape& shape, const std::string& name, Column* column);
 
 struct Selection {
-  std::vector<std::string> filters;  // "state=Connected", "app!=x", "peer=10.*"; all must hold.
+  std::vector<std::string> filters;  // "state=Connected", "app!=x", "peer=10.*", "tx>1MiB"; all must hold.
   std::string sort;                  // "age", "-tx_bytes"
 };
 
@@ -65,9 +71,17 @@ Failure FormatList(const Shape& shape, const Value::Array& rows, const Output& o
 Failure FormatOne(const Shape& shape, const Value& row, const Output& output, std::string* text);
 Failure FormatLine(const Shape& shape, const Value& row, const Output& output, std::string* text);
 
-// "1.5 GiB", "3d 4h", "12.3 s": for people only.
+// The tables behind the formats for people; `keys` are set, so that --watch can mark what changed.
+Failure ListTable(const Shape& shape, const Value::Array& rows, const Output& output, Table* table);
+Table CardTable(const Value& row);
+// {"apiVersion": ..., "kind": kind}, to be filled.
+Value Envelope(const std::string& kind);
+
+// Powers of 1024. "1.5 GiB", "3d4h", "12s", and of short times "45.1 us", "1.3 ms": for people only.
 std::string HumanBytes(double bytes);
+std::string CompactBytes(double bytes);  // "1.5G", for columns.
 std::string HumanSeconds(double seconds);
+std::string HumanShort(double seconds);
 // "2026-08-22T10:00:00Z" of a time `seconds` ago.
 std::string TimeAgo(double seconds);
 

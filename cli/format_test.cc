@@ -46,14 +46,13 @@ std::string One(const std::string& format) {
 }
 
 TEST(FormatList, Table) {
-  EXPECT_EQ("ID  STATE           TX  AGE\n1   Connected  2.0 KiB  1m01s\n2   Dead           5 B  1m01s\n",
+  EXPECT_EQ("ID  STATE        TX  AGE\n1   Connected  2.0K  1m01s\n2   Dead          5  1m01s\n",
             List("table"));
 }
 
 TEST(FormatList, WideAddsColumns) {
   EXPECT_EQ(
-      "ID  STATE           TX  AGE    PID\n1   Connected  2.0 KiB  1m01s   17\n2   Dead           5 B  1m01s "
-      "  17\n",
+      "ID  STATE        TX  AGE    PID\n1   Connected  2.0K  1m01s   17\n2   Dead          5  1m01s   17\n",
       List("wide"));
 }
 
@@ -122,8 +121,47 @@ TEST(FormatList, Custom) {
 }
 
 TEST(FormatList, CustomByFieldShowsTheValueItself) {
-  EXPECT_EQ("  TX  AGE       TX\n2048   61  2.0 KiB\n   5   61      5 B\n",
-            List("custom=tx_bytes,age_seconds,TX"));
+  EXPECT_EQ("  TX  AGE    TX\n2048   61  2.0K\n   5   61     5\n", List("custom=tx_bytes,age_seconds,TX"));
+}
+
+TEST(FormatList, CsvHasPlainValuesOfEveryColumn) {
+  EXPECT_EQ("id,state,tx_bytes,age_seconds,owner.pid\n1,Connected,2048,61,17\n2,Dead,5,61,17\n", List("csv"));
+}
+
+TEST(FormatList, CsvQuotesWhatWouldEndAField) {
+  Output output;
+  output.format = Format::kCsv;
+  output.headers = false;
+  std::string text;
+  EXPECT_FALSE(FormatList(TestShape(), {Row("a,b", "say \"x\"\n", 1)}, output, &text));
+  EXPECT_EQ("\"a,b\",\"say \"\"x\"\"\n\",1,61,17\n", text);
+}
+
+TEST(FormatList, LiveColumnsTakeThePlaceOfTotals) {
+  Shape shape = TestShape();
+  shape.columns[2].when = When::kOnce;
+  shape.columns.push_back({"TX/s", "tx_bytes_per_second", Show::kBytes, false, When::kLive});
+  Value row = Row("1", "Dead", 2048);
+  row.Set("tx_bytes_per_second", 1024.0);
+  Output output;
+  std::string text;
+  EXPECT_FALSE(FormatList(shape, {row}, output, &text));
+  EXPECT_EQ("ID  STATE    TX  AGE\n1   Dead   2.0K  1m01s\n", text);
+  output.live = true;
+  EXPECT_FALSE(FormatList(shape, {row}, output, &text));
+  EXPECT_EQ("ID  STATE  AGE    TX/s\n1   Dead   1m01s  1.0K\n", text);
+}
+
+TEST(FormatList, ListsAndTimes) {
+  Value row = Value::MakeObject();
+  row.Set("said", Value::MakeArray()).Set("unsaid", Value()).Set("time", "2026-11-21T10:00:00.123456Z");
+  const Shape shape{"X",
+                    "said",
+                    {{"A", "said", Show::kList}, {"B", "unsaid", Show::kList}, {"T", "time", Show::kTime}},
+                    row};
+  std::string text;
+  EXPECT_FALSE(FormatList(shape, {row}, {}, &text));
+  EXPECT_EQ("A     B  T\nnone  -  2026-11-21T10:00:00Z\n", text);
 }
 
 TEST(FormatList, NothingIsStillAHeaderAndAnEnvelope) {
@@ -141,6 +179,18 @@ TEST(FormatOne, Card) {
   EXPECT_EQ(
       "id:           1\nstate:        Connected\ntx_bytes:     2048\nage_seconds:  1m01s\nowner.pid:    17\n",
       One("table").substr(0, 200));
+}
+
+TEST(FormatOne, CardGivesNamedItemsALineEach) {
+  Value queue = Value::MakeObject();
+  queue.Set("name", "queue").Set("seconds", 0.0000121);
+  Value reply = Value::MakeObject();
+  reply.Set("name", "reply").Set("seconds", 0.0031);
+  Value row = Value::MakeObject();
+  row.Set("id", "1").Set("phases", Value::Array{queue, reply}).Set("none", Value::MakeArray());
+  std::string text;
+  EXPECT_FALSE(FormatOne(TestShape(), row, {}, &text));
+  EXPECT_EQ("id:            1\nphases.queue:  12.1 us\nphases.reply:  3.1 ms\nnone:          -\n", text);
 }
 
 TEST(FormatOne, JsonHasTheFieldsBesideTheKind) {
@@ -174,6 +224,12 @@ TEST(Human, Numbers) {
   EXPECT_EQ("0 B", HumanBytes(0));
   EXPECT_EQ("1023 B", HumanBytes(1023));
   EXPECT_EQ("1.5 GiB", HumanBytes(1.5 * 1024 * 1024 * 1024));
+  EXPECT_EQ("1023", CompactBytes(1023));
+  EXPECT_EQ("1.5G", CompactBytes(1.5 * 1024 * 1024 * 1024));
+  EXPECT_EQ("45.1 us", HumanShort(45.1e-6));
+  EXPECT_EQ("1.3 ms", HumanShort(1.3e-3));
+  EXPECT_EQ("2.50 s", HumanShort(2.5));
+  EXPECT_EQ("5m00s", HumanShort(300));
   EXPECT_EQ("0.2s", HumanSeconds(0.24));
   EXPECT_EQ("59s", HumanSeconds(59.9));
   EXPECT_EQ("2h03m", HumanSeconds(7380));

@@ -29,6 +29,12 @@ std::string HumanBytes(double bytes) {
   return unit == 0 ? Print("%.0f B", bytes) : Print("%.1f %s", bytes, kUnits[unit]);
 }
 
+std::string CompactBytes(double bytes) {
+  std::size_t unit = 0;
+  for (; bytes >= 1024 && unit < 6; ++unit) bytes /= 1024;
+  return unit == 0 ? Print("%.0f", bytes) : Print("%.1f%c", bytes, "BKMGTPE"[unit]);
+}
+
 std::string HumanSeconds(double seconds) {
   if (!std::isfinite(seconds) || seconds < 0) return "?";
   if (seconds < 10) return Print("%.1fs", seconds);
@@ -37,6 +43,13 @@ std::string HumanSeconds(double seconds) {
   if (whole < 3600) return Print("%lldm%02llds", whole / 60, whole % 60);
   if (whole < 86400) return Print("%lldh%02lldm", whole / 3600, whole % 3600 / 60);
   return Print("%lldd%lldh", whole / 86400, whole % 86400 / 3600);
+}
+
+std::string HumanShort(double seconds) {
+  if (!std::isfinite(seconds) || seconds < 0) return "?";
+  if (seconds < 1e-3) return Print("%.1f us", seconds * 1e6);
+  if (seconds < 1) return Print("%.1f ms", seconds * 1e3);
+  return seconds < 100 ? Print("%.2f s", seconds) : HumanSeconds(seconds);
 }
 
 std::string TimeAgo(double seconds) {

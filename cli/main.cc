@@ -6,7 +6,7 @@
 #include "cli/parse.h"
 
 int main(int argc, char** argv) {
-  std::signal(SIGPIPE, SIG_IGN);        // `ndctl events | head` ends with a message, not by signal.
+  std::signal(SIGPIPE, SIG_IGN);        // `ndctl events | head` tells the broker goodbye.
   setenv("GRPC_VERBOSITY", "NONE", 0);  // What goes wrong is said once, by ndctl.
   return nd::cli::Main(argc, argv);
 }

@@ -2,16 +2,14 @@
 // CLI11 says that something was not expected; people want to hear which word, and what was meant.
 #include "cli/parse.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 
 #include "cli/commands.h"
+#include "cli/complete.h"
+#include "cli/man.h"
 #include "cli/nearest.h"
-#include "cli/version.h"
 
 namespace nd::cli {
 namespace {
@@ -59,39 +57,12 @@ std::size_t Positionals(const CLI::App& app) {
   return options.size();
 }
 
-Failure SetOutput(Context& context) {
-  if (Failure failure = Output::Parse(context.globals.output, &context.output)) return failure;
-  const std::vector<std::string> modes = {"auto", "always", "never"};
-  const auto mode = std::find(modes.begin(), modes.end(), context.globals.color);
-  if (mode == modes.end()) {
-    return Error{Exit::kUsage,
-                 "unknown colour mode '" + context.globals.color + "'",
-                 Suggest(context.globals.color, modes),
-                 {}};
-  }
-  context.output.color = UseColor(static_cast<ColorMode>(mode - modes.begin()), isatty(STDOUT_FILENO) != 0);
-  if (!std::isfinite(context.globals.timeout) || context.globals.timeout <= 0 ||
-      context.globals.timeout > 86400) {
-    return Error{Exit::kUsage, "--timeout must be more than 0 and at most 86400 seconds", {}, {}};
-  }
-  return std::nullopt;
-}
-
 }  // namespace
 
 void BuildApp(CLI::App& app, Context& context) {
   app.description("Shows and steers the ndbroker on this host");
   app.require_subcommand(1);
-  app.set_help_flag("-h,--help", "This text; also after a command");
-  app.set_version_flag("--version", std::string("ndctl ") + kVersion);
-  app.add_option("-o,--output", context.globals.output,
-                 "table, wide, json, jsonl, yaml, name or custom=COLUMN,...")
-      ->envname("NDCTL_OUTPUT");
-  app.add_option("--address", context.globals.address,
-                 "Directory of the broker's sockets (default: found by itself)")
-      ->envname("NDCTL_ADDRESS");
-  app.add_option("--timeout", context.globals.timeout, "Seconds to wait for an answer");
-  app.add_option("--color", context.globals.color, "auto, always or never");
+  AddGlobals(app, context);
   for (const Command& command : Commands()) command.add(app, context);
 }
 
@@ -127,6 +98,9 @@ Error Diagnose(const CLI::App& app, const std::vector<std::string>& arguments, c
       continue;
     }
     const std::vector<std::string> commands = VisibleCommands(*chain.back());
+    if (commands.empty() && i > 0 && (arguments[i - 1] == "--watch" || arguments[i - 1] == "-w")) {
+      return {Exit::kUsage, Path(chain) + " does not take '" + word + "'", "write --watch=" + word, {}};
+    }
     if (commands.empty()) {
       return {
           Exit::kUsage, Path(chain) + " does not take '" + word + "'", "see " + Path(chain) + " --help", {}};
@@ -139,19 +113,17 @@ Error Diagnose(const CLI::App& app, const std::vector<std::string>& arguments, c
   }
   std::string what = error.what();
   while (!what.empty() && what.back() == '\n') what.pop_back();
-  return {Exit::kUsage, Path(chain) + ": " + what, "see " + Path(chain) + " --help", {}};
-}
-
-bool WantsJson(const std::vector<std::string>& arguments) {
-  const char* environment = std::getenv("NDCTL_OUTPUT");
-  std::string output = environment == nullptr ? "" : environment;
-  for (std::size_t i = 0; i < arguments.size(); ++i) {
-    const std::string& word = arguments[i];
-    if ((word == "-o" || word == "--output") && i + 1 < arguments.size()) output = arguments[i + 1];
-    if (word.starts_with("--output=")) output = word.substr(9);
-    if (word.starts_with("-o") && !word.starts_with("--") && word.size() > 2) output = word.substr(2);
+  for (const CLI::Option* option : app.get_options()) {
+    const char* value = option->get_envname().empty() ? nullptr : std::getenv(option->get_envname().c_str());
+    if (value != nullptr && what.find("--" + option->get_lnames()[0] + " ") != std::string::npos) {
+      return {Exit::kUsage,
+              "$" + option->get_envname() + " is '" + value + "', which --" + option->get_lnames()[0] +
+                  " cannot be",
+              option->get_expected_max() == 0 ? "write true or false" : "see ndctl --help",
+              {}};
+    }
   }
-  return output == "json" || output == "jsonl";
+  return {Exit::kUsage, Path(chain) + ": " + what, "see " + Path(chain) + " --help", {}};
 }
 
 int Main(int argc, const char* const* argv) {
@@ -163,6 +135,16 @@ int Main(int argc, const char* const* argv) {
   Context context;
   CLI::App app("", "ndctl");
   BuildApp(app, context);
+  // Not commands for people, so the parser does not know them.
+  if (!arguments.empty() && arguments[0] == "__complete") {
+    const std::vector<std::string> words(arguments.begin() + 1, arguments.end());
+    std::fputs(AnswerShell(context, app, words).c_str(), stdout);
+    return static_cast<int>(Exit::kOk);
+  }
+  if (arguments.size() == 1 && arguments[0] == "__man") {
+    std::fputs(ManualPage(app).c_str(), stdout);
+    return static_cast<int>(Exit::kOk);
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& success) {
@@ -170,7 +152,9 @@ int Main(int argc, const char* const* argv) {
   } catch (const CLI::ParseError& error) {
     return fail(Diagnose(app, arguments, error));
   }
-  if (Failure failure = SetOutput(context)) return fail(*failure);
+  context.command_line = "ndctl";
+  for (const std::string& word : arguments) context.command_line += " " + word;
+  if (Failure failure = ApplyGlobals(app, context)) return fail(*failure);
   if (Failure failure = context.run()) return fail(*failure);
   return static_cast<int>(Exit::kOk);
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cli/context.h"
+#include "cli/globals.h"
 
 namespace nd::cli {
 
@@ -15,9 +16,6 @@ void BuildApp(CLI::App& app, Context& context);
 
 // What is wrong with `arguments` (without the program's name) that CLI11 refused with `error`.
 Error Diagnose(const CLI::App& app, const std::vector<std::string>& arguments, const CLI::ParseError& error);
-
-// True when errors should be JSON; works on command lines that do not parse.
-bool WantsJson(const std::vector<std::string>& arguments);
 
 // Parses and runs. Output goes to stdout, errors to stderr; returns the exit code.
 int Main(int argc, const char* const* argv);

@@ -11,27 +11,10 @@
 #include <cstring>
 
 #include "base/unique_fd.h"
+#include "cli/testing/run_ndctl.h"
 
 namespace nd::cli {
 namespace {
-
-struct Ran {
-  int exit;
-  std::string out, err;
-};
-
-Ran Ndctl(std::vector<std::string> arguments) {
-  arguments.insert(arguments.begin(), "ndctl");
-  std::vector<const char*> argv;
-  for (const std::string& argument : arguments) argv.push_back(argument.c_str());
-  testing::internal::CaptureStdout();
-  testing::internal::CaptureStderr();
-  Ran ran;
-  ran.exit = Main(static_cast<int>(argv.size()), argv.data());
-  ran.out = testing::internal::GetCapturedStdout();
-  ran.err = testing::internal::GetCapturedStderr();
-  return ran;
-}
 
 TEST(CommandLine, UnknownWordsGetTheNearest) {
   EXPECT_EQ("ndctl: ndctl has no command 'conection'\n  did you mean 'connection'?\n",
@@ -50,23 +33,40 @@ TEST(CommandLine, UnknownWordsGetTheNearest) {
             Ndctl({"port", "list", "--filter", "typ=x"}).err);
 }
 
+TEST(CommandLine, TheIntervalOfWatchBelongsToItsWord) {
+  EXPECT_EQ("ndctl: ndctl connection list does not take '3'\n  write --watch=3\n",
+            Ndctl({"connection", "list", "--watch", "3"}).err);
+}
+
 TEST(CommandLine, UsageErrorsExitWith2) {
-  for (const auto& arguments : std::vector<std::vector<std::string>>{{},
-                                                                     {"nonsense"},
-                                                                     {"connection", "show"},
-                                                                     {"connection", "kill"},
-                                                                     {"config"},
-                                                                     {"status", "--timeout", "0"},
-                                                                     {"status", "--timeout", "x"},
-                                                                     {"status", "--timeout", "nan"},
-                                                                     {"status", "--color", "sometimes"},
-                                                                     {"ping", "--count", "0"},
-                                                                     {"ping", "--serve"},
-                                                                     {"ping", "nonsense"},
-                                                                     {"ping", "10.0.0.1"},
-                                                                     {"ping", "10.0.0.1:1", "--size", "1"},
-                                                                     {"testing"},
-                                                                     {"port", "list", "-o", "custom=x"}}) {
+  for (const auto& arguments :
+       std::vector<std::vector<std::string>>{{},
+                                             {"nonsense"},
+                                             {"connection", "show"},
+                                             {"connection", "kill"},
+                                             {"config"},
+                                             {"status", "--timeout", "0"},
+                                             {"status", "--timeout", "x"},
+                                             {"status", "--timeout", "nan"},
+                                             {"status", "--color", "sometimes"},
+                                             {"ping", "--count", "0"},
+                                             {"ping", "--serve"},
+                                             {"ping", "nonsense"},
+                                             {"ping", "10.0.0.1"},
+                                             {"ping", "10.0.0.1:1", "--size", "1"},
+                                             {"testing"},
+                                             {"wait", "connection"},
+                                             {"connection", "list", "--watch=x"},
+                                             {"connection", "list", "--watch=0"},
+                                             {"connection", "list", "-o", "csv", "-w"},
+                                             {"explain", "x", "-o", "custom=y"},
+                                             {"stats", "--by", "x"},
+                                             {"events", "--since", "never"},
+                                             {"trace"},
+                                             {"trace", "10.0.0.1"},
+                                             {"debug"},
+                                             {"status", "--timeout", "5parsecs"},
+                                             {"port", "list", "-o", "custom=x"}}) {
     const Ran ran = Ndctl(arguments);
     EXPECT_EQ(2, ran.exit) << testing::PrintToString(arguments) << ran.err;
     EXPECT_TRUE(ran.err.starts_with("ndctl: ")) << ran.err;

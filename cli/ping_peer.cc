@@ -1,251 +1,45 @@
 // SPDX-License-Identifier: Apache-2.0
-// Connects as any application would, so that what it measures and how it is refused is what applications see.
-#include <chrono>
-#include <cstring>
-#include <future>
-#include <memory>
-
+// ndctl ping ADDRESS: one connection, some echoes, and the time of everything.
 #include "cli/ping.h"
-#include "nd/nd.h"
+#include "cli/probe.h"
 
 namespace nd::cli {
 namespace {
 
-using SteadyTime = std::chrono::steady_clock::time_point;
-
-class PeerPing {
- public:
-  PeerPing(Context& context, const PingOptions& options)
-      : context_(context),
-        options_(options),
-        timeout_(std::chrono::microseconds(static_cast<long long>(context.globals.timeout * 1e6))) {}
-
-  Failure Run();
-
- private:
-  Failure Open();
-  Failure Connect();
-  Failure Echo();
-  Failure Report();
-  Failure Fail(const Status& status, const std::string& what) const;
-  Status Await(std::future<Status> done, const Status& started);
-  Result<Completion> Next();
-  // Ends the phase that began with the last call.
-  void Phase(const char* name);
-
-  Context& context_;
-  const PingOptions& options_;
-  std::chrono::nanoseconds timeout_;
-  SteadyTime phase_start_ = std::chrono::steady_clock::now();
-  double total_us_ = 0;
-  Value phases_ = Value::MakeObject();
-  std::vector<double> round_trips_;
-  bool echoes_ = false;
-  Address remote_, local_;
-  Adapter adapter_;
-  CompletionQueue cq_;
-  Buffer buffer_;
-  MemoryRegion region_;
-  QueuePair qp_;
-  Connector connector_;
-};
-
-// A finished or started operation with a promise for its completion; freed by the library with its callback.
-struct Pending {
-  std::shared_ptr<std::promise<Status>> promise = std::make_shared<std::promise<Status>>();
-  std::future<Status> future = promise->get_future();
-  Request request{[promise = promise](const Status& status) { promise->set_value(status); }};
-};
-
-Failure PeerPing::Fail(const Status& status, const std::string& what) const {
-  Failure failure = FailureOf(status, what);
-  if (!failure) return failure;
-  // Codes that mean "no such object" to a list mean nothing of the kind here.
-  if (failure->exit == Exit::kNotFound) failure->exit = Exit::kFailed;
-  switch (status.detail()) {
-    case Detail::kNoListener:
-      failure->hint =
-          "the host answered, but nothing listens on that port; see ndctl listener list over there";
-      break;
-    case Detail::kPaused:
-      failure->hint = "ndctl listener resume ID over there lets it answer again";
-      break;
-    case Detail::kBacklogFull:
-      failure->hint = "the application over there does not take its waiting requests";
-      break;
-    case Detail::kPolicy:
-      failure->hint = "the policy in the broker's configuration file decides this";
-      break;
-    case Detail::kBrokerUnreachable:
-      failure->hint =
-          "start ndbrokerd, or name the directory of its sockets with --address DIR or $NDBROKER_DIR";
-      break;
-    default:
-      break;
-  }
-  return failure;
-}
-
-void PeerPing::Phase(const char* name) {
-  const SteadyTime now = std::chrono::steady_clock::now();
-  const double us = std::chrono::duration<double, std::micro>(now - phase_start_).count();
-  total_us_ += us;
-  phases_.Set(std::string(name) + "_us", static_cast<double>(static_cast<long long>(us * 10 + 0.5)) / 10);
-  phase_start_ = now;
-}
-
-Status PeerPing::Await(std::future<Status> done, const Status& started) {
-  if (!started.pending()) return started;
-  if (done.wait_for(timeout_) == std::future_status::ready) return done.get();
-  return {StatusCode::kIoTimeout, "no answer within --timeout"};
-}
-
-Failure PeerPing::Open() {
-  OpenOptions open;
-  open.broker = context_.Directory();
-  open.adapter = options_.adapter;
-  open.application = "ndctl-ping";
-  open.reconnect = false;
-  auto adapter = Adapter::Open(open);
-  if (!adapter.ok()) return Fail(adapter.status(), "cannot use the broker in " + open.broker);
-  adapter_ = *adapter;
-  Phase("open");
-  auto local = adapter_.ResolveAddress(remote_);
-  if (!local.ok()) return Fail(local.status(), "no way to " + remote_.ToString());
-  local_ = *local;
-  Phase("resolve");
-  auto cq = adapter_.CreateCompletionQueue(4 * kPingDepth);
-  if (!cq.ok()) return Fail(cq.status(), "cannot make a completion queue");
-  cq_ = *cq;
-  QueuePairOptions options;
-  options.receive_cq = &cq_;
-  options.initiator_cq = &cq_;
-  options.receive_depth = kPingDepth;
-  options.initiator_depth = kPingDepth;
-  auto qp = adapter_.CreateQueuePair(options);
-  if (!qp.ok()) return Fail(qp.status(), "cannot make a queue pair");
-  qp_ = *qp;
-  auto buffer = adapter_.AllocateBuffer(2ULL * options_.size);
-  if (!buffer.ok()) return Fail(buffer.status(), "no memory");
-  buffer_ = *buffer;
-  auto region = adapter_.Register(buffer_, kAllowLocalWrite);
-  if (!region.ok()) return Fail(region.status(), "cannot register memory");
-  region_ = *region;
-  auto connector = adapter_.CreateConnector();
-  if (!connector.ok()) return Fail(connector.status(), "cannot make a connector");
-  connector_ = *connector;
-  Phase("create");
-  return std::nullopt;
-}
-
-Failure PeerPing::Connect() {
-  if (Failure failure = Fail(connector_.Bind(local_), "cannot bind " + local_.IpToString())) return failure;
-  Phase("bind");
-  ConnectOptions options;
-  options.limits.inbound = std::min(options.limits.inbound, adapter_.info().max_inbound_read_limit);
-  options.limits.outbound = std::min(options.limits.outbound, adapter_.info().max_outbound_read_limit);
-  options.private_data = AsPrivateData(kPingMagic);
-  const std::string to = "cannot connect to " + remote_.ToString();
-  Pending connect;
-  const Status started = connector_.Connect(qp_, remote_, options, &connect.request);
-  if (Failure failure = Fail(Await(std::move(connect.future), started), to)) return failure;
-  Phase("connect");
-  if (const auto data = connector_.GetPrivateData(); data.ok()) {
-    echoes_ = data->size() >= sizeof(kPingMagic) - 1 &&
-              std::memcmp(data->data(), kPingMagic, sizeof(kPingMagic) - 1) == 0;
-  }
-  // A receive must be there before the peer may send.
-  const Sge sge = region_.Slice(buffer_.data() + options_.size, options_.size);
-  if (Failure failure = Fail(qp_.Receive(nullptr, {&sge, 1}), "cannot post a receive")) return failure;
-  phase_start_ = std::chrono::steady_clock::now();
-  Pending complete;
-  const Status completing = connector_.CompleteConnect(&complete.request);
-  if (Failure failure = Fail(Await(std::move(complete.future), completing), to)) return failure;
-  Phase("complete");
-  return std::nullopt;
-}
-
-Result<Completion> PeerPing::Next() {
-  auto completion = cq_.Next(timeout_);
-  if (completion.ok() && completion->status != StatusCode::kSuccess) {
-    return Status(completion->status, "the connection broke during the echo");
-  }
-  return completion;
-}
-
-Failure PeerPing::Echo() {
-  for (std::uint32_t i = 0; i < options_.count; ++i) {
-    std::byte* out = buffer_.data();
-    std::byte* in = out + options_.size;
-    for (std::uint32_t j = 0; j < options_.size; ++j) out[j] = static_cast<std::byte>(i * 31 + j);
-    const Sge sent = region_.Slice(out, options_.size);
-    const auto start = std::chrono::steady_clock::now();
-    if (Failure failure = Fail(qp_.Send(nullptr, {&sent, 1}), "cannot send")) return failure;
-    bool received = false;
-    for (int finished = 0; finished < 2; ++finished) {
-      auto completion = Next();
-      if (!completion.ok()) return Fail(completion.status(), "no echo from " + remote_.ToString());
-      if (completion->type != RequestType::kReceive) continue;
-      received = completion->bytes_transferred == options_.size;
-      round_trips_.push_back(
-          std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count());
-    }
-    if (!received || std::memcmp(out, in, options_.size) != 0) {
-      return Error{Exit::kFailed, "the echo from " + remote_.ToString() + " is not what was sent", {}, {}};
-    }
-    const Sge next = region_.Slice(in, options_.size);
-    if (Failure failure = Fail(qp_.Receive(nullptr, {&next, 1}), "cannot post a receive")) return failure;
-  }
-  return std::nullopt;
-}
-
-Failure PeerPing::Report() {
-  Value row = Value::MakeObject();
-  row.Set("target", remote_.ToString())
-      .Set("local", local_.ToString())
-      .Set("adapter", adapter_.info().name)
-      .Set("result", "connected")
-      .Set("phases", phases_)
-      .Set("total_us", static_cast<double>(static_cast<long long>(total_us_ * 10 + 0.5)) / 10)
-      .Set("echo", echoes_ ? Statistics(round_trips_) : Value());
-  const Shape shape{"Ping",
-                    "target",
-                    {{"TARGET", "target"}, {"RESULT", "result"}, {"TOTAL-US", "total_us", Show::kNumber}},
-                    row};
-  std::string text;
-  if (Failure failure = FormatOne(shape, row, context_.output, &text)) return failure;
-  return context_.Write(text);
-}
-
-Failure PeerPing::Run() {
-  auto remote = Address::Parse(options_.address);
-  if (!remote.ok() || remote->port() == 0) {
-    return Error{Exit::kUsage,
-                 "'" + options_.address + "' is not an address with a port",
-                 "write 10.0.0.1:7000 or [::1]:7000",
-                 {}};
-  }
-  remote_ = *remote;
-  phase_start_ = std::chrono::steady_clock::now();
-  if (Failure failure = Open()) return failure;
-  if (Failure failure = Connect()) return failure;
-  if (const auto local = connector_.GetLocalAddress(); local.ok()) local_ = *local;
-  if (echoes_) {
-    if (Failure failure = Echo()) return failure;
-  }
-  phase_start_ = std::chrono::steady_clock::now();
-  Pending disconnect;
-  const Status started = connector_.Disconnect(&disconnect.request);
-  const Status disconnected = Await(std::move(disconnect.future), started);
-  // A peer that hung up first, or that keeps its end open, did answer; that was the question.
-  Phase(disconnected.ok() ? "disconnect" : "disconnect_unanswered");
-  return Report();
+double Microseconds(double seconds) {
+  return static_cast<double>(static_cast<long long>(seconds * 1e7 + 0.5)) / 10;
 }
 
 }  // namespace
 
 Failure PingPeer(Context& context, const PingOptions& options) {
-  return PeerPing(context, options).Run();
+  Probe probe(context, {options.address, options.adapter, "ndctl-ping", options.size});
+  if (Failure failure = probe.Open()) return failure;
+  if (Failure failure = probe.Connect()) return failure;
+  std::vector<double> round_trips;
+  if (probe.echoes()) {
+    if (Failure failure = probe.Echo(options.count, &round_trips)) return failure;
+  }
+  probe.Disconnect();
+  Value phases = Value::MakeObject();
+  double total = 0;
+  for (const Probe::Phase& phase : probe.phases()) {
+    phases.Set(phase.name + "_us", Microseconds(phase.seconds));
+    total += phase.seconds;
+  }
+  Value row = Value::MakeObject();
+  row.Set("target", probe.remote().ToString())
+      .Set("local", probe.local().ToString())
+      .Set("adapter", probe.adapter())
+      .Set("result", "connected")
+      .Set("phases", phases)
+      .Set("total_us", Microseconds(total))
+      .Set("echo", probe.echoes() ? Statistics(round_trips) : Value());
+  const Shape shape{"Ping",
+                    "target",
+                    {{"TARGET", "target"}, {"RESULT", "result"}, {"TOTAL-US", "total_us", Show::kNumber}},
+                    row};
+  return context.WriteOne(shape, row);
 }
 
 }  // namespace nd::cli

@@ -5,9 +5,11 @@
 namespace nd::cli {
 
 std::span<const Command> Commands() {
-  static constexpr Command kCommands[] = {{AddStatus},   {AddAdapter}, {AddListener}, {AddConnection},
-                                          {AddEndpoint}, {AddPort},    {AddSession},  {AddEvents},
-                                          {AddPing},     {AddConfig},  {AddVersion},  {AddTesting}};
+  static constexpr Command kCommands[] = {
+      {AddStatus}, {AddAdapter},    {AddListener}, {AddConnection}, {AddEndpoint}, {AddPort},    {AddSession},
+      {AddQp},     {AddMr},         {AddStats},    {AddTop},        {AddEvents},   {AddHistory}, {AddPing},
+      {AddTrace}, {AddCapture},  {AddDoctor},     {AddExplain},  {AddPolicy},     {AddConfig},   {AddDrain},   {AddWait},
+      {AddDebug},  {AddCompletion}, {AddTls},      {AddVersion},    {AddTesting}};
   return kCommands;
 }
 

@@ -43,8 +43,62 @@ Value OwnerValue(const ndbroker::v1::Owner& owner) {
   value.Set("application", owner.application())
       .Set("command", owner.command())
       .Set("pid", owner.pid())
-      .Set("uid", owner.uid());
+      .Set("uid", owner.uid())
+      .Set("unit", owner.unit())
+      .Set("container", owner.container())
+      .Set("cgroup", owner.cgroup());
   return value;
+}
+
+std::string OwnerText(const Value& row) {
+  const auto text = [&](const char* path) {
+    const Value* value = row.Find(path);
+    return value == nullptr ? std::string() : value->Text();
+  };
+  const std::string name =
+      text("owner.application").empty() ? text("owner.command") : text("owner.application");
+  return (name.empty() ? "process" : name) + " (pid " + text("owner.pid") + ")";
+}
+
+Value TrafficValue(const ndbroker::v1::Traffic& traffic) {
+  const auto number = [](std::uint64_t value) { return Value(value); };
+  Value value = Value::MakeObject();
+  value.Set("tx_bytes", number(traffic.tx_bytes()))
+      .Set("rx_bytes", number(traffic.rx_bytes()))
+      .Set("tx_sends", number(traffic.tx_sends()))
+      .Set("rx_sends", number(traffic.rx_sends()))
+      .Set("tx_writes", number(traffic.tx_writes()))
+      .Set("rx_writes", number(traffic.rx_writes()))
+      .Set("tx_reads", number(traffic.tx_reads()))
+      .Set("rx_reads", number(traffic.rx_reads()))
+      .Set("errors", number(traffic.errors()))
+      .Set("stalls", number(traffic.stalls()))
+      .Set("wakeups", number(traffic.wakeups()));
+  return value;
+}
+
+Value PhasesValue(const google::protobuf::RepeatedPtrField<ndbroker::v1::Phase>& phases) {
+  Value list = Value::MakeArray();
+  for (const auto& phase : phases) {
+    Value item = Value::MakeObject();
+    item.Set("name", phase.name()).Set("seconds", phase.seconds());
+    list.array().push_back(std::move(item));
+  }
+  return list;
+}
+
+Failure ParseAddress(const std::string& text, ndbroker::v1::Address* address) {
+  const auto parsed = Address::Parse(text);
+  if (!parsed.ok() || parsed->port() == 0) {
+    return Error{Exit::kUsage,
+                 "'" + text + "' is not an address with a port",
+                 "write 10.0.0.1:7000 or [::1]:7000",
+                 {}};
+  }
+  address->set_family(static_cast<std::uint32_t>(parsed->family()));
+  address->set_ip(std::string(parsed->ip()));
+  address->set_port(parsed->port());
+  return std::nullopt;
 }
 
 Value AdapterInfoValue(const ndbroker::v1::AdapterInfo& info) {

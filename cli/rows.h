@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "cli/error.h"
 #include "cli/value.h"
 #include "nd/status.h"
 #include "ndbroker/v1/admin.pb.h"
@@ -12,6 +13,10 @@ namespace nd::cli {
 
 std::string AddressText(const ndbroker::v1::Address& address);  // "10.0.0.1:7000"
 std::string IpText(const ndbroker::v1::Address& address);       // "10.0.0.1"
+Value TrafficValue(const ndbroker::v1::Traffic& traffic);
+Value PhasesValue(const google::protobuf::RepeatedPtrField<ndbroker::v1::Phase>& phases);
+// "fio (pid 17)", for sentences.
+std::string OwnerText(const Value& row);
 Value OwnerValue(const ndbroker::v1::Owner& owner);
 Value AdapterInfoValue(const ndbroker::v1::AdapterInfo& info);
 Status StatusOf(const ndbroker::v1::Status& status);
@@ -19,5 +24,7 @@ Status StatusOf(const ndbroker::v1::Status& status);
 void SetAge(double seconds, Value* row);
 // The part of an ISO time and fractions that a person reads: three decimals.
 double Rounded(double seconds);
+// The address with a port that a command line names; a usage error otherwise.
+Failure ParseAddress(const std::string& text, ndbroker::v1::Address* address);
 
 }  // namespace nd::cli

@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstdlib>
 
 #include "cli/format.h"
 #include "cli/nearest.h"
+#include "cli/quantity.h"
 
 namespace nd::cli {
 namespace {
@@ -30,13 +32,42 @@ struct Filter {
   std::string path;
   std::string pattern;
   bool negated = false;
+  char order = '\0';  // '<' or '>' compares with `bound`; `pattern` and `negated` do not count then.
+  bool or_equal = false;
+  double bound = 0;
 };
 
+// "age>=10s": the order, and the bound in the column's unit.
+Failure ParseOrder(const Shape& shape, const std::string& text, std::size_t at, Filter* filter) {
+  Column column;
+  if (Failure failure = ResolveColumn(shape, text.substr(0, at), &column)) return failure;
+  const Value* sample = shape.sample.Find(column.path);
+  if (sample == nullptr || !(sample->is_number() || sample->is_null())) {
+    return Error{Exit::kUsage,
+                 "'" + text + "' compares by size, but " + column.path + " is not a number",
+                 "write --filter FIELD=VALUE or FIELD!=VALUE",
+                 {}};
+  }
+  filter->path = column.path;
+  filter->order = text[at];
+  filter->or_equal = text.compare(at + 1, 1, "=") == 0;
+  const bool bytes = column.path.find("bytes") != std::string::npos;
+  const bool seconds = column.path.find("seconds") != std::string::npos;
+  return ParseQuantity(text.substr(at + (filter->or_equal ? 2 : 1)),
+                       bytes ? Unit::kBytes : (seconds ? Unit::kSeconds : Unit::kAny), &filter->bound);
+}
+
 Failure ParseFilter(const Shape& shape, const std::string& text, Filter* filter) {
-  const std::size_t equal = text.find('=');
+  const std::size_t order = text.find_first_of("<>=");
+  if (order != std::string::npos && order > 0 && text[order] != '=') {
+    return ParseOrder(shape, text, order, filter);
+  }
+  const std::size_t equal = order;
   if (equal == std::string::npos || equal == 0) {
-    return Error{
-        Exit::kUsage, "'" + text + "' is not a filter", "write --filter FIELD=VALUE or FIELD!=VALUE", {}};
+    return Error{Exit::kUsage,
+                 "'" + text + "' is not a filter",
+                 "write --filter FIELD=VALUE, FIELD!=VALUE or FIELD>NUMBER",
+                 {}};
   }
   filter->negated = text[equal - 1] == '!';
   Column column;
@@ -49,6 +80,12 @@ Failure ParseFilter(const Shape& shape, const std::string& text, Filter* filter)
 
 bool Matches(const Filter& filter, const Value& row) {
   const Value* value = row.Find(filter.path);
+  if (filter.order != '\0') {
+    if (value == nullptr || !value->is_number()) return false;
+    const double number = std::atof(value->Text().c_str());
+    if (number == filter.bound) return filter.or_equal;
+    return filter.order == '<' ? number < filter.bound : number > filter.bound;
+  }
   const std::string text = value == nullptr ? std::string() : value->Text();
   const bool match = fnmatch(filter.pattern.c_str(), text.c_str(), FNM_CASEFOLD) == 0 ||
                      SameWord(filter.pattern, text);  // "[::1]:5" is also a pattern, of something else.
@@ -63,7 +100,8 @@ Failure ResolveColumn(const Shape& shape, const std::string& name, Column* colum
     if (SameWord(candidate.header, name) || candidate.path == name) {
       *column = candidate;
       // Who names the field wants its value; the column's name asks for what the column shows.
-      const bool human = candidate.show == Show::kBytes || candidate.show == Show::kSeconds;
+      const bool human = candidate.show == Show::kBytes || candidate.show == Show::kSeconds ||
+                         candidate.show == Show::kShort;
       if (human && !SameWord(candidate.header, name)) column->show = Show::kNumber;
       return std::nullopt;
     }

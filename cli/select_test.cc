@@ -47,11 +47,26 @@ TEST(Select, SortsNumbersAsNumbers) {
   EXPECT_EQ("231", Ids({{}, "-tx_bytes"}));
 }
 
+TEST(Select, ComparesBySizeWithUnits) {
+  EXPECT_EQ("23", Ids({{"tx_bytes>9"}, ""}));
+  EXPECT_EQ("123", Ids({{"tx_bytes>=9"}, ""}));
+  EXPECT_EQ("1", Ids({{"tx_bytes<20B"}, ""}));
+  EXPECT_EQ("13", Ids({{"tx_bytes<=20"}, ""}));
+  EXPECT_EQ("123", Ids({{"tx_bytes<1KiB"}, ""}));
+  EXPECT_EQ(
+      "'peer>5' compares by size, but peer is not a number | write --filter FIELD=VALUE or FIELD!=VALUE",
+      Ids({{"peer>5"}, ""}));
+  EXPECT_EQ("unknown unit 'kib' in '1kib' | did you mean 'KiB'?", Ids({{"tx_bytes>1kib"}, ""}));
+  EXPECT_TRUE(Ids({{"tx_bytes>5s"}, ""}).starts_with("unknown unit 's'")) << Ids({{"tx_bytes>5s"}, ""});
+}
+
 TEST(Select, NamesTheWrongWord) {
   EXPECT_EQ("a Connection has no field 'pear' | did you mean 'PEER'?", Ids({{"pear=1"}, ""}));
   EXPECT_EQ("a Connection has no field 'tx_byte' | did you mean 'tx_bytes'?", Ids({{}, "tx_byte"}));
-  EXPECT_EQ("'peer' is not a filter | write --filter FIELD=VALUE or FIELD!=VALUE", Ids({{"peer"}, ""}));
-  EXPECT_EQ("'=5' is not a filter | write --filter FIELD=VALUE or FIELD!=VALUE", Ids({{"=5"}, ""}));
+  EXPECT_EQ("'peer' is not a filter | write --filter FIELD=VALUE, FIELD!=VALUE or FIELD>NUMBER",
+            Ids({{"peer"}, ""}));
+  EXPECT_EQ("'=5' is not a filter | write --filter FIELD=VALUE, FIELD!=VALUE or FIELD>NUMBER",
+            Ids({{"=5"}, ""}));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <unordered_map>
 
 namespace nd::cli {
 
@@ -33,42 +34,60 @@ std::size_t DisplayWidth(std::string_view text) {
 
 std::string Table::Format(bool show_headers, bool color) const {
   std::vector<std::size_t> widths(headers.size(), 0);
+  // An empty cell would shift `awk`'s columns.
+  const auto shown = [&](const Cell& cell) {
+    const std::string text = Printable(cell.text);
+    return (text.empty() ? std::string("-") : text) + (cell.changed && !color ? "*" : "");
+  };
   if (show_headers) {
     for (std::size_t i = 0; i < headers.size(); ++i) widths[i] = DisplayWidth(headers[i].text);
   }
   for (const auto& row : rows) {
     for (std::size_t i = 0; i < headers.size(); ++i) {
-      widths[i] = std::max(widths[i], std::max<std::size_t>(1, DisplayWidth(Printable(row[i].text))));
+      widths[i] = std::max(widths[i], DisplayWidth(shown(row[i])));
     }
   }
   std::string out;
-  const auto line = [&](const auto& text_of, const auto& color_of) {
+  const auto line = [&](const auto& text_of, const auto& sgr_of) {
     std::string pending;  // Spaces are written only when something follows them.
     for (std::size_t i = 0; i < headers.size(); ++i) {
       const std::string text = text_of(i);
       const std::string pad(widths[i] - std::min(widths[i], DisplayWidth(text)), ' ');
       if (headers[i].right) pending += pad;
-      const char* sgr = color ? color_of(i) : nullptr;
+      const std::string sgr = color ? sgr_of(i) : std::string();
       out += pending;
-      if (sgr != nullptr) out += std::string("\033[") + sgr + "m";
+      if (!sgr.empty()) out += "\033[" + sgr + "m";
       out += text;
-      if (sgr != nullptr) out += "\033[0m";
+      if (!sgr.empty()) out += "\033[0m";
       pending = headers[i].right ? "  " : pad + "  ";
     }
     out += '\n';
   };
   if (show_headers) {
-    line([&](std::size_t i) { return headers[i].text; }, [](std::size_t) { return "1"; });
+    line([&](std::size_t i) { return headers[i].text; }, [](std::size_t) { return std::string("1"); });
   }
   for (const auto& row : rows) {
-    line(
-        [&](std::size_t i) {
-          const std::string text = Printable(row[i].text);
-          return text.empty() ? std::string("-") : text;  // An empty cell would shift `awk`'s columns.
-        },
-        [&](std::size_t i) { return row[i].color; });
+    line([&](std::size_t i) { return shown(row[i]); },
+         [&](std::size_t i) {
+           const std::string sgr = row[i].color == nullptr ? "" : row[i].color;
+           return row[i].changed ? (sgr.empty() ? "7" : sgr + ";7") : sgr;
+         });
   }
   return out;
+}
+
+void Table::MarkChanges(const Table& before) {
+  std::unordered_map<std::string_view, const std::vector<Cell>*> old;
+  for (std::size_t i = 0; i < before.keys.size(); ++i) old[before.keys[i]] = &before.rows[i];
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    const auto found = old.find(keys[i]);
+    const std::vector<Cell>* then = found == old.end() ? nullptr : found->second;
+    for (std::size_t j = 0; j < rows[i].size(); ++j) {
+      if (headers[j].restless) continue;
+      rows[i][j].changed = then == nullptr || j >= then->size() ||
+                           (!(*then)[j].text.empty() && (*then)[j].text != rows[i][j].text);
+    }
+  }
 }
 
 bool UseColor(ColorMode mode, bool stdout_is_tty) {
@@ -86,11 +105,13 @@ bool UseColor(ColorMode mode, bool stdout_is_tty) {
 }
 
 const char* StateColor(std::string_view state) {
-  static constexpr std::array<std::string_view, 4> kGood = {"enabled", "listening", "Connected", "open"};
-  static constexpr std::array<std::string_view, 4> kBad = {"disabled", "Dead", "PeerClosed", "unreachable"};
-  static constexpr std::array<std::string_view, 10> kPassing = {
-      "paused",     "closing",  "Waiting",   "Connecting",    "Replied",
-      "Completing", "Incoming", "Accepting", "Disconnecting", "lingering"};
+  static constexpr std::array<std::string_view, 9> kGood = {
+      "enabled", "listening", "Connected", "open", "connected", "running", "PASS", "closed", "allowed"};
+  static constexpr std::array<std::string_view, 9> kBad = {
+      "disabled", "Dead", "PeerClosed", "unreachable", "FAIL", "failed", "broken", "died", "refused"};
+  static constexpr std::array<std::string_view, 14> kPassing = {
+      "paused",    "closing",   "Waiting",       "Connecting", "Replied", "Completing", "Incoming",
+      "Accepting", "lingering", "Disconnecting", "draining",   "WARN",    "connecting", "killed"};
   const auto in = [&](const auto& list) { return std::find(list.begin(), list.end(), state) != list.end(); };
   if (in(kGood)) return "32";
   if (in(kBad)) return "31";

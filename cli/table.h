@@ -11,19 +11,25 @@ namespace nd::cli {
 struct Cell {
   std::string text;
   const char* color = nullptr;  // An SGR parameter such as "32", or null.
+  bool changed = false;         // Shown in reverse, without colour with a star.
 };
 
 struct Table {
   struct Header {
     std::string text;
-    bool right = false;  // Numbers.
+    bool right = false;     // Numbers.
+    bool restless = false;  // Changes by itself, such as an age: MarkChanges() passes over it.
   };
   std::vector<Header> headers;
   std::vector<std::vector<Cell>> rows;  // Each as long as `headers`.
+  std::vector<std::string> keys = {};   // What each row is about; empty, or as long as `rows`.
 
   // Columns are separated by two spaces; control characters in cells are shown as '?', so that nothing a
   // process calls itself can move the cursor. No line has trailing spaces.
   std::string Format(bool show_headers, bool color) const;
+  // Marks the cells that differ from those of the row with the same key in `before`, and new rows. A cell
+  // that was empty has not changed, it is known for the first time.
+  void MarkChanges(const Table& before);
 };
 
 enum class ColorMode { kAuto, kAlways, kNever };

@@ -37,6 +37,25 @@ TEST(Table, ColorsOnlyWhenAsked) {
   EXPECT_EQ("\033[32mup\033[0m\n", table.Format(false, true));
 }
 
+Table Two(const std::string& first, const std::string& age) {
+  return {{{"N", true}, {"AGE", false, true}}, {{{first}, {age}}, {{"5"}, {"1s"}}}, {"a", "b"}};
+}
+
+TEST(Table, MarksWhatChangedButNotWhatAlwaysDoes) {
+  Table now = Two("12", "3s");
+  now.MarkChanges(Two("11", "2s"));
+  EXPECT_EQ("  N  AGE\n12*  3s\n  5  1s\n", now.Format(true, false));
+  EXPECT_EQ("\033[7m12\033[0m  3s\n 5  1s\n", now.Format(false, true));
+}
+
+TEST(Table, MarksNewRowsAndFollowsRowsThatMoved) {
+  Table now = Two("12", "3s");
+  Table before{{{"N", true}, {"AGE", false, true}}, {{{"5"}, {"1s"}}}, {"b"}};
+  now.MarkChanges(before);
+  EXPECT_TRUE(now.rows[0][0].changed);
+  EXPECT_FALSE(now.rows[1][0].changed);
+}
+
 TEST(Color, FollowsTheConventions) {
   unsetenv("NO_COLOR");
   unsetenv("CLICOLOR_FORCE");

@@ -34,9 +34,10 @@ class Value {
       data_ = static_cast<std::uint64_t>(value);
     }
   }
-  static Value MakeObject() {
+  // `expected` fields are made room for; any number may be set.
+  static Value MakeObject(std::size_t expected = 8) {
     Value value;
-    value.data_ = Object();
+    value.data_.emplace<Object>().reserve(expected);
     return value;
   }
   static Value MakeArray() { return Value(Array()); }

@@ -15,7 +15,10 @@ endfunction()
 
 function(nd_settings name)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
-  target_compile_options(${name} PRIVATE -Wall -Wextra -Wconversion -Wshadow=local
+  target_compile_options(${name} PRIVATE -Wall -Wextra -Wconversion
+                         $<$<CXX_COMPILER_ID:GNU>:-Wshadow=local>
+                         # Clang's -Wconversion means more than GCC's.
+                         $<$<CXX_COMPILER_ID:Clang>:-Wno-sign-conversion>
                          $<$<BOOL:${NDBROKER_WERROR}>:-Werror>)
 endfunction()
 

@@ -5,9 +5,12 @@
 #include <grp.h>
 #include <sys/stat.h>
 
+#include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <map>
 #include <set>
 #include <sstream>
 
@@ -18,7 +21,7 @@
 namespace nd {
 namespace {
 
-using config::Mistakes;
+using config::Findings;
 using config::TableReader;
 using std::chrono::hours;
 using std::chrono::milliseconds;
@@ -41,7 +44,7 @@ void ReadBroker(TableReader reader, BrokerSettings* out) {
   reader.Mode("admin-socket-mode", &out->admin_mode);
   ReadGroup(reader, "client-socket-group", &out->client_group);
   ReadGroup(reader, "admin-socket-group", &out->admin_group);
-  std::string foreign;
+  std::string foreign = out->allow_foreign_networks ? "allow" : "refuse";
   if (reader.String("foreign-network-namespaces", &foreign)) {
     out->allow_foreign_networks = foreign == "allow";
     if (foreign != "allow" && foreign != "refuse") {
@@ -50,6 +53,7 @@ void ReadBroker(TableReader reader, BrokerSettings* out) {
                        "\"; it must be \"refuse\" or \"allow\"");
     }
   }
+  reader.Time("reclaim-grace", Duration::zero(), std::chrono::minutes(10), &out->reclaim_grace);
   if (reader.String("log-level", &out->log_level) && !ops::IsLogLevel(out->log_level)) {
     reader.Wrong(*reader.table().get("log-level"),
                  "\"log-level\" in [broker] is \"" + out->log_level +
@@ -106,46 +110,125 @@ void ReadCompat(TableReader reader, core::Settings* out) {
 
 void ReadVerbs(TableReader reader, provider::verbs::Options* out) {
   reader.Bool("enabled", &out->enabled);
-  reader.Strings("devices", [&](const std::string& name, const toml::node&) { out->devices.push_back(name); });
+  reader.Strings("devices",
+                 [&](const std::string& name, const toml::node&) { out->devices.push_back(name); });
+  reader.Number("max-inbound-read-limit", 0, 255, &out->max_inbound_read_limit);
+  reader.Number("max-outbound-read-limit", 0, 255, &out->max_outbound_read_limit);
   reader.Done();
 }
 
-void ReadAdapters(TableReader& root, Mistakes& mistakes, Config* out) {
-  std::set<std::string> names;
-  std::vector<provider::soft::AdapterOptions> adapters;
-  for (const toml::table* table : root.Tables("adapter")) {
-    adapters.push_back(config::ReadAdapter(TableReader(*table, "[[adapter]]", mistakes)));
-    if (!names.insert(adapters.back().name).second) {
-      mistakes.Add(table->source(), "a second [[adapter]] is called \"" + adapters.back().name + "\"");
+void ReadHistory(TableReader reader, HistorySettings* out) {
+  reader.Bool("enabled", &out->enabled);
+  if (reader.String("file", &out->file) && !out->file.starts_with('/')) {
+    reader.Wrong(*reader.table().get("file"), "\"file\" in [history] must be an absolute path");
+  }
+  reader.Number("keep-days", 1, 36500, &out->keep_days);
+  reader.Number("max-rows", 100, 10'000'000, &out->max_rows);
+  reader.Done();
+}
+
+void ReadMetrics(TableReader reader, MetricsSettings* out) {
+  reader.Bool("enabled", &out->enabled);
+  std::string listen = out->listen->ToString();
+  if (reader.String("listen", &listen)) {
+    const Result<Address> address = Address::Parse(listen);
+    if (listen.empty()) {
+      out->listen.reset();
+    } else if (address.ok() && address->port() != 0) {
+      out->listen = *address;
+    } else {
+      reader.Wrong(
+          *reader.table().get("listen"),
+          "\"listen\" in [metrics] is \"" + listen +
+              "\"; it must be an address with a port like \"127.0.0.1:9885\" or \"[::1]:9885\", or \"\"");
     }
   }
-  if (!adapters.empty()) out->manager.soft.adapters = std::move(adapters);
+  reader.Strings("host-names", [&](const std::string& name, const toml::node&) {
+    std::string lower = name;
+    for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    out->host_names.push_back(std::move(lower));
+  });
+  reader.Number("per-connection", 0, 1000, &out->per_connection);
+  reader.Done();
+}
+
+void ReadAdapters(TableReader& root, Findings& findings, Config* out) {
+  std::set<std::string> names;
+  const toml::table none;
+  std::vector<const toml::table*> tables = root.Tables("adapter");
+  if (tables.empty()) tables.push_back(&none);
+  for (const toml::table* table : tables) {
+    out->manager.soft.adapters.push_back(config::ReadAdapter(TableReader(*table, "[[adapter]]", findings)));
+    const std::string& name = out->manager.soft.adapters.back().name;
+    if (!names.insert(name).second) {
+      findings.Add(table->source(), "a second [[adapter]] is called \"" + name + "\"");
+    }
+  }
+}
+
+// The broker takes these over while it runs.
+bool TakesEffectAtReload(std::string_view name) {
+  static constexpr std::string_view kSections[] = {"core.", "compat.", "rule."};
+  static constexpr std::string_view kSettings[] = {"broker.log-level", "timeouts.disconnect",
+                                                   "timeouts.establish", "timeouts.handshake-pace"};
+  return std::ranges::any_of(kSections, [&](std::string_view s) { return name.starts_with(s); }) ||
+         std::ranges::find(kSettings, name) != std::end(kSettings);
+}
+
+std::string_view SectionOf(std::string_view name) {
+  return name.substr(0, name.find('.'));
+}
+
+// How NeedsRestart() calls what a setting belongs to.
+std::string TableOf(std::string_view name) {
+  const std::string section(SectionOf(name));
+  if (section == "timeouts") return "connect, request, keepalive or hello in [timeouts]";
+  return section == "adapter" ? "[[adapter]]" : "[" + section + "]";
 }
 
 }  // namespace
 
+const char* Name(Setting::Origin origin) {
+  switch (origin) {
+    case Setting::Origin::kDefault:
+      return "default";
+    case Setting::Origin::kFile:
+      return "file";
+    case Setting::Origin::kCommandLine:
+      return "command line";
+  }
+  return "?";
+}
+
 Config Config::Default() {
-  Config config;
-  config.manager.soft.adapters.emplace_back();
-  return config;
+  return ParseConfig({}, {}).value();
+}
+
+void Config::Override(std::string_view name, std::string value) {
+  for (Setting& setting : settings) {
+    if (setting.name != name) continue;
+    setting.value = std::move(value);
+    setting.origin = Setting::Origin::kCommandLine;
+    return;
+  }
 }
 
 Result<Config> ParseConfig(std::string_view text, const std::string& file) {
-  Mistakes mistakes(file);
-  Config out = Config::Default();
+  Findings findings(file);
+  Config out;
   out.file = file;
   toml::table root_table;
   try {
     root_table = toml::parse(text);
   } catch (const toml::parse_error& error) {
-    mistakes.Add(error.source(), error.description());
-    return Status(StatusCode::kInvalidParameter, mistakes.text());
+    findings.Add(error.source(), error.description());
+    return Status(StatusCode::kInvalidParameter, findings.text());
   }
-  TableReader root(root_table, "the file", mistakes);
+  TableReader root(root_table, "the file", findings);
+  const toml::table empty;
   const auto section = [&](const char* key, auto read) {
-    if (const toml::table* table = root.Table(key)) {
-      read(TableReader(*table, "[" + std::string(key) + "]", mistakes));
-    }
+    const toml::table* const table = root.Table(key);
+    read(TableReader(table == nullptr ? empty : *table, "[" + std::string(key) + "]", findings));
   };
   section("broker", [&](TableReader reader) { ReadBroker(std::move(reader), &out.broker); });
   section("limits", [&](TableReader reader) { ReadServiceLimits(std::move(reader), &out); });
@@ -153,12 +236,15 @@ Result<Config> ParseConfig(std::string_view text, const std::string& file) {
   section("timeouts", [&](TableReader reader) { ReadTimeouts(std::move(reader), &out); });
   section("compat", [&](TableReader reader) { ReadCompat(std::move(reader), &out.core); });
   section("verbs", [&](TableReader reader) { ReadVerbs(std::move(reader), &out.manager.verbs); });
-  ReadAdapters(root, mistakes, &out);
+  section("history", [&](TableReader reader) { ReadHistory(std::move(reader), &out.history); });
+  section("metrics", [&](TableReader reader) { ReadMetrics(std::move(reader), &out.metrics); });
+  ReadAdapters(root, findings, &out);
   for (const toml::table* table : root.Tables("rule")) {
-    out.rules.push_back(config::ReadRule(TableReader(*table, "[[rule]]", mistakes), out.rules.size() + 1));
+    out.rules.push_back(config::ReadRule(TableReader(*table, "[[rule]]", findings), out.rules.size() + 1));
   }
   root.Done();
-  if (!mistakes.empty()) return Status(StatusCode::kInvalidParameter, mistakes.text());
+  out.settings = std::move(findings.settings);
+  if (!findings.empty()) return Status(StatusCode::kInvalidParameter, findings.text());
   return out;
 }
 
@@ -181,45 +267,43 @@ Result<Config> LoadConfig(const std::string& file) {
 }
 
 std::string NeedsRestart(const Config& running, const Config& wanted) {
+  // The order of adapters counts, so each table is compared as a whole.
+  std::vector<std::string> tables;
+  const auto texts = [&tables](const Config& config) {
+    std::map<std::string, std::string> text;
+    for (const Setting& setting : config.settings) {
+      if (TakesEffectAtReload(setting.name)) continue;
+      const std::string table = TableOf(setting.name);
+      if (std::ranges::find(tables, table) == tables.end()) tables.push_back(table);
+      text[table] += setting.name + "=" + setting.value + "\n";
+    }
+    return text;
+  };
+  std::map<std::string, std::string> have = texts(running), want = texts(wanted);
   std::string out;
-  const auto differs = [&](const char* table, bool different) {
-    if (different) out += (out.empty() ? "" : ", ") + std::string(table);
-  };
-  const auto broker = [](const BrokerSettings& b) {
-    return std::tie(b.directory, b.client_mode, b.admin_mode, b.client_group, b.admin_group,
-                    b.allow_foreign_networks);
-  };
-  differs("[broker]", broker(running.broker) != broker(wanted.broker));
-  const auto limits = [](const Config& c) {
-    const ServiceLimits& l = c.limits;
-    return std::tie(l.unauthenticated, l.unauthenticated_per_uid, l.connections_per_uid, l.admin_connections,
-                    l.pending_operations, l.session_queue_bytes, l.watch_queue_events, l.grpc_memory_bytes,
-                    c.manager.soft.max_half_open);
-  };
-  differs("[limits]", limits(running) != limits(wanted));
-  const auto times = [](const Config& c) {
-    const provider::soft::Options& s = c.manager.soft;
-    return std::tie(s.connect_timeout, s.request_timeout, s.keepalive, c.limits.hello_timeout);
-  };
-  differs("connect, request, keepalive or hello in [timeouts]", times(running) != times(wanted));
-  const auto verbs = [](const Config& c) { return std::tie(c.manager.verbs.enabled, c.manager.verbs.devices); };
-  differs("[verbs]", verbs(running) != verbs(wanted));
-  const auto same_adapter = [](const provider::soft::AdapterOptions& a,
-                               const provider::soft::AdapterOptions& b) {
-    const auto same_network = [](const auto& x, const auto& y) {
-      return x.address == y.address && x.bits == y.bits;
-    };
-    const auto rest = [](const auto& x) {
-      return std::tie(x.name, x.addresses, x.tcp_mode, x.tcp_port, x.crc, x.max_inbound_read_limit,
-                      x.max_outbound_read_limit);
-    };
-    return rest(a) == rest(b) && std::equal(a.tcp_networks.begin(), a.tcp_networks.end(),
-                                            b.tcp_networks.begin(), b.tcp_networks.end(), same_network);
-  };
-  const auto& have = running.manager.soft.adapters;
-  const auto& want = wanted.manager.soft.adapters;
-  differs("[[adapter]]", !std::equal(have.begin(), have.end(), want.begin(), want.end(), same_adapter));
+  for (const std::string& table : tables) {
+    if (have[table] != want[table]) out += (out.empty() ? "" : ", ") + table;
+  }
   return out;
+}
+
+std::vector<Setting> SettingsAfterReload(const Config& running, const Config& loaded) {
+  std::vector<Setting> settings;
+  std::set<std::string_view> done;
+  for (const Setting& first : loaded.settings) {
+    const std::string_view section = SectionOf(first.name);
+    if (!done.insert(section).second) continue;
+    const auto take = [&](const Config& from, bool live) {
+      for (const Setting& setting : from.settings) {
+        if (SectionOf(setting.name) == section && TakesEffectAtReload(setting.name) == live) {
+          settings.push_back(setting);
+        }
+      }
+    };
+    take(running, false);
+    take(loaded, true);
+  }
+  return settings;
 }
 
 }  // namespace nd

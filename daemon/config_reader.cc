@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdio>
+#include <optional>
 
 #include "daemon/ops/logging.h"
 
@@ -50,13 +52,33 @@ std::string Text(Duration duration) {
   return ms % 1000 == 0 ? std::to_string(ms / 1000) + "s" : std::to_string(ms) + "ms";
 }
 
+std::string Octal(mode_t mode) {
+  char text[8];
+  std::snprintf(text, sizeof text, "%04o", static_cast<unsigned>(mode));
+  return text;
+}
+
 }  // namespace
 
-void Mistakes::Add(const toml::source_region& where, std::string_view what) {
+void Findings::Add(const toml::source_region& where, std::string_view what) {
   if (++count_ > kShown) return;
   if (!text_.empty()) text_ += '\n';
   text_ += file_ + ":" + std::to_string(where.begin.line) + ":" + std::to_string(where.begin.column) + ": ";
   text_ += ops::Printable(what);
+}
+
+TableReader::TableReader(const toml::table& table, std::string name, Findings& findings)
+    : table_(table), name_(std::move(name)), findings_(findings) {
+  for (const char c : name_) {
+    if (c != '[' && c != ']') prefix_ += c;
+  }
+}
+
+void TableReader::Record(std::string_view key, std::string value) {
+  const bool given = table_.contains(key);
+  if (only_given_ && !given) return;
+  findings_.settings.push_back({prefix_ + "." + std::string(key), std::move(value),
+                                given ? Setting::Origin::kFile : Setting::Origin::kDefault});
 }
 
 std::string TableReader::In(std::string_view key) const {
@@ -70,11 +92,11 @@ const toml::node* TableReader::Any(std::string_view key) {
 
 bool TableReader::Bool(std::string_view key, bool* out) {
   const toml::node* node = Any(key);
+  const std::optional<bool> value = node == nullptr ? std::nullopt : node->value_exact<bool>();
+  if (value) *out = *value;
+  Record(key, *out ? "true" : "false");
   if (node == nullptr) return false;
-  if (const auto value = node->value_exact<bool>()) {
-    *out = *value;
-    return true;
-  }
+  if (value) return true;
   Wrong(*node, In(key) + " is " + std::string(TypeName(*node)) + "; it must be true or false");
   return false;
 }
@@ -95,18 +117,22 @@ bool TableReader::Integer(std::string_view key, std::int64_t min, std::int64_t m
 
 bool TableReader::String(std::string_view key, std::string* out) {
   const toml::node* node = Any(key);
+  std::optional<std::string> value;
+  if (node != nullptr) value = node->value_exact<std::string>();
+  if (value) *out = std::move(*value);
+  Record(key, *out);
   if (node == nullptr) return false;
-  if (auto value = node->value_exact<std::string>()) {
-    *out = std::move(*value);
-    return true;
-  }
+  if (value) return true;
   Wrong(*node, In(key) + " is " + std::string(TypeName(*node)) + "; it must be a text in quotes");
   return false;
 }
 
 bool TableReader::Time(std::string_view key, Duration min, Duration max, Duration* out) {
   const toml::node* node = Any(key);
-  if (node == nullptr) return false;
+  if (node == nullptr) {
+    Record(key, Text(*out));
+    return false;
+  }
   const std::string range =
       "; it must be a time from " + Text(min) + " to " + Text(max) + " such as \"250ms\", \"5s\" or \"2min\"";
   const auto text = node->value_exact<std::string>();
@@ -130,12 +156,16 @@ bool TableReader::Time(std::string_view key, Duration min, Duration max, Duratio
     return false;
   }
   *out = value;
+  Record(key, Text(value));
   return true;
 }
 
 bool TableReader::Mode(std::string_view key, mode_t* out) {
   const toml::node* node = Any(key);
-  if (node == nullptr) return false;
+  if (node == nullptr) {
+    Record(key, Octal(*out));
+    return false;
+  }
   unsigned mode = 0;
   const auto text = node->value_exact<std::string>();
   if (text && text->size() == 4 && (*text)[0] == '0') {
@@ -143,6 +173,7 @@ bool TableReader::Mode(std::string_view key, mode_t* out) {
     if (error == std::errc() && end == text->data() + text->size() && (mode & 0111) == 0 &&
         (mode & 0600) == 0600) {
       *out = static_cast<mode_t>(mode);
+      Record(key, Octal(*out));
       return true;
     }
   }
@@ -153,20 +184,26 @@ bool TableReader::Mode(std::string_view key, mode_t* out) {
 bool TableReader::Strings(std::string_view key,
                           const std::function<void(const std::string&, const toml::node&)>& each) {
   const toml::node* node = Any(key);
-  if (node == nullptr) return false;
+  if (node == nullptr) {
+    Record(key, "");
+    return false;
+  }
   const toml::array* list = node->as_array();
   if (list == nullptr) {
     Wrong(*node, In(key) + " is " + std::string(TypeName(*node)) + "; it must be a list of texts");
     return false;
   }
+  std::string all;
   for (const toml::node& item : *list) {
     if (const auto text = item.value_exact<std::string>()) {
+      all += (all.empty() ? "" : ", ") + *text;
       each(*text, item);
     } else {
       Wrong(item,
             In(key) + " contains " + std::string(TypeName(item)) + "; each item must be a text in quotes");
     }
   }
+  Record(key, std::move(all));
   return true;
 }
 
@@ -202,7 +239,7 @@ void TableReader::Done() {
       return EditDistance(a, word) < EditDistance(b, word);
     });
     if (nearest != known_.end()) message += "; the nearest right one is \"" + *nearest + "\"";
-    mistakes_.Add(key.source(), message);
+    findings_.Add(key.source(), message);
   }
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Takes one TOML table apart key by key and remembers every mistake with its place.
+// Takes one TOML table apart key by key and remembers every mistake with its place, and every setting with
+// the value that it has now, so that none can be left out where the configuration is shown.
 //
 // Ask for each key that may be there, then Done(): whatever was not asked for is unknown, and the message
 // names the nearest one that was.
@@ -14,12 +15,15 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "daemon/config.h"
 
 namespace nd::config {
 
-class Mistakes {
+class Findings {
  public:
-  explicit Mistakes(std::string file) : file_(std::move(file)) {}
+  explicit Findings(std::string file) : file_(std::move(file)) {}
+  std::vector<Setting> settings;
+
   void Add(const toml::source_region& where, std::string_view what);
   bool empty() const { return count_ == 0; }
   const std::string& text() const { return text_; }
@@ -32,9 +36,13 @@ class Mistakes {
 
 class TableReader {
  public:
-  // `name` as a person sees it: "[core]".
-  TableReader(const toml::table& table, std::string name, Mistakes& mistakes)
-      : table_(table), name_(std::move(name)), mistakes_(mistakes) {}
+  // `name` as a person sees it: "[core]". Its settings are called "core.max-backlog".
+  TableReader(const toml::table& table, std::string name, Findings& findings);
+  // Calls them otherwise: "adapter.soft0". `only_given`: those that the file does not have say nothing.
+  void NameSettings(std::string prefix, bool only_given = false) {
+    prefix_ = std::move(prefix);
+    only_given_ = only_given;
+  }
 
   // Each leaves `out` alone when the key is absent or wrong. True: it was there and right.
   bool Bool(std::string_view key, bool* out);
@@ -42,8 +50,12 @@ class TableReader {
   template <typename T>
   bool Number(std::string_view key, std::int64_t min, std::int64_t max, T* out) {
     std::int64_t value = 0;
-    if (!Integer(key, min, max, &value)) return false;
+    if (!Integer(key, min, max, &value)) {
+      Record(key, std::to_string(*out));
+      return false;
+    }
     *out = static_cast<T>(value);
+    Record(key, std::to_string(value));
     return true;
   }
   bool String(std::string_view key, std::string* out);
@@ -56,11 +68,13 @@ class TableReader {
   const toml::table* Table(std::string_view key);
   // A list of tables ([[key]]).
   std::vector<const toml::table*> Tables(std::string_view key);
+  // The caller records it.
   const toml::node* Any(std::string_view key);
+  void Record(std::string_view key, std::string value);
 
-  void Wrong(const toml::node& where, std::string_view what) { mistakes_.Add(where.source(), what); }
+  void Wrong(const toml::node& where, std::string_view what) { findings_.Add(where.source(), what); }
   void Done();
-  Mistakes& mistakes() { return mistakes_; }
+  Findings& findings() { return findings_; }
   const std::string& name() const { return name_; }
   const toml::table& table() const { return table_; }
 
@@ -68,7 +82,9 @@ class TableReader {
   std::string In(std::string_view key) const;
   const toml::table& table_;
   std::string name_;
-  Mistakes& mistakes_;
+  Findings& findings_;
+  std::string prefix_;
+  bool only_given_ = false;
   std::vector<std::string> known_;
 };
 

@@ -31,10 +31,10 @@ void ReadId(TableReader& reader, std::string_view key, Lookup lookup, std::optio
   if (const auto number = node->value_exact<std::int64_t>();
       number && *number >= 0 && *number <= 0xFFFFFFFE) {
     *out = static_cast<std::uint32_t>(*number);
-    return;
+    return reader.Record(key, std::to_string(*number));
   }
   if (const auto name = node->value_exact<std::string>()) {
-    if ((*out = lookup(*name))) return;
+    if ((*out = lookup(*name))) return reader.Record(key, *name);
     reader.Wrong(*node, "\"" + *name + "\" is not a name that this system knows as " + std::string(key));
     return;
   }
@@ -58,14 +58,17 @@ bool GoodName(std::string_view name) {
   });
 }
 
-void ReadName(TableReader& reader, std::string* out) {
-  std::string name;
-  if (!reader.String("name", &name)) return;
-  if (GoodName(name)) {
-    *out = name;
-  } else {
-    reader.Wrong(*reader.table().get("name"), "a name is 1 to 64 of A-Z a-z 0-9 . _ -");
+// Names what follows, so it is no setting itself.
+void ReadName(TableReader& reader, const char* list, bool only_given, std::string* out) {
+  if (const toml::node* node = reader.Any("name")) {
+    const auto name = node->value_exact<std::string>();
+    if (name && GoodName(*name)) {
+      *out = *name;
+    } else {
+      reader.Wrong(*node, "a name is 1 to 64 of A-Z a-z 0-9 . _ -");
+    }
   }
+  reader.NameSettings(list + ("." + *out), only_given);
 }
 
 }  // namespace
@@ -136,9 +139,10 @@ Result<std::vector<core::Prefix>> ParsePrefixes(const std::string& text) {
 core::Rule ReadRule(TableReader reader, std::size_t number) {
   core::Rule rule;
   rule.name = "rule-" + std::to_string(number);
-  ReadName(reader, &rule.name);
+  ReadName(reader, "rule", true, &rule.name);
   if (const toml::table* table = reader.Table("match")) {
-    TableReader match(*table, "\"match\" of [[rule]]", reader.mistakes());
+    TableReader match(*table, "\"match\" of [[rule]]", reader.findings());
+    match.NameSettings("rule." + rule.name + ".match", true);
     ReadId(
         match, "uid",
         [](const std::string& name) -> std::optional<std::uint32_t> {
@@ -160,7 +164,8 @@ core::Rule ReadRule(TableReader reader, std::size_t number) {
   ReadPrefixes(reader, "listen", &rule.listen);
   ReadPrefixes(reader, "connect", &rule.connect);
   if (const toml::table* table = reader.Table("quota")) {
-    TableReader quota(*table, "\"quota\" of [[rule]]", reader.mistakes());
+    TableReader quota(*table, "\"quota\" of [[rule]]", reader.findings());
+    quota.NameSettings("rule." + rule.name + ".quota", true);
     const auto read = [&](std::string_view key, std::optional<std::uint32_t>* out) {
       std::uint32_t value = 0;
       if (quota.Number(key, 0, 16'000'000, &value)) *out = value;
@@ -179,7 +184,7 @@ core::Rule ReadRule(TableReader reader, std::size_t number) {
 
 provider::soft::AdapterOptions ReadAdapter(TableReader reader) {
   provider::soft::AdapterOptions adapter;
-  ReadName(reader, &adapter.name);
+  ReadName(reader, "adapter", false, &adapter.name);
   reader.Strings("addresses", [&](const std::string& text, const toml::node& node) {
     Result<Address> address = Address::Parse(text);
     if (!address.ok() || address->port() != 0 || address->unspecified() || address->multicast()) {
@@ -187,7 +192,7 @@ provider::soft::AdapterOptions ReadAdapter(TableReader reader) {
     }
     adapter.addresses.push_back(*address);
   });
-  std::string mode;
+  std::string mode = "separate";
   if (reader.String("mode", &mode)) {
     if (mode != "separate" && mode != "tcp") {
       reader.Wrong(*reader.table().get("mode"),

@@ -4,6 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+#include <set>
+
 #include "daemon/config_rules.h"
 
 namespace nd {
@@ -143,6 +146,65 @@ quota = { sessions = 1, connectors = 2, listeners = 3, shared-endpoints = 4, que
             "[broker], [limits], connect, request, keepalive or hello in [timeouts], [[adapter]]");
 }
 
+// The keys of a file, as "section.key".
+std::set<std::string> KeysOf(const Config& config, Setting::Origin origin) {
+  std::set<std::string> keys;
+  for (const Setting& setting : config.settings) {
+    if (setting.origin != origin) continue;
+    EXPECT_TRUE(keys.insert(setting.name).second) << setting.name;
+  }
+  return keys;
+}
+
+TEST(Config, EverySettingIsShownWithItsValueAndOrigin) {
+  const Config none = Config::Default();
+  EXPECT_TRUE(KeysOf(none, Setting::Origin::kFile).empty());
+  const std::set<std::string> defaults = KeysOf(none, Setting::Origin::kDefault);
+  for (const char* key : {"broker.directory", "broker.client-socket-mode", "broker.admin-socket-group",
+                          "limits.half-open-connections", "core.ephemeral-last", "timeouts.keepalive",
+                          "compat.bad-network-name", "verbs.devices", "adapter.soft0.tcp-networks"}) {
+    EXPECT_TRUE(defaults.contains(key)) << key;
+  }
+  Config c = ParseConfig(
+                 "[broker]\nclient-socket-mode = \"0660\"\n[timeouts]\nestablish = \"2min\"\n"
+                 "[[adapter]]\nname = \"a\"\naddresses = [\"127.0.0.1\", \"::1\"]\n"
+                 "[[rule]]\nname = \"r\"\nmatch = { uid = \"root\" }\nlisten = []\nquota = { ports = 6 }\n",
+                 "f.toml")
+                 .value();
+  c.Override("core.max-backlog", "5");
+  EXPECT_EQ(KeysOf(c, Setting::Origin::kFile),
+            (std::set<std::string>{"broker.client-socket-mode", "timeouts.establish", "adapter.a.addresses",
+                                   "rule.r.match.uid", "rule.r.listen", "rule.r.quota.ports"}));
+  EXPECT_EQ(KeysOf(c, Setting::Origin::kCommandLine), std::set<std::string>{"core.max-backlog"});
+  std::map<std::string, std::string> values;
+  for (const Setting& setting : c.settings) values[setting.name] = setting.value;
+  EXPECT_EQ(values["broker.client-socket-mode"], "0660");
+  EXPECT_EQ(values["broker.admin-socket-mode"], "0600");
+  EXPECT_EQ(values["timeouts.establish"], "120s");
+  EXPECT_EQ(values["adapter.a.addresses"], "127.0.0.1, ::1");
+  EXPECT_EQ(values["rule.r.match.uid"], "root");
+  EXPECT_EQ(values["rule.r.quota.ports"], "6");
+  EXPECT_EQ(values["core.max-backlog"], "5");
+  EXPECT_EQ(values["core.max-handshakes-in-flight"], "256");
+}
+
+TEST(Config, AReloadChangesOnlyWhatItCan) {
+  const Config running =
+      ParseConfig("[core]\nmax-backlog = 5\n[limits]\nadmin-connections = 9\n", "f").value();
+  const Config loaded = ParseConfig("[broker]\nlog-level = \"debug\"\n", "f").value();
+  std::map<std::string, std::string> values;
+  for (const Setting& setting : SettingsAfterReload(running, loaded)) values[setting.name] = setting.value;
+  EXPECT_EQ(values["core.max-backlog"], "1024");
+  EXPECT_EQ(values["limits.admin-connections"], "9");
+  EXPECT_EQ(values["broker.log-level"], "debug");
+  EXPECT_EQ(values.size(), running.settings.size());
+  EXPECT_EQ(NeedsRestart(running, loaded), "[limits]");
+  EXPECT_EQ(NeedsRestart(ParseConfig("[[adapter]]\nname = \"a\"\n[[adapter]]\nname = \"b\"\n", "f").value(),
+                         ParseConfig("[[adapter]]\nname = \"b\"\n[[adapter]]\nname = \"a\"\n", "f").value()),
+            "[[adapter]]")
+      << "the first one is the clients' default";
+}
+
 struct Case {
   const char *text, *error;
 };
@@ -218,6 +280,55 @@ TEST(Prefixes, AllForms) {
                           "x", "[::1]x", "10.0.0.1:1-", "*x", "[[::1]]"}) {
     EXPECT_FALSE(config::ParsePrefixes(bad).ok()) << bad;
   }
+}
+
+TEST(Config, VerbsSection) {
+  const auto options = [](std::string_view text) {
+    return ParseConfig(text, "f.toml").value().manager.verbs;
+  };
+  EXPECT_TRUE(options("").enabled);
+  EXPECT_TRUE(options("").devices.empty());
+  const provider::verbs::Options read = options(
+      "[verbs]\nenabled = false\ndevices = [\"mlx5_0\", \"rxe0\"]\n"
+      "max-inbound-read-limit = 0\nmax-outbound-read-limit = 16\n");
+  EXPECT_FALSE(read.enabled);
+  EXPECT_EQ(read.devices, (std::vector<std::string>{"mlx5_0", "rxe0"}));
+  EXPECT_EQ(read.max_inbound_read_limit, 0u);
+  EXPECT_EQ(read.max_outbound_read_limit, 16u);
+  EXPECT_EQ(ErrorOf("[verbs]\ndevice = \"rxe0\"\n"),
+            "f.toml:2:1: unknown key \"device\" in [verbs]; the nearest right one is \"devices\"");
+  EXPECT_EQ(
+      ErrorOf("[verbs]\nmax-outbound-read-limit = 256\n"),
+      "f.toml:2:27: \"max-outbound-read-limit\" in [verbs] is 256; it must be a whole number from 0 to 255");
+  EXPECT_EQ(ErrorOf("[verbs]\nenabled = 1\n"),
+            "f.toml:2:11: \"enabled\" in [verbs] is a whole number; it must be true or false");
+  // Devices are opened once: another choice of them is named as what waits for a restart.
+  for (const char* changed : {"[verbs]\ndevices = [\"rxe0\"]\n", "[verbs]\nmax-inbound-read-limit = 1\n"}) {
+    const Config wanted = ParseConfig(changed, "f.toml").value();
+    EXPECT_NE(NeedsRestart(Config::Default(), wanted).find("[verbs]"), std::string::npos) << changed;
+  }
+}
+
+TEST(Config, MetricsAreServedWhereTheFileSays) {
+  const auto read = [](const char* text) { return ParseConfig(text, "f.toml").value().metrics; };
+  EXPECT_TRUE(read("").enabled);
+  EXPECT_EQ(read("").listen->ToString(), "127.0.0.1:9885");
+  EXPECT_FALSE(read("[metrics]\nlisten = \"\"\n").listen);
+  const MetricsSettings all = read(
+      "[metrics]\nenabled = false\nlisten = \"[::1]:80\"\nhost-names = [\"Node7.example\"]\nper-connection = "
+      "20\n");
+  EXPECT_FALSE(all.enabled);
+  EXPECT_EQ(all.listen->ToString(), "[::1]:80");
+  EXPECT_EQ(all.host_names, std::vector<std::string>{"node7.example"});
+  EXPECT_EQ(all.per_connection, 20u);
+  EXPECT_EQ(
+      ErrorOf("[metrics]\nlisten = \"localhost:80\"\n"),
+      "f.toml:2:10: \"listen\" in [metrics] is \"localhost:80\"; it must be an address with a port like "
+      "\"127.0.0.1:9885\" or \"[::1]:9885\", or \"\"");
+  EXPECT_NE(ErrorOf("[metrics]\nlisten = \"127.0.0.1\"\n").find("with a port"), std::string::npos);
+  EXPECT_NE(ErrorOf("[metrics]\nper-connection = 1001\n").find("from 0 to 1000"), std::string::npos);
+  const Config wanted = ParseConfig("[metrics]\nlisten = \"\"\n", "f.toml").value();
+  EXPECT_EQ(NeedsRestart(Config::Default(), wanted), "[metrics]");
 }
 
 }  // namespace

@@ -26,25 +26,40 @@ struct Flags {
   bool test_clock = false;
 };
 
-// The file, and on top of it what the command line says.
-nd::Result<nd::Config> Load(const Flags& flags) {
-  nd::Result<nd::Config> config = flags.config.empty() ? nd::Config::Default() : nd::LoadConfig(flags.config);
+// On top of what the file says, what the command line says.
+nd::Result<nd::Config> Apply(const Flags& flags, nd::Result<nd::Config> config) {
   if (!config.ok()) return config;
-  if (!flags.log_level.empty()) config->broker.log_level = flags.log_level;
-  if (!flags.directory.empty()) config->broker.directory = flags.directory;
+  if (!flags.log_level.empty()) {
+    config->broker.log_level = flags.log_level;
+    config->Override("broker.log-level", flags.log_level);
+  }
+  if (!flags.directory.empty()) {
+    config->broker.directory = flags.directory;
+    config->Override("broker.directory", flags.directory);
+  }
+  auto& adapter = config->manager.soft.adapters.front();
+  const std::string prefix = "adapter." + adapter.name + ".";
+  std::string addresses;
   for (const std::string& text : flags.addresses) {
     const nd::Result<nd::Address> address = nd::Address::Parse(text);
     if (!address.ok() || address->port() != 0 || address->unspecified() || address->multicast()) {
       return nd::Status(nd::StatusCode::kInvalidParameter,
                         "--adapter-address " + text + ": this is not an address of a host without a port");
     }
-    if (&text == &flags.addresses.front()) config->manager.soft.adapters.front().addresses.clear();
-    config->manager.soft.adapters.front().addresses.push_back(address.value());
+    if (addresses.empty()) adapter.addresses.clear();
+    adapter.addresses.push_back(address.value());
+    addresses += (addresses.empty() ? "" : ", ") + text;
   }
+  if (!addresses.empty()) config->Override(prefix + "addresses", addresses);
   if (flags.tcp_port != 0) {
-    config->manager.soft.adapters.front().tcp_port = static_cast<std::uint16_t>(flags.tcp_port);
+    adapter.tcp_port = static_cast<std::uint16_t>(flags.tcp_port);
+    config->Override(prefix + "tcp-port", std::to_string(flags.tcp_port));
   }
   return config;
+}
+
+nd::Result<nd::Config> Load(const Flags& flags) {
+  return Apply(flags, flags.config.empty() ? nd::Config::Default() : nd::LoadConfig(flags.config));
 }
 
 int Serve(const Flags& flags, const nd::Config& config) {
@@ -56,6 +71,9 @@ int Serve(const Flags& flags, const nd::Config& config) {
   options.test_clock = flags.test_clock;
   options.make_manager = nd::provider::MakeConnectionManager;
   if (!flags.config.empty()) options.load = [flags] { return Load(flags); };
+  options.parse = [flags](const std::string& text, const std::string& file) {
+    return Apply(flags, nd::ParseConfig(text, file));
+  };
   const std::string directory = options.directory;
 
   // Blocked in every thread that is made from here on; this one waits for them.

@@ -15,14 +15,14 @@ as_root() {
   fi
 }
 
-# Installs what is missing from deploy/packages.txt, and says so; nothing otherwise.
+# Installs what is missing from deploy/packages.txt (or the list in $1), and says so; nothing otherwise.
 install_packages() {
-  local wanted missing=() name installed
+  local list=${1:-deploy/packages.txt} wanted missing=() name installed
   command -v dpkg-query > /dev/null || {
-    say "not a Debian system: install what deploy/packages.txt lists by hand"
+    say "not a Debian system: install what $list lists by hand"
     return
   }
-  mapfile -t wanted < <(grep -v '^#' deploy/packages.txt)
+  mapfile -t wanted < <(grep -v '^#' "$list")
   installed=" $(dpkg-query -W -f='${db:Status-Status}:${Package}\n' 2> /dev/null | sed -n 's/^installed://p' | tr '\n' ' ') "
   for name in "${wanted[@]}"; do
     [[ $installed == *" $name "* ]] || missing+=("$name")

@@ -30,6 +30,8 @@ using Bytes = std::vector<std::uint8_t>;
 // One adapter as its provider describes it.
 struct AdapterDescription {
   AdapterInfo info;
+  // Not SUCCESS: nobody can use it, for this reason; the sentence names the remedy. Then only info.name counts.
+  Status problem;
   std::string mode;            // "separate" or "tcp" on soft, "" elsewhere; for people.
   std::uint16_t tcp_port = 0;  // The shared TCP port of separate mode, else 0; for people.
   // ND ports are ports of the host (tcp mode, verbs): the core must Reserve() before it grants one.
@@ -74,6 +76,9 @@ class CmSink {
   // Answer to Reserve. SHARING_VIOLATION, INVALID_ADDRESS, ACCESS_DENIED, INSUFFICIENT_RESOURCES.
   virtual void OnReserved(EndpointId endpoint, const Status& status) = 0;
   virtual void OnRequest(const InboundRequest& request) = 0;
+  // The peer's host answered, and the request is on its way to its application. At most once, before OnReply;
+  // for measurements only, so a provider that cannot tell says nothing.
+  virtual void OnReached(CmId id) { static_cast<void>(id); }
   // The peer accepted; `peer` are its effective limits (peer.inbound bounds our outbound).
   virtual void OnReply(CmId id, bool limits_known, const ReadLimits& peer, const Bytes& private_data) = 0;
   // The peer refused our request. `detail` is kNoListener, kBacklogFull, kPaused, kPeerRejected, ...;

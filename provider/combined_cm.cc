@@ -17,6 +17,7 @@ class CombinedCm::Sink final : public CmSink {
     owner_.ids_[request.id] = place_;
     owner_.sink_.OnRequest(request);
   }
+  void OnReached(CmId id) override { owner_.sink_.OnReached(id); }
   void OnReply(CmId id, bool limits_known, const ReadLimits& peer, const Bytes& private_data) override {
     owner_.sink_.OnReply(id, limits_known, peer, private_data);
   }

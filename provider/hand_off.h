@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/unique_fd.h"
+#include "nd/types.h"
 
 namespace nd::provider {
 
@@ -55,6 +56,7 @@ static_assert(std::is_trivially_copyable_v<HandOffRecord>);
 struct HandOff {
   HandOffRecord record;
   std::vector<UniqueFd> fds;
+  Address wire_local, wire_peer;  // The addresses that the wire really uses, for people; default: none.
 };
 
 // Other datagrams of the fd lane. Broker to client, first: Token; then a CountersPage for every 256 queue

@@ -109,18 +109,23 @@ Result<MemoryRegion> Adapter::Register(void* address, std::size_t length, std::u
     std::erase_if(regions, [](const auto& weak) { return weak.expired(); });
   }
   regions.push_back(kept);
-  return MemoryRegion(std::move(kept));
+  return MemoryRegion(client::Listed(std::move(kept), impl_->session->regions(),
+                                     {provider::RegionKind::kRegion, length, access, 0}));
 }
 
 Result<MemoryRegion> Adapter::Register(const Buffer& buffer, std::uint32_t access) {
-  return Register(buffer.data(), buffer.size(), access);
+  Result<MemoryRegion> region = Register(buffer.data(), buffer.size(), access);
+  if (!region.ok()) return region;
+  std::get_deleter<client::ListedRegion>(region->impl_)->SetFlags(provider::kRegionOfBuffer);
+  return region;
 }
 
 Result<MemoryWindow> Adapter::CreateMemoryWindow() {
   if (Status status = Usable(impl_); !status.ok()) return status;
   auto window = impl_->device->CreateWindow();
   if (!window.ok()) return window.status();
-  return MemoryWindow(LeakInChild(std::move(window).value()));
+  return MemoryWindow(client::Listed(LeakInChild(std::move(window).value()), impl_->session->regions(),
+                                     {provider::RegionKind::kWindow, 0, 0, 0}));
 }
 
 Result<CompletionQueue> Adapter::CreateCompletionQueue(std::uint32_t depth) {
@@ -208,6 +213,7 @@ Result<QueuePair> Adapter::CreateQueuePair(const QueuePairOptions& options) {
   made->srq = srq;
   made->counters = impl_->session->counters();
   inner.counters = made->counters ? made->counters->Slot(reply->counter_slot) : nullptr;
+  impl_->session->regions()->Use(made->counters);
   made->counted = inner.counters;
   if (!numbered) {
     queue_pair = impl_->device->CreateQueuePair(inner);

@@ -66,7 +66,7 @@ Status Connector::NdkConnectWithSharedEndpoint(QueuePair& queue_pair, SharedEndp
             "the shared endpoint was made from another adapter than the connector"};
   }
   Op op;
-  op.shared_endpoint = shared->life.handle;
+  op.shared_endpoint = shared->life().handle;
   Status status = impl_->Connect(queue_pair, std::move(op), remote, options, request);
   if (status.ok() || status.pending()) impl_->SetAddresses(&shared->local, nullptr);
   return status;

@@ -130,9 +130,18 @@ Status Connector::Impl::CompleteConnect(Request* request) {
     used = queue_pair_;
     op.events = callback_ != nullptr;
   }
-  return adapter->session->Perform(
-      std::move(op), at.epoch, request,
-      [self = shared_from_this(), used](Reply& reply) { return self->Establish(used, reply); });
+  return adapter->session->Perform(std::move(op), at.epoch, request,
+                                   [self = shared_from_this(), used](Reply& reply) {
+                                     if (used) return self->Establish(used, reply);
+                                     // Asked for by one thread before the answer to Connect was through on
+                                     // another; it is by now.
+                                     std::shared_ptr<QueuePair::Impl> late;
+                                     {
+                                       std::lock_guard lock(self->mutex_);
+                                       late = self->queue_pair_;
+                                     }
+                                     return self->Establish(late, reply);
+                                   });
 }
 
 Status Connector::Impl::Accept(QueuePair& queue_pair, const ConnectOptions& options, Request* request) {

@@ -14,21 +14,36 @@ constexpr std::uint32_t kMaxSlotsPerPage = 1 << 16;
 
 }  // namespace
 
-Status CountersPages::Add(const provider::CountersPageRecord& record, UniqueFd memory) {
+Status CountersPages::Add(const provider::CountersPageRecord& given, UniqueFd memory) {
+  provider::CountersPageRecord record = given;
   if (record.slot_count == 0 || record.slot_count > kMaxSlotsPerPage || record.first_slot > kMaxSlots) {
     return {StatusCode::kAccessViolation, "a counters page of " + std::to_string(record.slot_count) +
                                               " slots from " + std::to_string(record.first_slot) +
                                               " is out of range"};
   }
-  const std::size_t size = std::size_t{record.slot_count} * sizeof(provider::QpCounters);
+  const std::size_t counters = std::size_t{record.slot_count} * sizeof(provider::QpCounters);
+  // A table of another size is one of a later protocol.
+  const bool table = provider::RegionRowsOf(record) == provider::kRegionRows;
+  const std::size_t size = counters + (table ? sizeof(provider::RegionTable) : 0);
   if (auto checked = CheckSealedMemfd(memory.get(), size); !checked.ok()) return checked.status();
   auto mapping = Mapping::Map(memory.get(), size, true);
   if (!mapping.ok()) return mapping.status();
   std::lock_guard lock(mutex_);
-  if (!pages_.emplace(record.first_slot, std::move(mapping).value()).second) {
+  const auto [page, added] = pages_.emplace(record.first_slot, std::move(mapping).value());
+  if (!added) {
     return {StatusCode::kRemoteError, "a second counters page for slot " + std::to_string(record.first_slot)};
   }
+  slots_[record.first_slot] = record.slot_count;
+  // All zeros, which is an empty table.
+  if (table && regions_ == nullptr) {
+    regions_ = reinterpret_cast<provider::RegionTable*>(page->second.data() + counters);
+  }
   return {};
+}
+
+provider::RegionTable* CountersPages::regions() {
+  std::lock_guard lock(mutex_);
+  return regions_;
 }
 
 provider::QpCounters* CountersPages::Slot(std::uint32_t slot) {
@@ -37,7 +52,7 @@ provider::QpCounters* CountersPages::Slot(std::uint32_t slot) {
   if (it == pages_.begin()) return nullptr;
   --it;
   const std::size_t offset = std::size_t{slot - it->first} * sizeof(provider::QpCounters);
-  if (offset + sizeof(provider::QpCounters) > it->second.size()) return nullptr;
+  if (slot - it->first >= slots_.at(it->first)) return nullptr;
   // Slots are used again, and what the queue pair before counted is not this one's.
   return new (it->second.data() + offset) provider::QpCounters();
 }

@@ -2,6 +2,7 @@
 // Listeners of both dialects: requests fetched one by one, or delivered to a function.
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "client-lib/src/connector_impl.h"
 #include "client-lib/src/listener_impl.h"
@@ -25,7 +26,8 @@ bool Usable(const std::shared_ptr<Listener::Impl>& impl) {
 }  // namespace
 
 Result<Address> client::Endpoint::GetLocalAddress() {
-  auto reply = adapter->session->Call(Op(OpKind::kGetLocalAddress, life.handle), life.epoch);
+  const Session::Life at = life();
+  auto reply = adapter->session->Call(Op(OpKind::kGetLocalAddress, at.handle), at.epoch);
   if (!reply.ok()) return reply.status();
   return reply->address;
 }
@@ -41,15 +43,67 @@ Status client::Endpoint::Close(Request* request, bool wait) {
   const bool direct = request == nullptr && wait && adapter->session->dispatcher().OnThread();
   auto finish = [self = shared_from_this(), state, direct] {
     self->OnClosed();
-    self->adapter->session->Unregister(self->life.handle);
+    self->adapter->session->Unregister(self->life().handle);
     self->adapter->session->RemoveLive(self);
     direct ? self->adapter->session->Finish(state, {}) : self->adapter->session->FinishClose(state, {});
   };
+  const Session::Life at = life();
   Status sent =
-      adapter->session->Submit(Op(OpKind::kClose, life.handle), life.epoch, [finish](Reply) { finish(); });
+      adapter->session->Submit(Op(OpKind::kClose, at.handle), at.epoch, [finish](Reply) { finish(); });
   // The broker is away, and took it along.
   if (!sent.ok()) finish();
   return wait ? Session::Outcome(request, state) : Status(StatusCode::kPending);
+}
+
+// A return under way.
+struct client::Endpoint::Return {
+  std::vector<Op> steps;
+  std::size_t next = 0;
+  Session::Life life;
+  std::function<void()> done;
+};
+
+void client::Endpoint::ComeBack(std::vector<Op> steps, std::function<void()> done) {
+  auto back = std::make_shared<Return>();
+  back->steps = std::move(steps);
+  back->life = adapter->session->adapter();
+  back->done = std::move(done);
+  NextStep(back);
+}
+
+void client::Endpoint::NextStep(const std::shared_ptr<Return>& back) {
+  if (back->next == back->steps.size()) {
+    Adopt(*back);
+    return back->done();
+  }
+  const bool first = back->next == 0;
+  Op op = std::move(back->steps[back->next++]);
+  op.handle = back->life.handle;
+  const auto then = [self = shared_from_this(), back, first](Reply reply) {
+    if (first && reply.status.ok()) back->life.handle = reply.handle;
+    if (reply.status.ok()) return self->NextStep(back);
+    // Its address is somebody else's by now, or the policy has changed.
+    if (!first) {
+      static_cast<void>(self->adapter->session->Submit(
+          Op(OpKind::kClose, back->life.handle), back->life.epoch, [](Reply) {}, Session::Sender::kKeeper));
+    }
+    back->done();
+  };
+  Status sent = adapter->session->Submit(std::move(op), back->life.epoch, then, Session::Sender::kKeeper);
+  if (!sent.ok()) back->done();
+}
+
+void client::Endpoint::Adopt(const Return& back) {
+  {
+    std::lock_guard lock(life_mutex_);
+    life_ = back.life;
+  }
+  adapter->session->Register(back.life.handle, shared_from_this());
+  if (!closed_) return;
+  // Closed meanwhile, when there was nothing to close.
+  adapter->session->Unregister(back.life.handle);
+  static_cast<void>(adapter->session->Submit(
+      Op(OpKind::kClose, back.life.handle), back.life.epoch, [](Reply) {}, Session::Sender::kKeeper));
 }
 
 std::shared_ptr<Listener::Impl> Listener::Impl::Make(std::shared_ptr<Adapter::Impl> adapter,
@@ -88,10 +142,37 @@ Status Listener::Impl::NdkListen(const Address& local, std::function<void(Connec
     std::lock_guard lock(mutex_);
     on_connect_ = std::move(on_connect);
   }
-  Op op(OpKind::kListen, life.handle);
+  const client::Session::Life at = life();
+  Op op(OpKind::kListen, at.handle);
   op.local = local;
   op.events = true;
-  return adapter->session->Perform(std::move(op), life.epoch, nullptr);
+  return adapter->session->Perform(std::move(op), at.epoch, nullptr, [this](Reply& reply) {
+    std::lock_guard lock(mutex_);
+    if (reply.status.ok()) {
+      local_ = reply.address;
+      backlog_ = 0;
+    }
+    return reply.status;
+  });
+}
+
+void Listener::Impl::OnSessionBack(std::function<void()> done) {
+  std::vector<Op> steps;
+  {
+    std::lock_guard lock(mutex_);
+    if (local_.port() != 0) {
+      steps.emplace_back(OpKind::kCreateListener);
+      steps.emplace_back(OpKind::kBind).local = local_;
+    }
+    if (backlog_) {
+      Op& listen = steps.emplace_back(OpKind::kListen);
+      listen.backlog = *backlog_;
+      listen.events = on_connect_ != nullptr;
+    }
+    if (paused_) steps.emplace_back(OpKind::kControlConnectEvents).pause = true;
+  }
+  if (!usable() || steps.empty()) return done();  // One without an address is of no use to anybody.
+  ComeBack(std::move(steps), std::move(done));
 }
 
 Address Listener::Impl::local() {
@@ -100,11 +181,34 @@ Address Listener::Impl::local() {
 }
 
 Status Listener::Impl::Bind(const Address& local) {
-  Op op(OpKind::kBind, life.handle);
+  const client::Session::Life at = life();
+  Op op(OpKind::kBind, at.handle);
   op.local = local;
-  return adapter->session->Perform(std::move(op), life.epoch, nullptr, [this](Reply& reply) {
+  return adapter->session->Perform(std::move(op), at.epoch, nullptr, [this](Reply& reply) {
     std::lock_guard lock(mutex_);
     if (reply.status.ok()) local_ = reply.address;
+    return reply.status;
+  });
+}
+
+Status Listener::Impl::Listen(std::uint32_t backlog) {
+  const client::Session::Life at = life();
+  Op op(OpKind::kListen, at.handle);
+  op.backlog = backlog;
+  return adapter->session->Perform(std::move(op), at.epoch, nullptr, [this, backlog](Reply& reply) {
+    std::lock_guard lock(mutex_);
+    if (reply.status.ok()) backlog_ = backlog;
+    return reply.status;
+  });
+}
+
+Status Listener::Impl::ControlConnectEvents(bool pause) {
+  const client::Session::Life at = life();
+  Op op(OpKind::kControlConnectEvents, at.handle);
+  op.pause = pause;
+  return adapter->session->Perform(std::move(op), at.epoch, nullptr, [this, pause](Reply& reply) {
+    std::lock_guard lock(mutex_);
+    if (reply.status.ok()) paused_ = pause;
     return reply.status;
   });
 }
@@ -115,10 +219,11 @@ Status Listener::Impl::GetConnectionRequest(const std::shared_ptr<Connector::Imp
     return {StatusCode::kInvalidParameter1, "the connector was made from another adapter than the listener"};
   }
   const auto born = connector->life();
-  Op op(OpKind::kGetConnectionRequest, life.handle);
+  const client::Session::Life at = life();
+  Op op(OpKind::kGetConnectionRequest, at.handle);
   op.connector = born.handle;
   // Of different lives: one of them is gone with the former broker, whichever it is.
-  return adapter->session->Perform(std::move(op), std::min(born.epoch, life.epoch), request,
+  return adapter->session->Perform(std::move(op), std::min(born.epoch, at.epoch), request,
                                    [connector, own = local()](Reply& reply) {
                                      if (reply.status.ok()) {
                                        connector->MakePassive();
@@ -135,10 +240,7 @@ Status Listener::Bind(const Address& local) {
 }
 
 Status Listener::Listen(std::uint32_t backlog) {
-  if (!Usable(impl_)) return InvalidHandle(kWhat);
-  Op op(OpKind::kListen, impl_->life.handle);
-  op.backlog = backlog;
-  return impl_->adapter->session->Perform(std::move(op), impl_->life.epoch, nullptr);
+  return Usable(impl_) ? impl_->Listen(backlog) : InvalidHandle(kWhat);
 }
 
 Result<Address> Listener::GetLocalAddress() const {
@@ -159,16 +261,14 @@ Status Listener::GetConnectionRequest(Connector& connector, Request* request) {
 }
 
 Status Listener::ControlConnectEvents(bool pause) {
-  if (!Usable(impl_)) return InvalidHandle(kWhat);
-  Op op(OpKind::kControlConnectEvents, impl_->life.handle);
-  op.pause = pause;
-  return impl_->adapter->session->Perform(std::move(op), impl_->life.epoch, nullptr);
+  return Usable(impl_) ? impl_->ControlConnectEvents(pause) : InvalidHandle(kWhat);
 }
 
 Status Listener::Cancel() {
   if (!Usable(impl_)) return InvalidHandle(kWhat);
-  Op op(OpKind::kCancel, impl_->life.handle);
-  Status status = impl_->adapter->session->Perform(std::move(op), impl_->life.epoch, nullptr);
+  const client::Session::Life at = impl_->life();
+  Op op(OpKind::kCancel, at.handle);
+  Status status = impl_->adapter->session->Perform(std::move(op), at.epoch, nullptr);
   return client::IsUnreachable(status) ? Status() : status;
 }
 

@@ -6,6 +6,8 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <vector>
 
 #include "client-lib/src/adapter_impl.h"
 #include "nd/connector.h"
@@ -13,11 +15,11 @@
 namespace nd {
 namespace client {
 
-// Lives and dies with one epoch: nothing brings it back after the broker was away.
+// What it is at the broker ends with the broker; the next one is told of it again, on the same address.
 class Endpoint : public Target, public std::enable_shared_from_this<Endpoint> {
  public:
   Endpoint(std::shared_ptr<Adapter::Impl> owner, Session::Life born)
-      : adapter(std::move(owner)), life(born) {}
+      : adapter(std::move(owner)), life_(born) {}
 
   Rank rank() const override { return Rank::kEndpoint; }
   void BeginClose() override { static_cast<void>(Close(nullptr, false)); }
@@ -26,15 +28,26 @@ class Endpoint : public Target, public std::enable_shared_from_this<Endpoint> {
   bool usable() const { return !closed_.load(std::memory_order_relaxed) && !adapter->session->in_child(); }
   Result<Address> GetLocalAddress();
   Status Close(Request* request, bool wait);
+  Session::Life life() const {
+    std::lock_guard lock(life_mutex_);
+    return life_;
+  }
 
   const std::shared_ptr<Adapter::Impl> adapter;
-  const Session::Life life;
 
  protected:
   virtual void OnClosed() {}
+  // Makes it again: `steps[0]` at the adapter, the others on what that gave. If one fails it stays dead.
+  void ComeBack(std::vector<Op> steps, std::function<void()> done);
 
  private:
+  struct Return;
+  void NextStep(const std::shared_ptr<Return>& back);
+  void Adopt(const Return& back);
+
   std::atomic<bool> closed_{false};
+  mutable std::mutex life_mutex_;
+  Session::Life life_;
 };
 
 }  // namespace client
@@ -45,7 +58,10 @@ struct Listener::Impl final : client::Endpoint {
 
   void OnConnectEvent(std::uint64_t connector, std::uint32_t epoch) override;
   Status NdkListen(const Address& local, std::function<void(Connector)> on_connect);
+  void OnSessionBack(std::function<void()> done) override;
   Status Bind(const Address& local);
+  Status Listen(std::uint32_t backlog);
+  Status ControlConnectEvents(bool pause);
   Status GetConnectionRequest(const std::shared_ptr<Connector::Impl>& connector, Request* request);
 
  private:
@@ -54,7 +70,10 @@ struct Listener::Impl final : client::Endpoint {
   Address local();
 
   std::mutex mutex_;
+  // What the next broker is told.
   Address local_;
+  std::optional<std::uint32_t> backlog_;  // Listening.
+  bool paused_ = false;
   std::function<void(Connector)> on_connect_;
 };
 
@@ -63,6 +82,7 @@ struct SharedEndpoint::Impl final : client::Endpoint {
       : Endpoint(std::move(owner), born), local(bound) {}
   static std::shared_ptr<Impl> Make(std::shared_ptr<Adapter::Impl> adapter, client::Session::Life life,
                                     const Address& bound);
+  void OnSessionBack(std::function<void()> done) override;
 
   const Address local;
 };

@@ -76,6 +76,7 @@ void QueuePair::Impl::OnSessionBack(std::function<void()> done) {
 void QueuePair::Impl::CarryCounters(std::uint32_t slot) {
   client::CounterSlot to{adapter->session->counters(), nullptr};
   to.counters = to.pages ? to.pages->Slot(slot) : nullptr;
+  adapter->session->regions()->Use(to.pages);
   if (to.counters == nullptr || counted == nullptr) return;
   adapter->session->Carry(this, {counters, counted}, std::move(to));
   if (closed) adapter->session->carried().Remove(this);  // It began meanwhile.

@@ -25,6 +25,7 @@
 #include "client-lib/src/fork_guard.h"
 #include "client-lib/src/lane.h"
 #include "client-lib/src/message.h"
+#include "client-lib/src/region_table.h"
 #include "client-lib/src/request_state.h"
 #include "client-lib/src/session_stream.h"
 #include "nd/request.h"
@@ -121,6 +122,7 @@ class Session final : public std::enable_shared_from_this<Session> {
   // See CarriedCounters::Add; the copying is done from now on.
   void Carry(const void* owner, CounterSlot from, CounterSlot to);
   CarriedCounters& carried() { return carried_; }
+  const std::shared_ptr<RegionTable>& regions() const { return regions_; }
   bool connected() const;
   bool in_child() const { return mark_.InChild(); }
   void SetCallback(std::function<void(bool)> callback);
@@ -142,6 +144,8 @@ class Session final : public std::enable_shared_from_this<Session> {
   void Serve(const std::shared_ptr<Link>& link);
   bool Reconnect();
   void BringBack();
+  // Until each of them is back or never will be.
+  void BringBack(const std::vector<std::shared_ptr<Target>>& targets);
   bool Closing();
   void RunTasks();
   void Sleep(int fd, Time until);
@@ -161,6 +165,7 @@ class Session final : public std::enable_shared_from_this<Session> {
   Dispatcher dispatcher_;
   AdapterInfo info_;
   CarriedCounters carried_;
+  const std::shared_ptr<RegionTable> regions_ = std::make_shared<RegionTable>();
   std::atomic<bool> carrying_{false};  // CopyCounters() is among the tasks.
 
   mutable std::mutex mutex_;

@@ -181,12 +181,21 @@ bool Session::Reconnect() {
   }
 }
 
+// Listeners and shared endpoints first: connections that came through them rejoin them at their port.
 void Session::BringBack() {
-  std::vector<std::shared_ptr<Target>> targets;
+  std::vector<std::shared_ptr<Target>> all;
   {
     std::lock_guard lock(mutex_);
-    targets.assign(live_.begin(), live_.end());
+    all.assign(live_.begin(), live_.end());
   }
+  const auto rest = std::partition(all.begin(), all.end(), [](const std::shared_ptr<Target>& target) {
+    return target->rank() == Target::Rank::kEndpoint;
+  });
+  BringBack({all.begin(), rest});
+  BringBack({rest, all.end()});
+}
+
+void Session::BringBack(const std::vector<std::shared_ptr<Target>>& targets) {
   auto waiting = std::make_shared<std::size_t>(targets.size());
   for (const auto& target : targets) {
     target->OnSessionBack([this, waiting] {

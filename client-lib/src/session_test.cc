@@ -203,6 +203,62 @@ TEST(Session, BringsLiveConnectionsToTheNewBroker) {
   EXPECT_EQ(up.fake->log(), std::vector<std::string>{"attach"});
 }
 
+TEST(Session, BringsListenersAndSharedEndpointsToTheNewBroker) {
+  FakeBroker broker;
+  Adapter adapter = broker.Open();
+  Watch watch(adapter);
+  Up up(broker, adapter);
+  Listener listener = adapter.CreateListener().value(), bound = adapter.CreateListener().value();
+  const Address given = kHere.WithPort(50000);  // By the fake, whatever was asked for.
+  ASSERT_TRUE(listener.Bind(kHere).ok());
+  ASSERT_TRUE(listener.Listen(17).ok());
+  ASSERT_TRUE(listener.ControlConnectEvents(true).ok());
+  ASSERT_TRUE(bound.Bind(kHere).ok());
+  SharedEndpoint endpoint = adapter.CreateSharedEndpoint(kHere).value();
+  broker.Kill();
+  watch.Await(1);
+  // One of them was closed while nobody could be told.
+  EXPECT_TRUE(bound.Close().ok());
+  EXPECT_EQ(listener.Listen(), StatusCode::kDeviceRemoved);
+  broker.Start();
+  watch.Await(2);
+  EXPECT_EQ(broker.Count(OpKind::kCreateListener), 3u);
+  EXPECT_EQ(broker.Count(OpKind::kCreateSharedEndpoint), 2u);
+  const Op bind = broker.Await(OpKind::kBind), listen = broker.Await(OpKind::kListen),
+           pause = broker.Await(OpKind::kControlConnectEvents);
+  EXPECT_EQ(bind.local, given);
+  EXPECT_EQ(listen.backlog, 17u);
+  EXPECT_TRUE(pause.pause);
+  EXPECT_EQ(bind.handle, listen.handle);
+  EXPECT_LT(listen.handle, broker.Await(OpKind::kReattach).queue_pair) << "before the connections";
+  // They work again by their new names.
+  EXPECT_TRUE(listener.Cancel().ok());
+  EXPECT_EQ(broker.Await(OpKind::kCancel).handle, bind.handle);
+  EXPECT_TRUE(listener.Close().ok());
+  EXPECT_EQ(broker.Await(OpKind::kClose).handle, bind.handle);
+  EXPECT_TRUE(endpoint.Close().ok());
+}
+
+TEST(Session, AListenerWhoseAddressIsTakenStaysDead) {
+  FakeBroker broker;
+  Adapter adapter = broker.Open();
+  Watch watch(adapter);
+  Listener listener = adapter.CreateListener().value();
+  ASSERT_TRUE(listener.Bind(kHere).ok());
+  broker.Kill();
+  watch.Await(1);
+  broker.On(OpKind::kBind, [](const Op&) {
+    Reply reply;
+    reply.status = Status(StatusCode::kSharingViolation, "taken");
+    return reply;
+  });
+  broker.Start();
+  watch.Await(2);
+  EXPECT_EQ(broker.Await(OpKind::kClose).handle, broker.Await(OpKind::kBind).handle);
+  EXPECT_EQ(listener.Listen(), StatusCode::kDeviceRemoved);
+  EXPECT_TRUE(listener.Close().ok());
+}
+
 TEST(Session, TheNewBrokerSeesWhatALiveConnectionCounts) {
   FakeBroker broker;
   broker.GiveCounters(3);

@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "daemon/core/event.h"
+#include "daemon/core/lease.h"
+#include "daemon/core/record.h"
 
 namespace nd::core {
 
@@ -111,6 +113,14 @@ struct CmAbort {
 struct CmDisconnect {
   CmId id;
 };
+// A port has a holder now, or its holder gave it back (or did not come back for it): for the journal.
+struct LeaseTaken {
+  Lease lease;
+};
+struct LeaseFreed {
+  std::string adapter;
+  Address local;
+};
 // Something worth telling an operator: log line, watch event.
 struct Notice {
   enum class Level { kInfo, kWarning };
@@ -122,7 +132,8 @@ struct Notice {
 
 using Action = std::variant<Complete, HandOffTo, SendConnectEvent, SendDisconnectEvent, SendTransportCommand,
                             SendAdapterEvent, EndSession, CmReserve, CmRelease, CmListen, CmUnlisten,
-                            CmConnect, CmAccept, CmReject, CmConfirm, CmPrepared, CmAbort, CmDisconnect, Notice>;
+                            CmConnect, CmAccept, CmReject, CmConfirm, CmPrepared, CmAbort, CmDisconnect,
+                            Notice, ConnectionRecord, LeaseTaken, LeaseFreed>;
 using Actions = std::vector<Action>;
 
 }  // namespace nd::core

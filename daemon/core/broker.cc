@@ -27,6 +27,9 @@ std::vector<ListenerRow> Broker::Listeners() const {
 std::vector<ConnectionRow> Broker::Connections() const {
   return impl_->Connections();
 }
+std::vector<QueuePairRow> Broker::QueuePairs() const {
+  return impl_->QueuePairs();
+}
 std::vector<EndpointRow> Broker::Endpoints() const {
   return impl_->Endpoints();
 }
@@ -41,6 +44,24 @@ Counters Broker::counters() const {
 }
 std::optional<Time> Broker::OldestPending() const {
   return impl_->OldestPending();
+}
+bool Broker::draining() const {
+  return impl_->draining();
+}
+const Policy& Broker::policy() const {
+  return impl_->policy();
+}
+Quota::Usage Broker::UsageOf(std::uint32_t uid) const {
+  return impl_->UsageOf(uid);
+}
+std::optional<Identity> Broker::OwnerOf(SessionId session) const {
+  return impl_->OwnerOf(session);
+}
+Status Broker::CheckReserve(const Address& local) const {
+  return impl_->CheckReserve(local);
+}
+Status Broker::CheckRelease(const Address& local) const {
+  return impl_->CheckRelease(local);
 }
 std::string Broker::CheckInvariants() const {
   return impl_->CheckInvariants();
@@ -67,6 +88,7 @@ Broker::Impl::Impl(Options options)
   for (provider::AdapterDescription& description : options.adapters) {
     adapters_.push_back({std::move(description), true, true, 0});
   }
+  HoldLeases(options.leases, options.leases_until);
 }
 
 void Broker::Impl::Step(Time now, const Event& event, Actions* actions) {
@@ -84,8 +106,15 @@ std::optional<Time> Broker::Impl::NextDeadline() const {
 void Broker::Impl::On(const Tick&) {
   while (!timers_.empty() && timers_.begin()->first.when <= now_) {
     const Timer timer = timers_.begin()->second;
+    if (timer.kind == TimerKind::kGrace) {
+      Disarm(grace_timer_);
+      EndGrace();
+      continue;
+    }
     Connector& c = ConnectorAt(timer.connector);
     switch (timer.kind) {
+      case TimerKind::kGrace:
+        break;
       case TimerKind::kPace:
         Disarm(c.pace_timer);
         ReleaseFlight(c);

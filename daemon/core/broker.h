@@ -20,6 +20,8 @@
 #include "daemon/core/connector_state.h"
 #include "daemon/core/event.h"
 #include "daemon/core/policy.h"
+#include "daemon/core/quota.h"
+#include "daemon/core/record.h"
 #include "daemon/core/settings.h"
 
 namespace nd::core {
@@ -38,7 +40,8 @@ struct ConnectionRow {
   Time created;
   std::uint32_t counter_slot = 0;  // Of the queue pair; meaningful when has_queue_pair.
   bool has_queue_pair = false;
-  Handle through;  // Listener or shared endpoint.
+  Handle through;                    // Listener or shared endpoint.
+  std::optional<PhaseTimes> phases;  // Of the attempt, or the latest one; absent before the first.
 };
 struct ListenerRow {
   Handle id;
@@ -50,6 +53,15 @@ struct ListenerRow {
   std::uint32_t backlog_limit = 0, backlog_used = 0, waiting_gets = 0;
   std::uint64_t accepted = 0, refused = 0;
   Time created;
+};
+struct QueuePairRow {
+  Handle id;
+  Handle connection;  // Null: none.
+  SessionId session{};
+  Identity owner;
+  std::string adapter;
+  std::uint32_t receive_depth = 0, initiator_depth = 0, device_number = 0, counter_slot = 0;
+  const char* state = "";  // "unconnected", "connecting", "connected", "disconnected"
 };
 struct EndpointRow {
   Handle id;
@@ -63,10 +75,11 @@ struct EndpointRow {
 struct PortRow {
   Address local;
   std::string adapter;
-  std::string kind;   // "listener", "connector", "shared endpoint"
-  std::string state;  // "held", "lingering"
+  std::string kind;   // "listener", "connector", "shared endpoint", "lease", "reservation"
+  std::string state;  // "held", "lingering", "reserved"
   Handle holder;
-  Identity owner;
+  std::optional<Identity> owner;  // Absent: of nobody. Of a reservation: only the uid.
+  std::string comment;            // Of a reservation.
   std::uint32_t references = 0;
 };
 struct SessionRow {
@@ -76,6 +89,7 @@ struct SessionRow {
   std::uint32_t connectors = 0, listeners = 0, shared_endpoints = 0, queue_pairs = 0;
   std::uint64_t operations = 0;
   std::uint32_t pending_operations = 0;
+  std::string adapter;  // The first that it opened; empty: none.
 };
 struct AdapterRow {
   provider::AdapterDescription description;
@@ -98,6 +112,10 @@ class Broker {
     std::vector<provider::AdapterDescription> adapters;
     // Answers ResolveAddress; pure for the core's purposes. Null: the first address of the same family.
     std::function<Result<Address>(const std::string& adapter, const Address& remote)> resolve;
+    // Ports that processes held when the previous life ended; kept for them until `leases_until`. Those of an
+    // adapter that is not there, and those that cannot both be true, are left out.
+    std::vector<Lease> leases;
+    Time leases_until{};
   };
 
   explicit Broker(Options options);
@@ -111,12 +129,23 @@ class Broker {
   std::vector<AdapterRow> Adapters() const;
   std::vector<ListenerRow> Listeners() const;
   std::vector<ConnectionRow> Connections() const;
+  std::vector<QueuePairRow> QueuePairs() const;
   std::vector<EndpointRow> Endpoints() const;
   std::vector<PortRow> Ports() const;
   std::vector<SessionRow> Sessions() const;
   Counters counters() const;
   // Submission time of the oldest operation that still waits.
   std::optional<Time> OldestPending() const;
+  bool draining() const;
+  const Policy& policy() const;
+  // What this user holds.
+  Quota::Usage UsageOf(std::uint32_t uid) const;
+  // Absent: there is no such session.
+  std::optional<Identity> OwnerOf(SessionId session) const;
+  // What the event ReservePort would do: SUCCESS, SHARING_VIOLATION with the holder, INVALID_ADDRESS,
+  // INVALID_PARAMETER. And ReleasePort: SUCCESS or INVALID_HANDLE.
+  Status CheckReserve(const Address& local) const;
+  Status CheckRelease(const Address& local) const;
 
   // Recounts everything from scratch and compares (tests, simulator): empty when all invariants hold,
   // otherwise one line per violation.

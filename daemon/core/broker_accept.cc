@@ -67,7 +67,7 @@ void Broker::Impl::On(const CmRequested& event) {
     return;
   }
   const ListenerQueue::Judgement judgement = l->queue.Judge();
-  if (judgement == ListenerQueue::Judgement::kPaused) {
+  if (draining_ || judgement == ListenerQueue::Judgement::kPaused) {
     RefuseInbound(request, l, Detail::kPaused);
     return;
   }
@@ -102,7 +102,7 @@ void Broker::Impl::On(const CmRequested& event) {
     return;
   }
   const std::uint64_t key = next_sequence_++;
-  cm_[id] = {{}, l->handle, key};
+  cm_[id] = {{}, l->handle, key, now_};
   l->queue.AddRequest(key, request);
 }
 
@@ -124,6 +124,9 @@ void Broker::Impl::DeliverEvent(Session& s, Listener& l, const provider::Inbound
 
 void Broker::Impl::Deliver(Connector& c, Listener& l, provider::InboundRequest request) {
   const auto id = static_cast<std::uint64_t>(request.id);
+  const auto waited = cm_.find(id);
+  BeginAttempt(c, waited == cm_.end() ? now_ : waited->second.arrived);
+  c.phases->End(Phase::kDeliver, now_);
   c.state = ConnectorState::kIncoming;
   c.passive = true;
   c.waits_at = {};
@@ -131,7 +134,7 @@ void Broker::Impl::Deliver(Connector& c, Listener& l, provider::InboundRequest r
   c.remote = request.remote;
   c.cm = request.id;
   c.attempt = id;
-  cm_[id] = {c.handle, {}, 0};
+  cm_[id] = {c.handle, {}, 0, {}};
   tuples_.Put(TupleOf(c), Role::kPassive, {id, c.handle});
   c.has_tuple = true;
   c.claim.key = l.claim.key;
@@ -219,12 +222,13 @@ void Broker::Impl::Do(Session& s, Pending p, const AcceptOp& op) {
   if (Status busy = CheckQueuePair(*q); !busy.ok()) {
     Emit(CmReject{*c->cm, Detail::kPeerRejected, {}});
     ForgetCm(*c, false);
-    Kill(*c);
+    Kill(*c, {ConnectionRecord::Outcome::kFailed, busy});
     Finish(s.id, p, std::move(busy));
     return;
   }
   c->queue_pair = q->handle;
   q->connector = c->handle;
+  c->phases->End(Phase::kAccept, now_);
   c->limits = AcceptLimits(op.limits, c->offer, CapsOf(info));
   c->disconnect_event = op.disconnect_event;
   c->state = ConnectorState::kAccepting;
@@ -262,7 +266,8 @@ void Broker::Impl::Do(Session& s, Pending p, const RejectOp& op) {
   }
   Emit(CmReject{*c->cm, Detail::kPeerRejected, op.private_data});
   ForgetCm(*c, false);
-  Kill(*c);
+  Kill(*c, {ConnectionRecord::Outcome::kFailed,
+            {StatusCode::kConnectionRefused, "This application rejected the connection."}});
   Finish(s.id, p, {});
 }
 

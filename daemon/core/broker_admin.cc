@@ -23,6 +23,8 @@ std::optional<AdapterNo> Broker::Impl::AdapterNamed(std::string_view name) const
 
 void Broker::Impl::RemoveObject(Connector& c) {
   c.removed = true;
+  const Ending ending{c.established ? ConnectionRecord::Outcome::kBroken : ConnectionRecord::Outcome::kFailed,
+                      Removed()};
   if (c.state == ConnectorState::kConnecting) ++counters_.connect_failure;
   CancelAll(c, Removed());
   if (c.state == ConnectorState::kIncoming) {
@@ -36,7 +38,7 @@ void Broker::Impl::RemoveObject(Connector& c) {
     if (std::exchange(c.disconnect_event, false)) Emit(SendDisconnectEvent{c.session, c.handle, c.reason});
   }
   c.closing = c.closing || c.reattaching;  // The client never learned the handle.
-  Kill(c);
+  Kill(c, ending);
   AfterDead(c);
 }
 
@@ -75,6 +77,10 @@ void Broker::Impl::RemoveFromUse(AdapterNo adapter, SendAdapterEvent::What what)
       if (object->adapter_no == adapter && !object->removed) handles.push_back(handle);
     }
   }
+  // As for a dead session: none of them is sent by the room that the others make.
+  for (const Handle handle : handles) {
+    if (Connector* const c = Find<Connector>(handle)) LeaveQueue(*c);
+  }
   for (const Handle handle : handles) {
     Object* const object = FindAny(handle);
     if (object == nullptr) continue;  // Went with another one.
@@ -112,6 +118,17 @@ void Broker::Impl::On(const SetAdapter& event) {
   }
 }
 
+void Broker::Impl::NoteProblem(AdapterState* adapter) {
+  const std::string& now = adapter->description.problem.message();
+  if (adapter->noted == now) return;
+  adapter->noted = now;
+  if (now.empty()) {
+    Note(Notice::Level::kInfo, "adapter.ready", adapter->description.info.name, "It can be used now.");
+  } else {
+    Note(Notice::Level::kWarning, "adapter.problem", adapter->description.info.name, now);
+  }
+}
+
 void Broker::Impl::On(const AdaptersChanged& event) {
   for (AdapterNo no = 0; no < adapters_.size(); ++no) {
     if (!adapters_[no].present) continue;
@@ -119,25 +136,37 @@ void Broker::Impl::On(const AdaptersChanged& event) {
     bool stays = false;
     for (const provider::AdapterDescription& now : event.adapters) {
       if (now.info.name != name) continue;
+      const bool lost = adapters_[no].description.problem.ok() && !now.problem.ok();
       adapters_[no].description = now;
+      if (lost) RemoveFromUse(no, SendAdapterEvent::What::kRemoved);
+      NoteProblem(&adapters_[no]);
       stays = true;
       break;
     }
     if (stays) continue;
     adapters_[no].present = false;
     Note(Notice::Level::kWarning, "adapter.removed", name, "The provider no longer has it.");
+    // The journal knows adapters by name, and one that comes back is another.
+    for (const auto& [key, entry] : ports_.entries()) {
+      if (key.adapter == no) Emit(LeaseFreed{name, key.local()});
+    }
     RemoveFromUse(no, SendAdapterEvent::What::kRemoved);
+    ports_.DropReservations(no);  // An adapter that comes back is a new one.
   }
   for (const provider::AdapterDescription& now : event.adapters) {
     if (AdapterNamed(now.info.name)) continue;
     adapters_.push_back({now, true, true, 0});
-    Note(Notice::Level::kInfo, "adapter.added", now.info.name, "The provider has a new adapter.");
+    if (now.problem.ok()) {
+      Note(Notice::Level::kInfo, "adapter.added", now.info.name, "The provider has a new adapter.");
+    }
+    NoteProblem(&adapters_.back());
   }
 }
 
 void Broker::Impl::On(const KillSession& event) {
   Session* const s = FindSession(event.session);
   if (s == nullptr) return;
+  s->killed = true;
   EndSessionNow(*s,
                 {StatusCode::kCanceled, "The administrator ended the session.", Detail::kLocalAdministrator});
 }
@@ -148,6 +177,7 @@ void Broker::Impl::On(const KillConnection& event) {
   const Status killed(StatusCode::kCanceled, "The administrator ended the connection.",
                       Detail::kLocalAdministrator);
   const Status aborted(StatusCode::kConnectionAborted, killed.message(), killed.detail());
+  const Ending ending{ConnectionRecord::Outcome::kKilled, killed};
   Note(Notice::Level::kWarning, "connection.killed", Show(c->handle), "By the administrator.");
   switch (c->state) {
     case ConnectorState::kConnecting:
@@ -156,17 +186,17 @@ void Broker::Impl::On(const KillConnection& event) {
     case ConnectorState::kCompleting:
     case ConnectorState::kAccepting:
       CancelAll(*c, killed);
-      Kill(*c);
+      Kill(*c, ending);
       break;
     case ConnectorState::kReplied:
-      Kill(*c);
+      Kill(*c, ending);
       c->withdrawn_replied = true;
       c->ended = aborted;
       break;
     case ConnectorState::kIncoming:
       Emit(CmReject{*c->cm, Detail::kLocalAdministrator, {}});
       ForgetCm(*c, false);
-      Kill(*c);
+      Kill(*c, ending);
       c->withdrawn_incoming = true;
       c->ended = aborted;
       break;
@@ -176,6 +206,8 @@ void Broker::Impl::On(const KillConnection& event) {
                                   DisconnectReason::kLocalAdministrator, 0});
       }
       ForgetCm(*c, true);
+      c->reason = DisconnectReason::kLocalAdministrator;
+      RecordEnd(*c, ending);
       PeerClosed(*c, DisconnectReason::kLocalAdministrator);
       break;
     default:

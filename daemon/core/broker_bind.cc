@@ -17,6 +17,8 @@ Newcomer NewcomerOf(PortKind kind) {
       return Newcomer::kExclusive;
     case PortKind::kSharedEndpoint:
       return Newcomer::kCreateEndpoint;
+    case PortKind::kLease:
+      break;
   }
   return Newcomer::kExclusive;
 }
@@ -49,7 +51,7 @@ Status Broker::Impl::TakePort(const Session& s, const Object& object, PortClaim&
     const bool settled =
         held != nullptr && !reservations_.contains(static_cast<std::uint64_t>(held->endpoint));
     const bool own_binding = mine && settled && kind == PortKind::kConnector &&
-                             settings_.allow_same_owner_bind_sharing &&
+                             settings_.allow_same_owner_bind_sharing && held->kind != PortKind::kLease &&
                              held->kind != PortKind::kSharedEndpoint && !held->closing;
     // A listener made anew after the broker restarted, on the port whose connections outlived it.
     const bool comes_back =
@@ -65,7 +67,9 @@ Status Broker::Impl::TakePort(const Session& s, const Object& object, PortClaim&
       *taken = chosen;
       return {};
     }
-    if (Status conflict = ports_.Check(key, NewcomerOf(kind)); !conflict.ok()) return conflict;
+    if (Status kept = ports_.CheckReserved(key, s.who.uid); !kept.ok()) return kept;
+    const Process who = ProcessOf(s);
+    if (Status conflict = ports_.Check(key, NewcomerOf(kind), &who); !conflict.ok()) return conflict;
   }
   Status why;
   std::optional<Quota::Token> charge = Charge(s, Resource::kPorts, &why);
@@ -73,11 +77,13 @@ Status Broker::Impl::TakePort(const Session& s, const Object& object, PortClaim&
   PortEntry entry;
   entry.kind = kind;
   entry.holder = object.handle;
-  entry.owner = {s.id, s.who.uid, s.who.pid};
+  entry.owner = {s.id, s.who.uid, s.who.pid, s.who.born};
   entry.endpoint = provider::EndpointId{next_endpoint_++};
   entry.charge = std::move(*charge);
   claim.key = PortKey::Of(object.adapter_no, chosen);
+  for (const PortKey& lease : ports_.LeasesOf(ProcessOf(s), *claim.key)) DropLease(lease);
   ports_.Add(*claim.key, std::move(entry));
+  Emit(LeaseTaken{{StateOf(object).description.info.name, chosen, kind, ProcessOf(s)}});
   *taken = chosen;
   return {};
 }
@@ -94,13 +100,19 @@ bool Broker::Impl::Reserve(const Object& object, PortClaim& claim) {
 }
 
 void Broker::Impl::DropPort(PortClaim& claim) {
-  if (!claim.key) return;
+  if (!claim.key) {
+    claim = {};  // What an attempt that got no port asked for.
+    return;
+  }
   if (claim.reserving) {
     reservations_.erase(static_cast<std::uint64_t>(ports_.Find(*claim.key)->endpoint));
     claim.reserving = false;
   }
   std::optional<PortEntry> last = ports_.Release(*claim.key);
   if (last && last->reserved) Emit(CmRelease{last->endpoint});
+  // The leases of an adapter that vanished ended with it.
+  const AdapterState& adapter = adapters_[claim.key->adapter];
+  if (last && adapter.present) Emit(LeaseFreed{adapter.description.info.name, claim.key->local()});
   claim = {};
 }
 
@@ -218,7 +230,9 @@ void Broker::Impl::Reserved(Connector& c, Status status) {
   if (c.reattaching) {
     if (status.ok()) {
       c.reattaching = false;
+      BeginAttempt(c, now_);
       BecomeConnected(c);
+      RecordEstablished(c);
       Reply reply;
       reply.handle = c.handle;
       Finish(c.session, c.op, {}, std::move(reply));

@@ -200,6 +200,12 @@ std::string Broker::Impl::CheckInvariants() const {
           report.Must(q != launch_queue_.end() && q->second == c.handle, "queue does not know " + name);
         }
         active += c.state == kConnected ? 1 : 0;
+        const bool live = c.state == kIncoming || (linked && c.state != kPeerClosed);
+        report.Must(stopping_ || c.recording == live,
+                    "I11: the record is not open exactly while it lives: " + name);
+        report.Must(
+            !c.recording || c.established.has_value() == (c.state == kConnected || c.state == kDisconnecting),
+            "I11: told as established or not: " + name);
         break;
       }
     }
@@ -219,8 +225,14 @@ std::string Broker::Impl::CheckInvariants() const {
   }
 
   for (const auto& [key, entry] : ports_.entries()) {
+    if (entry.kind == PortKind::kLease) {
+      report.Must(references[key]++ == 0, "I1: somebody refers to the lease of " + key.local().ToString());
+      report.Must(!entry.charge, "I2: a lease is charged");
+      report.Must(static_cast<bool>(grace_timer_), "I7: nothing ends the lease of " + key.local().ToString());
+    } else {
+      charge(entry.charge, entry.owner.uid, Resource::kPorts);
+    }
     report.Same("I1: references of " + key.local().ToString(), entry.references, references[key]);
-    charge(entry.charge, entry.owner.uid, Resource::kPorts);
     for (const auto& [other, unused] : ports_.entries()) {
       if (ports_.entries().size() > 2000) break;  // Pairs only in small worlds.
       if (&other == &key || other.adapter != key.adapter || other.family != key.family ||
@@ -231,12 +243,27 @@ std::string Broker::Impl::CheckInvariants() const {
                   "I1: wildcard and exact address on port " + std::to_string(key.port));
     }
   }
+  for (const auto& [key, reservation] : ports_.reservations()) {
+    report.Must(adapters_[key.adapter].present, "I12: a reservation on an adapter that is gone");
+    const auto covers = [&key = key](const PortKey& other) {
+      return other.adapter == key.adapter && other.family == key.family && other.port == key.port &&
+             (other.ip == key.ip || other.ip.unspecified() || key.ip.unspecified());
+    };
+    for (const auto& [other, entry] : ports_.entries()) {
+      report.Must(!covers(other) || reservation.uid == entry.owner.uid,
+                  "I12: " + other.local().ToString() + " is held although it is reserved");
+    }
+    for (const auto& [other, unused] : ports_.reservations()) {
+      report.Must(other == key || !covers(other), "I12: two reservations of " + key.local().ToString());
+    }
+  }
   report.Same("ports", ports_.entries().size(), references.size());
   report.Must(usage == std::map<std::uint32_t, Quota::Usage>(quota_.usage().begin(), quota_.usage().end()),
               "I2: charges differ from the recount");
   report.Same("4-tuples", tuples_.size(), tuples.size());
   report.Same("ids", cm_.size(), cm_ids.size());
   report.Same("reservations", reservations_.size(), reserving);
+  if (grace_timer_) timers.insert(grace_timer_);
   report.Same("I7: timers", timers_.size(), timers.size());
   for (const TimerKey& key : timers) report.Must(timers_.contains(key), "I7: timer is not armed");
   report.Same("in flight", in_flight_, in_flight);

@@ -43,7 +43,7 @@ void Broker::Impl::Cancel(Connector& c) {
     case ConnectorState::kCompleting:
     case ConnectorState::kAccepting:
       CancelAll(c, Canceled());
-      Kill(c);
+      Kill(c, {ConnectionRecord::Outcome::kFailed, Canceled()});
       return;
     case ConnectorState::kWaiting:
     case ConnectorState::kConnected:
@@ -130,13 +130,14 @@ void Broker::Impl::Close(Connector& c) {
     default:
       break;
   }
-  DestroyConnector(c);
+  DestroyConnector(c, {ConnectionRecord::Outcome::kFailed,
+                       {StatusCode::kCanceled, "The application closed the connector."}});
 }
 
-void Broker::Impl::DestroyConnector(Connector& c) {
+void Broker::Impl::DestroyConnector(Connector& c, Ending ending) {
   // The completion comes before those of antecedents that waited for this one.
   Finish(c.session, c.close_op, {});
-  Kill(c);
+  Kill(c, std::move(ending));
   ReleaseTuple(c);
   DropPort(c.claim);
   DetachQueuePair(c);
@@ -170,6 +171,7 @@ void Broker::Impl::Close(SharedEndpoint& e) {
 }
 
 void Broker::Impl::Close(QueuePair& q, bool ndk) {
+  const Status closed(StatusCode::kCanceled, "The queue pair was closed.");
   q.closing = true;
   q.ndk_close = ndk;
   const Handle handle = q.handle;
@@ -186,17 +188,18 @@ void Broker::Impl::Close(QueuePair& q, bool ndk) {
     case ConnectorState::kReplied:
     case ConnectorState::kCompleting:
     case ConnectorState::kAccepting:
-      CancelAll(c, {StatusCode::kCanceled, "The queue pair was closed."});
-      Kill(c);  // Detaches, and so finishes this Close.
+      CancelAll(c, closed);
+      // Detaches, and so finishes this Close.
+      Kill(c, {ConnectionRecord::Outcome::kFailed, closed});
       return;
     case ConnectorState::kConnected:
       StartGoodbye(c);
       return;  // Goes on in FinishGoodbye.
     case ConnectorState::kDisconnecting:
-      CancelAll(c, {StatusCode::kCanceled, "The queue pair was closed."});
+      CancelAll(c, closed);
       return;  // Likewise.
     case ConnectorState::kPeerClosed:
-      Kill(c);
+      Kill(c, {ConnectionRecord::Outcome::kClosed, {}});
       [[fallthrough]];
     default:
       DetachQueuePair(c);
@@ -208,6 +211,7 @@ void Broker::Impl::Reclaim(Object& object) {
   switch (object.kind) {
     case ObjectKind::kConnector: {
       Connector& c = static_cast<Connector&>(object);
+      Ending ending = EndingOf(SessionOf(c.session), c);
       if (c.state == ConnectorState::kConnecting) ++counters_.connect_failure;
       CancelAll(c, Canceled());
       if (c.state == ConnectorState::kIncoming) {
@@ -215,7 +219,7 @@ void Broker::Impl::Reclaim(Object& object) {
         ForgetCm(c, false);
       }
       c.closing = true;
-      DestroyConnector(c);
+      DestroyConnector(c, std::move(ending));
       return;
     }
     case ObjectKind::kListener:

@@ -87,6 +87,10 @@ void Broker::Impl::Do(Session& s, Pending p, const ConnectOp& op) {
     Finish(s.id, p, WrongState(verdict, *c));
     return;
   }
+  if (Status draining = Draining(); !draining.ok()) {
+    Finish(s.id, p, std::move(draining));
+    return;
+  }
   // From here on it is an attempt; what fails is a failed connection.
   c->state = ConnectorState::kConnecting;
   c->passive = false;
@@ -94,11 +98,12 @@ void Broker::Impl::Do(Session& s, Pending p, const ConnectOp& op) {
   c->attempt = next_attempt_++;
   c->refusal_data = false;
   c->data.clear();
+  c->remote = op.remote;
+  BeginAttempt(*c, now_);
   if (Status busy = CheckQueuePair(*q); !busy.ok()) {
     FailConnect(*c, std::move(busy));
     return;
   }
-  c->remote = op.remote;
   Status local = ConnectLocal(s, *c, op, e);
   if (!local.ok()) {
     FailConnect(*c, std::move(local));
@@ -173,7 +178,8 @@ void Broker::Impl::SendConnect(Connector& c) {
   ++in_flight_;
   Arm(c, TimerKind::kPace, now_ + settings_.handshake_pace);
   c.cm = CmId{c.attempt};
-  cm_[c.attempt] = {c.handle, {}, 0};
+  cm_[c.attempt] = {c.handle, {}, 0, {}};
+  c.phases->End(Phase::kQueue, now_);
   const AdapterState& adapter = StateOf(c);
   const Session& s = SessionOf(c.session);
   provider::ConnectParams params;
@@ -236,7 +242,8 @@ void Broker::Impl::ForgetCm(Connector& c, bool abort) {
   c.cm.reset();
 }
 
-void Broker::Impl::Kill(Connector& c) {
+void Broker::Impl::Kill(Connector& c, Ending ending) {
+  RecordEnd(c, std::move(ending));
   LeaveQueue(c);
   ReleaseFlight(c);
   Disarm(c.establish_timer);
@@ -259,8 +266,8 @@ void Broker::Impl::FailConnect(Connector& c, Status status) {
   Note(Notice::Level::kInfo, "connection.failed", Show(c.handle),
        c.local.ToString() + " to " + c.remote.ToString() + ": " + status.ToString());
   const bool retryable = IsRetryableConnectFailure(status.code());
-  Finish(c.session, c.op, std::move(status));  // Before a queue pair's Close that may have waited for it.
-  Kill(c);
+  Finish(c.session, c.op, status);  // Before a queue pair's Close that may have waited for it.
+  Kill(c, {ConnectionRecord::Outcome::kFailed, std::move(status)});
   if (!retryable) return;
   ReleaseTuple(c);
   c.remote = {};
@@ -286,18 +293,25 @@ void Broker::Impl::Expire(Connector& c) {
       FailConnect(c, expired);
       return;
     case ConnectorState::kReplied:
-      Kill(c);
+      Kill(c, {ConnectionRecord::Outcome::kFailed, expired});
       c.expired_replied = true;
       c.ended = expired;
       return;
     case ConnectorState::kCompleting:
     case ConnectorState::kAccepting:
       Finish(c.session, c.op, expired);
-      Kill(c);
+      Kill(c, {ConnectionRecord::Outcome::kFailed, expired});
       return;
     default:
       return;
   }
+}
+
+void Broker::Impl::On(const CmReached& event) {
+  const auto found = cm_.find(static_cast<std::uint64_t>(event.id));
+  if (found == cm_.end() || !found->second.connector) return;
+  Connector& c = ConnectorAt(found->second.connector);
+  if (c.state == ConnectorState::kConnecting) c.phases->End(Phase::kConnect, now_);
 }
 
 void Broker::Impl::On(const CmReplied& event) {
@@ -322,6 +336,7 @@ void Broker::Impl::On(const CmReplied& event) {
     c.limits = c.offer;
   }
   c.state = ConnectorState::kReplied;
+  c.phases->End(Phase::kReply, now_);
   c.data = event.private_data;
   Reply reply;
   reply.address = c.local;
@@ -378,12 +393,14 @@ void Broker::Impl::Do(Session& s, Pending p, const CompleteConnectOp& op) {
   const TupleHolder sibling = tuples_.Sibling(TupleOf(*c), Role::kActive);
   const Connector* const other = sibling.connector ? Find<Connector>(sibling.connector) : nullptr;
   if (other != nullptr && other->state == ConnectorState::kConnected) {
-    Kill(*c);
-    Finish(s.id, p,
-           {StatusCode::kAddressAlreadyExists, "The peer's connection between the same addresses is up."});
+    const Status taken(StatusCode::kAddressAlreadyExists,
+                       "The peer's connection between the same addresses is up.");
+    Kill(*c, {ConnectionRecord::Outcome::kFailed, taken});
+    Finish(s.id, p, taken);
     return;
   }
   c->state = ConnectorState::kCompleting;
+  c->phases->End(Phase::kComplete, now_);
   c->disconnect_event = op.disconnect_event;
   c->op = p;
   Emit(CmConfirm{*c->cm});

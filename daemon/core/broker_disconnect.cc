@@ -48,15 +48,15 @@ void Broker::Impl::StartGoodbye(Connector& c) {
 
 void Broker::Impl::FinishGoodbye(Connector& c, Status status) {
   ND_CORE_CHECK(c.state == ConnectorState::kDisconnecting);
-  Finish(c.session, c.op, std::move(status));
-  Kill(c);
+  Finish(c.session, c.op, status);
+  Kill(c, {ConnectionRecord::Outcome::kClosed, std::move(status)});
   AfterDead(c);
 }
 
 void Broker::Impl::AfterDead(Connector& c) {
   ND_CORE_CHECK(c.state == ConnectorState::kDead);
   if (c.closing) {
-    DestroyConnector(c);
+    DestroyConnector(c, {ConnectionRecord::Outcome::kClosed, {}});
     return;
   }
   const QueuePair* const q = c.queue_pair ? Find<QueuePair>(c.queue_pair) : nullptr;
@@ -69,6 +69,7 @@ void Broker::Impl::PeerClosed(Connector& c, DisconnectReason reason) {
   if (reason != DisconnectReason::kPeerDisconnected) ++counters_.connection_error;
   c.state = ConnectorState::kPeerClosed;
   c.reason = reason;
+  RecordEnd(c, EndingOf(reason));
   FinishNotifies(c, {});
   if (std::exchange(c.disconnect_event, false)) Emit(SendDisconnectEvent{c.session, c.handle, reason});
   Note(Notice::Level::kInfo, "connection.disconnected", Show(c.handle),
@@ -109,7 +110,7 @@ void Broker::Impl::Do(Session& s, Pending p, const DisconnectOp& op) {
     return;
   }
   if (c->state == ConnectorState::kPeerClosed) {
-    Kill(*c);
+    Kill(*c, {ConnectionRecord::Outcome::kClosed, {}});
     Finish(s.id, p, {});
     return;
   }

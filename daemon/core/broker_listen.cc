@@ -49,6 +49,10 @@ void Broker::Impl::Do(Session& s, Pending p, const ListenOp& op) {
     Finish(s.id, p, {StatusCode::kAccessDenied, verdict.reason, Detail::kPolicy});
     return;
   }
+  if (Status draining = Draining(); !draining.ok()) {
+    Finish(s.id, p, std::move(draining));
+    return;
+  }
   l->asked_backlog = op.backlog;
   l->connect_events = op.connect_events;
   if (!op.has_local) {

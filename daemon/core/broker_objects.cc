@@ -178,7 +178,7 @@ AdapterInfo Broker::Impl::SeenBy(const Session& s, const AdapterInfo& adapter) {
 void Broker::Impl::Do(Session& s, Pending p, const ListAdaptersOp&) {
   Reply reply;
   for (const AdapterState& a : adapters_) {
-    if (a.present) reply.adapters.push_back(SeenBy(s, a.description.info));
+    if (a.present && a.description.problem.ok()) reply.adapters.push_back(SeenBy(s, a.description.info));
   }
   Finish(s.id, p, {}, std::move(reply));
 }
@@ -190,6 +190,11 @@ void Broker::Impl::Do(Session& s, Pending p, const OpenAdapterOp& op) {
     if (!a.present) continue;
     if (!op.name.empty() && a.description.info.name != op.name) continue;
     if (by_address && !CheckLocal(s, a.description.info, op.local, false).ok()) continue;
+    if (!a.description.problem.ok()) {
+      if (op.name.empty()) continue;  // Perhaps another one will do.
+      Finish(s.id, p, a.description.problem);
+      return;
+    }
     if (!a.enabled) {
       Finish(s.id, p,
              {StatusCode::kDeviceNotReady, "Adapter " + a.description.info.name + " is disabled.",
@@ -294,6 +299,8 @@ void Broker::Impl::Do(Session& s, Pending p, const CreateQueuePairOp& op) {
     return;
   }
   q->device_number = op.device_number;
+  q->receive_depth = op.receive_depth;
+  q->initiator_depth = op.initiator_depth;
   if (s.free_slots.empty()) {
     q->counter_slot = s.next_slot++;
   } else {

@@ -69,7 +69,8 @@ void Broker::Impl::Do(Session& s, Pending p, const ReattachOp& op) {
     ports_.AddReference(key);
   } else {
     taken = TakePort(s, *c, c->claim, op.local, PortKind::kConnector, &c->local);
-    if (taken.ok()) ports_.Find(key)->reattached = true;
+    // Where it shares the port of a live holder the port stays that holder's.
+    if (taken.ok() && ports_.Find(key)->references == 1) ports_.Find(key)->reattached = true;
   }
   if (taken.ok()) {
     c->remote = op.remote;

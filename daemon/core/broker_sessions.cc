@@ -31,8 +31,9 @@ void Broker::Impl::On(const SessionOpened& event) {
   s.id = event.session;
   s.who = event.identity;
   s.opened = now_;
-  Status why;
-  std::optional<Quota::Token> charge = Charge(s, Resource::kSessions, &why);
+  Status why = Draining();
+  std::optional<Quota::Token> charge;
+  if (why.ok()) charge = Charge(s, Resource::kSessions, &why);
   if (!charge) {
     EndSessionNow(s, std::move(why));
     return;
@@ -47,6 +48,11 @@ void Broker::Impl::On(const SessionClosed& event) {
   Session* const s = FindSession(event.session);
   if (s == nullptr) return;
   s->ending = true;
+  s->ended_because = event.why;
+  // What has not left yet must not be sent by the room that the others make.
+  for (const auto& [sequence, handle] : s->objects) {
+    if (Connector* const c = Find<Connector>(handle)) LeaveQueue(*c);
+  }
   // Successors first, so that nothing ever names something that is gone.
   for (const ObjectKind kind : {ObjectKind::kConnector, ObjectKind::kQueuePair, ObjectKind::kSharedEndpoint,
                                 ObjectKind::kListener, ObjectKind::kAdapter}) {

@@ -39,9 +39,10 @@ void Broker::Impl::On(const CmEstablished& event) {
     const Connector* const other = sibling.connector ? Find<Connector>(sibling.connector) : nullptr;
     if (other != nullptr &&
         (other->state == ConnectorState::kConnected || other->state == ConnectorState::kCompleting)) {
-      Finish(c.session, c.op,
-             {StatusCode::kAddressAlreadyExists, "Our own connection between the same addresses is up."});
-      Kill(c);
+      const Status taken(StatusCode::kAddressAlreadyExists,
+                         "Our own connection between the same addresses is up.");
+      Finish(c.session, c.op, taken);
+      Kill(c, {ConnectionRecord::Outcome::kFailed, taken});
       return;
     }
     ++counters_.accept;
@@ -54,6 +55,7 @@ void Broker::Impl::On(const CmEstablished& event) {
   reply.limits = c.limits;
   reply.hand_off = next_hand_off_++;
   Emit(HandOffTo{c.session, *c.cm, c.handle, reply.hand_off, c.limits, settings_.flush_on_peer_disconnect});
+  RecordEstablished(c);
   Finish(c.session, c.op, {}, std::move(reply));
 }
 
@@ -95,7 +97,7 @@ void Broker::Impl::Lost(Connector& c, const Status& status, const Bytes& private
                          : Status(StatusCode::kConnectionRefused, why.message(), why.detail(), why.native()));
       return;
     case ConnectorState::kIncoming:
-      Kill(c);
+      Kill(c, {ConnectionRecord::Outcome::kFailed, why});
       c.withdrawn_incoming = true;
       c.ended =
           timeout ? Status(StatusCode::kConnectionAborted, why.message(), why.detail(), why.native()) : why;
@@ -103,7 +105,7 @@ void Broker::Impl::Lost(Connector& c, const Status& status, const Bytes& private
       return;
     case ConnectorState::kReplied:
       ++counters_.connect_failure;
-      Kill(c);
+      Kill(c, {ConnectionRecord::Outcome::kFailed, why});
       (timeout ? c.expired_replied : c.withdrawn_replied) = true;
       c.ended = std::move(why);
       keep_data();
@@ -114,13 +116,13 @@ void Broker::Impl::Lost(Connector& c, const Status& status, const Bytes& private
         why = Status(StatusCode::kConnectionRefused, why.message(), why.detail(), why.native());
       }
       keep_data();
-      Finish(c.session, c.op, std::move(why));
-      Kill(c);
+      Finish(c.session, c.op, why);
+      Kill(c, {ConnectionRecord::Outcome::kFailed, std::move(why)});
       return;
     case ConnectorState::kCompleting:
       ++counters_.connect_failure;
-      Finish(c.session, c.op, std::move(why));
-      Kill(c);
+      Finish(c.session, c.op, why);
+      Kill(c, {ConnectionRecord::Outcome::kFailed, std::move(why)});
       return;
     case ConnectorState::kConnected:
       PeerClosed(c, timeout ? DisconnectReason::kTransportRetryExceeded : DisconnectReason::kUnknown);
@@ -147,6 +149,7 @@ void Broker::Impl::On(const CmPeerClosed& event) {
       // The goodbye overtook the confirmation: it was up, and is over.
       ++(c.passive ? counters_.accept : counters_.connect);
       BecomeConnected(c);
+      RecordEstablished(c);
       Finish(c.session, c.op, {});
       PeerClosed(c, event.reason);
       return;

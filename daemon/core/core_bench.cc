@@ -17,11 +17,19 @@ Address Ip(std::uint8_t a, std::uint8_t b, std::uint16_t port) {
   return Address::V4({10, 0, a, b}, port);
 }
 
+Identity Client(std::uint32_t pid, const char* command) {
+  Identity who;
+  who.pid = pid;
+  who.uid = who.gid = 1000;
+  who.command = command;
+  return who;
+}
+
 class Bench {
  public:
   Bench() : broker_(MakeOptions()) {
-    Step(SessionOpened{kActive, {1, 1000, 1000, "a", "", ""}});
-    Step(SessionOpened{kPassive, {2, 1000, 1000, "p", "", ""}});
+    Step(SessionOpened{kActive, Client(1, "a")});
+    Step(SessionOpened{kPassive, Client(2, "p")});
     active_adapter_ = Call(kActive, OpenAdapterOp{});
     passive_adapter_ = Call(kPassive, OpenAdapterOp{});
     listener_ = Call(kPassive, CreateListenerOp{passive_adapter_});

@@ -20,20 +20,44 @@ provider::AdapterDescription TestAdapter(const std::string& name, const std::vec
   return d;
 }
 
-World::World(int hosts, const Settings& settings, const Policy& policy) {
+World::World(int hosts, const Settings& settings, const Policy& policy) : settings_(settings), policy_(policy) {
   pending_.status = Status(StatusCode::kPending);
   for (int h = 0; h < hosts; ++h) {
-    const std::string n = std::to_string(h);
-    Broker::Options options;
-    options.boot_epoch = 7;
-    options.seed = 42;
-    options.settings = settings;
-    options.policy = policy;
-    options.adapters = {TestAdapter("a0", {"10.0." + n + ".1", "10.0." + n + ".2", "fd00::" + n + "1"}),
-                        TestAdapter("a1", {"10.1." + n + ".1"})};
     hosts_.emplace_back();
-    hosts_.back().broker = std::make_unique<Broker>(std::move(options));
+    hosts_.back().broker = MakeBroker(h, 7, {}, {});
   }
+}
+
+std::unique_ptr<Broker> World::MakeBroker(int host, std::uint32_t epoch, std::vector<Lease> leases, Time until) {
+  const std::string n = std::to_string(host);
+  Broker::Options options;
+  options.boot_epoch = epoch;
+  options.seed = 42;
+  options.settings = settings_;
+  options.policy = policy_;
+  options.adapters = {TestAdapter("a0", {"10.0." + n + ".1", "10.0." + n + ".2", "fd00::" + n + "1"}),
+                      TestAdapter("a1", {"10.1." + n + ".1"})};
+  options.leases = std::move(leases);
+  options.leases_until = until;
+  return std::make_unique<Broker>(std::move(options));
+}
+
+std::vector<Lease> World::Leases(int host) const {
+  std::vector<Lease> held;
+  for (const Action& action : hosts_[static_cast<std::size_t>(host)].log) {
+    if (const auto* taken = std::get_if<LeaseTaken>(&action)) held.push_back(taken->lease);
+    if (const auto* freed = std::get_if<LeaseFreed>(&action)) {
+      std::erase_if(held, [&](const Lease& l) { return l.adapter == freed->adapter && l.local == freed->local; });
+    }
+  }
+  return held;
+}
+
+void World::Restart(int host, const std::vector<Lease>& leases, Duration grace) {
+  Host& h = hosts_[static_cast<std::size_t>(host)];
+  h.broker = MakeBroker(host, 8 + lives_++, leases, now_ + grace);
+  h.log.clear();
+  EXPECT_EQ(h.broker->CheckInvariants(), "");
 }
 
 World::Client World::Open(int host, std::uint32_t uid, std::uint32_t pid, const std::string& adapter) {
@@ -43,6 +67,7 @@ World::Client World::Open(int host, std::uint32_t uid, std::uint32_t pid, const 
   who.pid = pid != 0 ? pid : 10000 + static_cast<std::uint32_t>(id);
   who.command = "test";
   who.foreign_network = open_foreign;
+  who.born = open_born;
   Step(host, SessionOpened{id, who});
   Client client{host, id, {}};
   client.adapter = Call(client, OpenAdapterOp{adapter, {}}).reply.handle;

@@ -94,6 +94,11 @@ class World {
     return seen;
   }
   void ClearLog();
+  const std::vector<Action>& Log(int host) const { return hosts_[static_cast<std::size_t>(host)].log; }
+  // The ports that this broker's actions say are held, as a journal of them would have it.
+  std::vector<Lease> Leases(int host = 0) const;
+  // kill -9 and start again: everything is gone but those leases.
+  void Restart(int host, const std::vector<Lease>& leases, Duration grace);
   // One line per action, for comparing two runs.
   std::string trace() const { return trace_; }
   std::vector<OpId> completion_order(const Client& client) const;
@@ -105,6 +110,7 @@ class World {
   bool clients_answer = true;   // To TransportCommand DISCONNECT.
   bool delay_goodbyes = false;  // Held until ReleaseGoodbyes().
   bool answer_reserves = true;
+  std::uint64_t open_born = 0;  // Start time of the processes that Open() makes.
   bool open_foreign = false;                            // Open() makes clients of another network namespace.
   std::map<std::uint16_t, StatusCode> reserve_answers;  // By port; others are granted.
   std::optional<Status> fail_connects;                  // Instead of delivering them.
@@ -139,6 +145,11 @@ class World {
   void Post(int host, Event event) { queue_.push_back({host, std::move(event)}); }
   void Report(Link& link, int side, TransportReportOp::What what, DisconnectReason reason);
 
+  std::unique_ptr<Broker> MakeBroker(int host, std::uint32_t epoch, std::vector<Lease> leases, Time until);
+
+  const Settings settings_;
+  const Policy policy_;
+  std::uint32_t lives_ = 0;
   Time now_{std::chrono::hours(1)};
   std::vector<Host> hosts_;
   std::vector<std::unique_ptr<Link>> links_;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -26,6 +27,8 @@ struct Identity {
   std::string command, cgroup, application;
   // Its network namespace is not the broker's, so no adapter has an address there.
   bool foreign_network = false;
+  std::string unit, container;  // From the cgroup (service/cgroup_name.h); empty: none.
+  std::uint64_t born = 0;       // When the process started, as in Process (lease.h).
 };
 
 // ---- Operations of a session; fields as in proto/ndbroker/v1/session.proto -------------------------------
@@ -153,6 +156,7 @@ struct SessionOpened {
 };
 struct SessionClosed {
   SessionId session;
+  Status why{};  // SUCCESS: its application went; otherwise what it did wrong.
 };
 struct ClientOp {
   SessionId session;
@@ -166,6 +170,10 @@ struct CmReserved {
 };
 struct CmRequested {
   provider::InboundRequest request;
+};
+// The peer's host answered and the request is on its way to it (provider::CmSink::OnReached).
+struct CmReached {
+  CmId id;
 };
 struct CmReplied {
   CmId id;
@@ -227,10 +235,26 @@ struct SettingsChanged {
   Settings settings;
   Policy policy;
 };
+// Takes nothing new (sessions, listeners, connects, requests of peers) until it is told to go on.
+struct SetDraining {
+  bool drain = true;
+};
+// Takes a port of every adapter that has the address, for `uid` only or for nobody, and gives it back.
+struct ReservePort {
+  Address local;
+  std::optional<std::uint32_t> uid;
+  std::string comment;
+};
+struct ReleasePort {
+  Address local;
+};
+// The last event: the broker ends and its connections go on without it.
+struct Stopping {};
 
 using Event =
-    std::variant<SessionOpened, SessionClosed, ClientOp, CmReserved, CmRequested, CmReplied, CmRejected,
-                 CmFailed, CmPrepare, CmEstablished, CmLost, CmPeerClosed, CmDisconnected, AdaptersChanged, Tick,
-                 SetAdapter, KillConnection, KillSession, PauseListener, SettingsChanged>;
+    std::variant<SessionOpened, SessionClosed, ClientOp, CmReserved, CmRequested, CmReached, CmReplied,
+                 CmRejected, CmFailed, CmPrepare, CmEstablished, CmLost, CmPeerClosed, CmDisconnected,
+                 AdaptersChanged, Tick, SetAdapter, KillConnection, KillSession, PauseListener,
+                 SettingsChanged, SetDraining, ReservePort, ReleasePort, Stopping>;
 
 }  // namespace nd::core

@@ -30,21 +30,28 @@ class Broker::Impl {
   std::vector<AdapterRow> Adapters() const;
   std::vector<ListenerRow> Listeners() const;
   std::vector<ConnectionRow> Connections() const;
+  std::vector<QueuePairRow> QueuePairs() const;
   std::vector<EndpointRow> Endpoints() const;
   std::vector<PortRow> Ports() const;
   std::vector<SessionRow> Sessions() const;
   Counters counters() const;
   std::optional<Time> OldestPending() const;
   std::string CheckInvariants() const;
+  bool draining() const { return draining_; }
+  const Policy& policy() const { return policy_; }
+  Quota::Usage UsageOf(std::uint32_t uid) const;
+  std::optional<Identity> OwnerOf(SessionId session) const;
+  Status CheckReserve(const Address& local) const;
+  Status CheckRelease(const Address& local) const;
 
  private:
   // Hard bounds that protect the broker itself; quotas are the administrator's.
   static constexpr std::size_t kMaxPendingOps = 262144;
   static constexpr std::uint32_t kMaxOpenAdapters = 1024;
 
-  enum class TimerKind : std::uint8_t { kPace, kEstablish, kGoodbye };
+  enum class TimerKind : std::uint8_t { kPace, kEstablish, kGoodbye, kGrace };
   struct Timer {
-    Handle connector;
+    Handle connector;  // None of kGrace.
     TimerKind kind;
   };
   // What a CmId means at the moment: a connector, or a request in a listener's queue.
@@ -52,6 +59,7 @@ class Broker::Impl {
     Handle connector;
     Handle listener;
     std::uint64_t key = 0;
+    Time arrived{};
   };
 
   // ---- events (broker.cc, broker_sessions.cc, broker_admin.cc, broker_wire.cc)
@@ -60,6 +68,7 @@ class Broker::Impl {
   void On(const ClientOp& event);
   void On(const CmReserved& event);
   void On(const CmRequested& event);
+  void On(const CmReached& event);
   void On(const CmReplied& event);
   void On(const CmRejected& event);
   void On(const CmFailed& event);
@@ -69,12 +78,17 @@ class Broker::Impl {
   void On(const CmPeerClosed& event);
   void On(const CmDisconnected& event);
   void On(const AdaptersChanged& event);
+  void NoteProblem(AdapterState* adapter);
   void On(const Tick& event);
   void On(const SetAdapter& event);
   void On(const KillConnection& event);
   void On(const KillSession& event);
   void On(const PauseListener& event);
   void On(const SettingsChanged& event);
+  void On(const SetDraining& event);
+  void On(const ReservePort& event);
+  void On(const ReleasePort& event);
+  void On(const Stopping& event);
 
   // ---- operations
   void Do(Session& s, Pending p, const ListAdaptersOp& op);
@@ -146,6 +160,12 @@ class Broker::Impl {
   bool NextCandidate(const Object& object, PortClaim& claim, PortKind kind, Address* local, Status* status);
   Status CheckPrivileged(const Session& s, const Address& local) const;
 
+  // ---- ports of an earlier life (broker_lease.cc)
+  void HoldLeases(const std::vector<Lease>& leases, Time until);
+  void DropLease(const PortKey& key);
+  void EndGrace();
+  static Process ProcessOf(const Session& s) { return {s.who.uid, s.who.pid, s.who.born}; }
+
   // ---- what a session sees of an adapter (broker_objects.cc)
   // CheckLocalAddress() for this session: in another network namespace an adapter has no address at all.
   Status CheckLocal(const Session& s, const AdapterInfo& adapter, const Address& local,
@@ -169,7 +189,8 @@ class Broker::Impl {
   void DetachQueuePair(Connector& c);
   void ForgetCm(Connector& c, bool abort);
   // Withdraws an attempt that is not established and makes the connector Dead. Does not finish operations.
-  void Kill(Connector& c);
+  // `ending` is for the record, if its end has not been told before.
+  void Kill(Connector& c, Ending ending);
   void Arm(Connector& c, TimerKind kind, Time when);
   void Disarm(TimerKey& key);
   void ArmEstablish(Connector& c);
@@ -204,13 +225,23 @@ class Broker::Impl {
   void CancelAll(Connector& c, const Status& status);
   void Cancel(Connector& c);
   void Cancel(Listener& l);
-  void DestroyConnector(Connector& c);
+  void DestroyConnector(Connector& c, Ending ending);
   void Close(Connector& c);
   void Close(Listener& l);
   void Close(SharedEndpoint& e);
   void Close(OpenedAdapter& a);
   void Close(QueuePair& q, bool ndk);
   void Reclaim(Object& object);  // Of a dead session: at once, without asking the client.
+
+  // ---- records (broker_record.cc)
+  // `began`: when the request was made or arrived.
+  void BeginAttempt(Connector& c, Time began);
+  void RecordEstablished(Connector& c);
+  // Nothing when the end was told before, or nothing had begun.
+  void RecordEnd(Connector& c, Ending ending);
+  ConnectionRecord RecordOf(const Connector& c);
+  static Ending EndingOf(DisconnectReason reason);
+  static Ending EndingOf(const Session& s, const Connector& c);
 
   // ---- administration (broker_admin.cc)
   std::optional<AdapterNo> AdapterNamed(std::string_view name) const;
@@ -220,11 +251,20 @@ class Broker::Impl {
   void RemoveObject(Listener& l);
   void RemoveObject(SharedEndpoint& e);
 
+  // ---- reserving and draining (broker_reserve.cc)
+  // SUCCESS, or why nothing new is taken.
+  Status Draining() const;
+  // One for each adapter that has the address.
+  std::vector<PortKey> KeysOf(const Address& local) const;
+
   static void FixRange(Settings* settings);
   static Settings Fixed(Settings settings);
 
+  std::string AdapterOf(const Session& s) const;
+
   // ---- recounting (broker_check.cc)
-  std::vector<const Object*> AllObjects() const;
+  // In order of creation; of one kind, when one is asked for.
+  std::vector<const Object*> AllObjects(std::optional<ObjectKind> kind = {}) const;
 
   // ---- output
   template <typename A>
@@ -255,9 +295,11 @@ class Broker::Impl {
   absl::flat_hash_map<std::uint64_t, CmEntry> cm_;           // By CmId.
   absl::flat_hash_map<std::uint64_t, Handle> reservations_;  // By EndpointId.
   absl::btree_map<TimerKey, Timer> timers_;
+  TimerKey grace_timer_;
   absl::btree_map<std::uint64_t, Time> waiting_;         // Sequence of Pending -> submitted.
   absl::btree_map<std::uint64_t, Handle> launch_queue_;  // Throttled connectors in order.
   std::uint32_t in_flight_ = 0;
+  bool draining_ = false, stopping_ = false;
   Counters counters_;
   absl::btree_map<StatusCode, std::uint64_t> failures_;
   absl::btree_map<Detail, std::uint64_t> refusals_;

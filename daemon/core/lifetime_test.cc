@@ -297,5 +297,57 @@ TEST(Reattach, ComesBackWithPortAndTuple) {
   EXPECT_TRUE(w.broker().Ports().empty());
 }
 
+// With same-owner sharing a connection may return on the port of a live listener; the port stays the
+// listener's.
+TEST(Reattach, OnALiveListenersPortLeavesThePortToTheListener) {
+  Settings settings;
+  settings.allow_same_owner_bind_sharing = true;
+  World w(1, settings);
+  const World::Client c = w.Open();
+  w.Listener(c, "10.0.0.1:7000");
+  const ReattachOp back{c.adapter, w.Qp(c), Ip("10.0.0.1:7000"), Ip("10.0.5.1:6000"), {1, 1}, false};
+  ASSERT_EQ(w.Try(c, back), SC::kSuccess);
+  const Handle second = w.Call(c, CreateListenerOp{c.adapter}).reply.handle;
+  EXPECT_EQ(w.Try(c, BindOp{second, Ip("10.0.0.1:7000")}), SC::kSharingViolation);
+}
+
+// What waited for its turn on the wire is not sent on the way out.
+TEST(Reclaim, ADeadClientsQueuedConnectsNeverLeave) {
+  Settings settings;
+  settings.max_handshakes_in_flight = 1;
+  for (const bool dies : {true, false}) {
+    World w(2, settings);
+    w.wire_is_cut = true;
+    const World::Client c = w.Open(0);
+    for (int i = 0; i < 3; ++i) w.Connect(c, w.Bound(c, "10.0.0.1:0"), w.Qp(c), "10.0.1.1:7000");
+    ASSERT_EQ(w.Seen<CmConnect>(0).size(), 1u);
+    if (dies) {
+      w.Die(c);
+    } else {
+      w.Step(0, SetAdapter{"a0", false});
+    }
+    EXPECT_EQ(w.Seen<CmConnect>(0).size(), 1u);
+    EXPECT_EQ(w.Seen<CmAbort>(0).size(), 1u);
+  }
+}
+
+// The journal knows adapters by name: what is left on one that vanished must not speak for its successor.
+TEST(Lease, OfAnAdapterThatVanishedEndsWithIt) {
+  World w;
+  const auto a0 = TestAdapter("a0", {"10.0.0.1"});
+  const World::Client c = w.Open();
+  const Handle old = w.Listener(c, "10.0.0.1:7000");
+  w.Step(0, AdaptersChanged{{}});
+  EXPECT_EQ(w.Seen<LeaseFreed>().size(), 1u);
+  w.Step(0, AdaptersChanged{{a0}});
+  const World::Client again = w.Open();
+  w.Listener(again, "10.0.0.1:7000");
+  EXPECT_EQ(w.Seen<LeaseTaken>().size(), 2u);
+  w.Close(c, old);
+  EXPECT_EQ(w.Seen<LeaseFreed>().size(), 1u);
+  w.Die(again);
+  EXPECT_EQ(w.Seen<LeaseFreed>().size(), 2u);
+}
+
 }  // namespace
 }  // namespace nd::core

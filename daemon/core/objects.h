@@ -17,6 +17,7 @@
 #include "daemon/core/op_log.h"
 #include "daemon/core/port_space.h"
 #include "daemon/core/quota.h"
+#include "daemon/core/record.h"
 #include "daemon/core/tuple_table.h"
 
 namespace nd::core {
@@ -26,6 +27,12 @@ struct Pending {
   OpId op_id = 0;
   std::uint64_t sequence = 0;  // Order of submission over all sessions.
   explicit operator bool() const { return op_id != 0; }
+};
+
+// How an attempt or a connection ends, for its record.
+struct Ending {
+  ConnectionRecord::Outcome outcome;
+  Status why;
 };
 
 // Key of an armed timer; {0,0} is none.
@@ -71,7 +78,7 @@ struct OpenedAdapter : Object {
 struct QueuePair : Object {
   QueuePair() : Object(ObjectKind::kQueuePair) {}
   std::uint32_t counter_slot = 0;
-  std::uint32_t device_number = 0;
+  std::uint32_t device_number = 0, receive_depth = 0, initiator_depth = 0;
   Handle connector;        // The one it belongs to.
   bool ndk_close = false;  // Its Close waits for the connector's.
   bool spent = false;      // Was connected once; the specification forbids a second time.
@@ -113,6 +120,10 @@ struct Connector : Object {
   DisconnectReason reason = DisconnectReason::kUnknown;
   bool disconnect_event = false;
 
+  bool recording = false;            // An attempt or connection whose end has not been told.
+  std::optional<PhaseTimes> phases;  // Of this attempt, or of the latest one.
+  std::optional<Time> established;
+
   // Bind, Connect, CompleteConnect, Accept, Disconnect, GetConnectionRequest or Reattach; one at a time.
   Pending op;
   std::vector<Pending> notifies;
@@ -144,6 +155,8 @@ struct Session {
   Identity who;
   Time opened{};
   bool ending = false;  // EndSession was sent; nothing is accepted any more.
+  bool killed = false;  // By the administrator.
+  Status ended_because;
   Quota::Token charge;
   OpLog ops;
   std::uint64_t operations = 0;
@@ -158,6 +171,7 @@ struct AdapterState {
   provider::AdapterDescription description;
   bool present = true, enabled = true;
   std::uint32_t listeners = 0;  // That listen.
+  std::string noted{};          // Of the description's problem: what has been said about it.
 };
 
 }  // namespace nd::core

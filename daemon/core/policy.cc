@@ -2,6 +2,7 @@
 // The rules' arithmetic; reading them from a file is the daemon's configuration, not this.
 #include "daemon/core/policy.h"
 
+#include <algorithm>
 #include <string_view>
 
 #include "daemon/core/event.h"
@@ -24,32 +25,71 @@ bool CoversPath(std::string_view prefix, std::string_view path) {
   return path.size() == prefix.size() || prefix.empty() || prefix == "/" || path[prefix.size()] == '/';
 }
 
-bool Matches(const Rule& rule, const Identity& who) {
-  if (rule.uid && *rule.uid != who.uid) return false;
-  if (rule.gid && *rule.gid != who.gid) return false;
-  return !rule.cgroup || CoversPath(*rule.cgroup, who.cgroup);
+using Match = RuleStep::Match;
+
+const std::optional<std::vector<Prefix>>& ListOf(const Rule& rule, PolicyVerb verb) {
+  return verb == PolicyVerb::kListen ? rule.listen : rule.connect;
+}
+
+// Whether the rule is about this client: kSilent when it is.
+Match MatchOf(const Rule& rule, const Identity& who) {
+  if (rule.uid && *rule.uid != who.uid) return Match::kOtherUid;
+  if (rule.gid && *rule.gid != who.gid) return Match::kOtherGid;
+  if (rule.cgroup && !CoversPath(*rule.cgroup, who.cgroup)) return Match::kOtherCgroup;
+  return Match::kSilent;
+}
+
+// The one place that judges a rule; Decide and Explain differ in what they keep of it.
+Match Judge(const Rule& rule, PolicyVerb verb, const Identity& who, const Address& address) {
+  const std::optional<std::vector<Prefix>>& prefixes = ListOf(rule, verb);
+  const Match match = MatchOf(rule, who);
+  if (match != Match::kSilent || !prefixes) return match;
+  const bool allows = std::ranges::any_of(*prefixes, [&](const Prefix& p) { return p.Contains(address); });
+  return allows ? Match::kAllows : Match::kForbids;
+}
+
+bool Decides(Match match) {
+  return match == Match::kAllows || match == Match::kForbids;
 }
 
 std::string Label(const Rule& rule) {
   return rule.name.empty() ? "(unnamed)" : rule.name;
 }
 
-Verdict Decide(const std::vector<Rule>& rules, const Identity& who, const Address& address,
-               std::optional<std::vector<Prefix>> Rule::*list, const char* verb) {
-  for (const Rule& rule : rules) {
-    const auto& prefixes = rule.*list;
-    if (!prefixes || !Matches(rule, who)) continue;
-    for (const Prefix& prefix : *prefixes) {
-      if (prefix.Contains(address)) {
-        return {true, Label(rule),
-                "Rule " + Label(rule) + " allows to " + verb + " " + address.ToString() + "."};
-      }
-    }
-    return {false, Label(rule),
-            "Rule " + Label(rule) + " does not allow uid " + std::to_string(who.uid) + " to " + verb + " " +
-                address.ToString() + "."};
+const char* Words(PolicyVerb verb) {
+  return verb == PolicyVerb::kListen ? "listen on" : "connect to";
+}
+
+Verdict VerdictOf(const Rule& rule, Match match, PolicyVerb verb, const Identity& who,
+                  const Address& address) {
+  if (match == Match::kAllows) {
+    return {true, Label(rule),
+            "Rule " + Label(rule) + " allows to " + Words(verb) + " " + address.ToString() + "."};
   }
+  return {false, Label(rule),
+          "Rule " + Label(rule) + " does not allow uid " + std::to_string(who.uid) + " to " + Words(verb) +
+              " " + address.ToString() + "."};
+}
+
+Verdict ByDefault() {
   return {true, "default", "No rule says anything about it, so it is allowed."};
+}
+
+// Why a rule that did not decide did not.
+std::string PassedOver(const Rule& rule, Match match, PolicyVerb verb, const Identity& who) {
+  switch (match) {
+    case Match::kOtherUid:
+      return "Rule " + Label(rule) + " is about uid " + std::to_string(*rule.uid) + ", not " +
+             std::to_string(who.uid) + ".";
+    case Match::kOtherGid:
+      return "Rule " + Label(rule) + " is about gid " + std::to_string(*rule.gid) + ", not " +
+             std::to_string(who.gid) + ".";
+    case Match::kOtherCgroup:
+      return "Rule " + Label(rule) + " is about cgroup " + *rule.cgroup + ", not " +
+             (who.cgroup.empty() ? std::string("(none)") : who.cgroup) + ".";
+    default:
+      return "Rule " + Label(rule) + " has no list of what it allows to " + Words(verb) + ".";
+  }
 }
 
 }  // namespace
@@ -67,12 +107,31 @@ bool Prefix::Contains(const Address& address) const {
   return ((static_cast<unsigned char>(a[whole]) ^ static_cast<unsigned char>(n[whole])) & mask) == 0;
 }
 
-Verdict Policy::MayListen(const Identity& who, const Address& local) const {
-  return Decide(rules_, who, local, &Rule::listen, "listen on");
+bool IsAbout(const Rule& rule, const Identity& who) {
+  return MatchOf(rule, who) == Match::kSilent;
 }
 
-Verdict Policy::MayConnect(const Identity& who, const Address& remote) const {
-  return Decide(rules_, who, remote, &Rule::connect, "connect to");
+Verdict Policy::Decide(PolicyVerb verb, const Identity& who, const Address& address) const {
+  for (const Rule& rule : rules_) {
+    const Match match = Judge(rule, verb, who, address);
+    if (Decides(match)) return VerdictOf(rule, match, verb, who, address);
+  }
+  return ByDefault();
+}
+
+Explanation Policy::Explain(PolicyVerb verb, const Identity& who, const Address& address) const {
+  Explanation explanation;
+  for (const Rule& rule : rules_) {
+    const Match match = Judge(rule, verb, who, address);
+    if (Decides(match)) {
+      explanation.verdict = VerdictOf(rule, match, verb, who, address);
+      explanation.steps.push_back({Label(rule), match, explanation.verdict.reason});
+      return explanation;
+    }
+    explanation.steps.push_back({Label(rule), match, PassedOver(rule, match, verb, who)});
+  }
+  explanation.verdict = ByDefault();
+  return explanation;
 }
 
 Limits Policy::LimitsOf(const Identity& who) const {
@@ -89,7 +148,7 @@ Limits Policy::LimitsOf(const Identity& who) const {
     take(limits.ports, from.ports);
   };
   for (const Rule& rule : rules_) {
-    if (Matches(rule, who)) take_all(rule.limits);
+    if (IsAbout(rule, who)) take_all(rule.limits);
   }
   take_all({kSessions, kConnectors, kListeners, kSharedEndpoints, kQueuePairs, kPorts});
   return limits;

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "nd/types.h"
@@ -44,13 +45,47 @@ struct Verdict {
   std::string reason;  // One sentence.
 };
 
+enum class PolicyVerb : std::uint8_t { kListen, kConnect };
+
+// What one rule had to do with a question.
+struct RuleStep {
+  enum class Match : std::uint8_t {
+    kOtherUid,     // The rule is about another user,
+    kOtherGid,     // group,
+    kOtherCgroup,  // control group.
+    kSilent,       // It is about this client and says nothing about the verb.
+    kAllows,       // It decides: one of its prefixes contains the address,
+    kForbids,      // none does.
+  };
+  std::string rule;  // As in Verdict.
+  Match match = Match::kSilent;
+  std::string reason;  // One sentence.
+};
+
+// The rules that were looked at, in order; the last one is the deciding one, if any decided.
+struct Explanation {
+  Verdict verdict;
+  std::vector<RuleStep> steps;
+};
+
+// Whether the rule is about this client at all.
+bool IsAbout(const Rule& rule, const Identity& who);
+
 class Policy {
  public:
   Policy() = default;
   explicit Policy(std::vector<Rule> rules) : rules_(std::move(rules)) {}
 
-  Verdict MayListen(const Identity& who, const Address& local) const;
-  Verdict MayConnect(const Identity& who, const Address& remote) const;
+  Verdict Decide(PolicyVerb verb, const Identity& who, const Address& address) const;
+  // The same verdict, and how it came about.
+  Explanation Explain(PolicyVerb verb, const Identity& who, const Address& address) const;
+
+  Verdict MayListen(const Identity& who, const Address& local) const {
+    return Decide(PolicyVerb::kListen, who, local);
+  }
+  Verdict MayConnect(const Identity& who, const Address& remote) const {
+    return Decide(PolicyVerb::kConnect, who, remote);
+  }
   // The first matching rule's bound per resource, else the built-in default (docs/configuration.md).
   Limits LimitsOf(const Identity& who) const;
 

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <string>
+#include <utility>
 
 #include "daemon/core/check.h"
 
@@ -24,6 +25,17 @@ bool SameNumber(const PortKey& a, const PortKey& b) {
   return a.adapter == b.adapter && a.family == b.family && a.port == b.port;
 }
 
+// The first of `map` that the wildcard rule makes one with `key` and that `wanted` says yes to.
+template <typename Map, typename Wanted>
+typename Map::const_iterator Covering(const Map& map, const PortKey& key, Wanted wanted) {
+  for (auto it = map.lower_bound(FirstOf(key.adapter, key.family, key.port));
+       it != map.end() && SameNumber(it->first, key); ++it) {
+    const bool same = key.ip.unspecified() || it->first.ip.unspecified() || it->first.ip == key.ip;
+    if (same && wanted(it->second)) return it;
+  }
+  return map.end();
+}
+
 const char* KindName(PortKind kind) {
   switch (kind) {
     case PortKind::kListener:
@@ -32,6 +44,8 @@ const char* KindName(PortKind kind) {
       return "connector";
     case PortKind::kSharedEndpoint:
       return "shared endpoint";
+    case PortKind::kLease:
+      return "lease";
   }
   return "?";
 }
@@ -40,7 +54,7 @@ const char* KindName(PortKind kind) {
 
 PortAnswer MayTake(Holding existing, Newcomer newcomer) {
   using enum PortAnswer;
-  static constexpr std::array<std::array<PortAnswer, 5>, 6> kTable = {{
+  static constexpr std::array<std::array<PortAnswer, 5>, 7> kTable = {{
       // Listen             exclusive           CreateEndpoint      ConnectShared      inbound
       {kOk, kOk, kOk, kNotApplicable, kRefused},                                               // nothing
       {kSharingViolation, kSharingViolation, kSharingViolation, kNotApplicable, kOk},          // listener
@@ -48,6 +62,7 @@ PortAnswer MayTake(Holding existing, Newcomer newcomer) {
       {kSharingViolation, kSharingViolation, kSharingViolation, kNotApplicable, kRefused},     // connector
       {kSharingViolation, kSharingViolation, kSharingViolation, kOk, kRefused},                // endpoint
       {kSharingViolation, kSharingViolation, kSharingViolation, kSharingViolation, kRefused},  // closing
+      {kSharingViolation, kSharingViolation, kSharingViolation, kNotApplicable, kRefused},     // lease
   }};
   return kTable[static_cast<std::size_t>(existing)][static_cast<std::size_t>(newcomer)];
 }
@@ -60,6 +75,8 @@ Holding PortEntry::holding() const {
       return Holding::kConnector;
     case PortKind::kSharedEndpoint:
       return closing ? Holding::kEndpointClosing : Holding::kEndpoint;
+    case PortKind::kLease:
+      return Holding::kLease;
   }
   return Holding::kConnector;
 }
@@ -67,18 +84,80 @@ Holding PortEntry::holding() const {
 PortSpace::PortSpace(std::uint64_t seed, std::uint16_t first, std::uint16_t last)
     : first_(first), last_(last), prng_(seed) {}
 
-Status PortSpace::Check(const PortKey& key, Newcomer newcomer) const {
+Status PortSpace::Check(const PortKey& key, Newcomer newcomer, const Process* who) const {
   const bool wild = key.ip.unspecified();
   for (auto it = entries_.lower_bound(FirstOf(key.adapter, key.family, key.port));
        it != entries_.end() && SameNumber(it->first, key); ++it) {
     if (!wild && !it->first.ip.unspecified() && it->first.ip != key.ip) continue;
     if (MayTake(it->second.holding(), newcomer) == PortAnswer::kOk) continue;
+    if (it->second.kind == PortKind::kLease) {
+      if (who != nullptr && it->second.owner.process() == *who) continue;
+      return {StatusCode::kSharingViolation,
+              it->first.local().ToString() + " is kept for process " + std::to_string(it->second.owner.pid) +
+                  " of uid " + std::to_string(it->second.owner.uid) +
+                  ", which had it before the broker restarted, until it takes it back or the time of "
+                  "reclaim-grace in [broker] is over."};
+    }
     return {StatusCode::kSharingViolation,
             key.local().ToString() + " is held by a " + KindName(it->second.kind) + " on " +
                 it->first.local().ToString() + " of process " + std::to_string(it->second.owner.pid) +
                 (it->second.closing ? " that was closed but still has connections." : ".")};
   }
   return {};
+}
+
+std::vector<PortKey> PortSpace::LeasesOf(const Process& who, const PortKey& key) const {
+  std::vector<PortKey> leases;
+  const bool wild = key.ip.unspecified();
+  for (auto it = entries_.lower_bound(FirstOf(key.adapter, key.family, key.port));
+       it != entries_.end() && SameNumber(it->first, key); ++it) {
+    const bool overlaps = wild || it->first.ip.unspecified() || it->first.ip == key.ip;
+    if (overlaps && it->second.kind == PortKind::kLease && it->second.owner.process() == who) {
+      leases.push_back(it->first);
+    }
+  }
+  return leases;
+}
+
+Status PortSpace::CheckReserved(const PortKey& key, std::uint32_t uid) const {
+  const auto found =
+      Covering(reservations_, key, [uid](const PortReservation& other) { return other.uid != uid; });
+  if (found == reservations_.end()) return {};
+  const PortReservation& r = found->second;
+  return {StatusCode::kSharingViolation, found->first.local().ToString() +
+                                             " is reserved by the administrator" +
+                                             (r.uid ? " for uid " + std::to_string(*r.uid) : std::string()) +
+                                             (r.comment.empty() ? "." : ": " + r.comment)};
+}
+
+Status PortSpace::CheckReserve(const PortKey& key) const {
+  if (Status held = Check(key, Newcomer::kExclusive); !held.ok()) return held;
+  const auto found = Covering(reservations_, key, [](const PortReservation&) { return true; });
+  if (found == reservations_.end()) return {};
+  const std::string& comment = found->second.comment;
+  return {StatusCode::kSharingViolation, found->first.local().ToString() + " is reserved already" +
+                                             (comment.empty() ? "." : ": " + comment)};
+}
+
+void PortSpace::Reserve(const PortKey& key, PortReservation reservation) {
+  reservation.created = next_created_++;
+  const bool added = reservations_.insert({key, std::move(reservation)}).second;
+  ND_CORE_CHECK(added);
+  Refresh(key);
+}
+
+bool PortSpace::Unreserve(const PortKey& key) {
+  if (reservations_.erase(key) == 0) return false;
+  Refresh(key);
+  return true;
+}
+
+void PortSpace::DropReservations(AdapterNo adapter) {
+  std::vector<PortKey> keys;
+  for (const auto& [key, reservation] : reservations_) {
+    if (key.adapter == adapter) keys.push_back(key);
+  }
+  for (const PortKey& key : keys) Unreserve(key);
 }
 
 bool PortSpace::Taken(AdapterNo adapter, const Address& ip, std::uint16_t port) const {
@@ -88,7 +167,7 @@ bool PortSpace::Taken(AdapterNo adapter, const Address& ip, std::uint16_t port) 
        it != entries_.end() && SameNumber(it->first, key); ++it) {
     if (wild || it->first.ip.unspecified() || it->first.ip == ip) return true;
   }
-  return false;
+  return Covering(reservations_, key, [](const PortReservation&) { return true; }) != reservations_.end();
 }
 
 EphemeralPool& PortSpace::Pool(AdapterNo adapter, const Address& ip) {
@@ -102,6 +181,12 @@ EphemeralPool& PortSpace::Pool(AdapterNo adapter, const Address& ip) {
        it->first.port <= end.port;
        ++it) {
     if (Taken(adapter, ip, it->first.port)) pool.Remove(it->first.port);
+  }
+  for (const auto& [reserved, unused] : reservations_) {
+    if (reserved.adapter != adapter || reserved.family != ip.family()) continue;
+    if (reserved.port >= first_ && reserved.port <= last_ && Taken(adapter, ip, reserved.port)) {
+      pool.Remove(reserved.port);
+    }
   }
   return pool;
 }

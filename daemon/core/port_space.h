@@ -8,10 +8,13 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "absl/container/btree_map.h"
 #include "daemon/core/ephemeral_pool.h"
 #include "daemon/core/ids.h"
+#include "daemon/core/lease.h"
 #include "daemon/core/prng.h"
 #include "daemon/core/quota.h"
 #include "nd/status.h"
@@ -22,8 +25,6 @@ namespace nd::core {
 
 using AdapterNo = std::uint32_t;
 
-enum class PortKind : std::uint8_t { kListener, kConnector, kSharedEndpoint };
-
 // Rows and columns of the table.
 enum class Holding : std::uint8_t {
   kNothing,
@@ -31,7 +32,8 @@ enum class Holding : std::uint8_t {
   kListenerClosing,
   kConnector,
   kEndpoint,
-  kEndpointClosing
+  kEndpointClosing,
+  kLease
 };
 enum class Newcomer : std::uint8_t { kListen, kExclusive, kCreateEndpoint, kConnectShared, kInbound };
 enum class PortAnswer : std::uint8_t { kOk, kSharingViolation, kRefused, kNotApplicable };
@@ -53,6 +55,8 @@ struct PortKey {
 struct PortOwner {
   SessionId session{};
   std::uint32_t uid = 0, pid = 0;
+  std::uint64_t born = 0;
+  Process process() const { return {uid, pid, born}; }
 };
 
 struct PortEntry {
@@ -70,12 +74,30 @@ struct PortEntry {
   Holding holding() const;
 };
 
+// A port that the administrator keeps free, for one user or for nobody.
+struct PortReservation {
+  std::optional<std::uint32_t> uid;
+  std::string comment;
+  std::uint64_t created = 0;  // Order of creation, together with the entries.
+};
+
 class PortSpace {
  public:
   PortSpace(std::uint64_t seed, std::uint16_t first, std::uint16_t last);
 
-  // SUCCESS, or SHARING_VIOLATION.
-  Status Check(const PortKey& key, Newcomer newcomer) const;
+  // SUCCESS, or SHARING_VIOLATION. Leases of `who`, if given, are in nobody's way.
+  Status Check(const PortKey& key, Newcomer newcomer, const Process* who = nullptr) const;
+  // The leases of `who` that a newcomer at `key` takes the place of.
+  std::vector<PortKey> LeasesOf(const Process& who, const PortKey& key) const;
+  // SHARING_VIOLATION when a reservation for somebody else covers it.
+  Status CheckReserved(const PortKey& key, std::uint32_t uid) const;
+  // SHARING_VIOLATION when an entry or another reservation is in the way; as for a bind.
+  Status CheckReserve(const PortKey& key) const;
+  // The place is known to be free (CheckReserve).
+  void Reserve(const PortKey& key, PortReservation reservation);
+  // False: there is none of exactly this key.
+  bool Unreserve(const PortKey& key);
+  void DropReservations(AdapterNo adapter);
   // A port for `local`'s IP out of the ephemeral range: TOO_MANY_ADDRESSES when there is none.
   Result<std::uint16_t> Choose(AdapterNo adapter, const Address& local);
   // A new entry with one reference. The place is known to be free (Check, Choose).
@@ -95,6 +117,7 @@ class PortSpace {
 
   // In order of (adapter, family, port, ip).
   const absl::btree_map<PortKey, PortEntry>& entries() const { return entries_; }
+  const absl::btree_map<PortKey, PortReservation>& reservations() const { return reservations_; }
 
  private:
   struct PoolKey {
@@ -111,6 +134,7 @@ class PortSpace {
   Prng prng_;
   std::uint64_t next_created_ = 1;
   absl::btree_map<PortKey, PortEntry> entries_;
+  absl::btree_map<PortKey, PortReservation> reservations_;
   absl::btree_map<PoolKey, EphemeralPool> pools_;
   absl::btree_map<AdapterNo, std::uint32_t> ephemeral_used_;
 };

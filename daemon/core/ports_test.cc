@@ -312,5 +312,29 @@ TEST(PolicyInBroker, ListenAndConnect) {
   EXPECT_EQ(w.Close(c, l), SC::kSuccess);
 }
 
+// An attempt that never got its ephemeral port must leave nothing to the next one, which names a port.
+TEST(Reserve, AFailedAttemptDoesNotTurnAGivenPortIntoAnyPort) {
+  Rule none;
+  none.name = "none";
+  none.limits.ports = 0;
+  World w(1, {}, Policy({none}));
+  provider::AdapterDescription d = TestAdapter("a0", {"10.0.0.1"});
+  d.reserve_ports = true;
+  w.Step(0, AdaptersChanged{{d}});
+  w.reserve_answers[6001] = StatusCode::kSharingViolation;
+  const World::Client c = w.Open();
+  const Handle connector = w.Connector(c);
+  ConnectOp connect;
+  connect.connector = connector;
+  connect.queue_pair = w.Qp(c);
+  connect.remote = Ip("10.9.0.1:7000");
+  connect.has_source = true;
+  connect.source = Ip("10.0.0.1:0");
+  EXPECT_EQ(w.Try(c, connect), StatusCode::kInsufficientResources);
+  w.Step(0, SettingsChanged{{}, {}});
+  connect.source = Ip("10.0.0.1:6001");
+  EXPECT_EQ(w.Try(c, connect), StatusCode::kSharingViolation);
+}
+
 }  // namespace
 }  // namespace nd::core

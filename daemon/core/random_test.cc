@@ -30,6 +30,11 @@ class Chaos {
     MendAll();
     for (const World::Client& c : clients_) world_.Die(c);
     for (int h : {0, 1}) {
+      AuditRecords(h);
+      for (const PortRow& row : world_.broker(h).Ports()) {
+        EXPECT_EQ(row.kind, "reservation");
+        world_.Step(h, ReleasePort{row.local});
+      }
       EXPECT_TRUE(world_.broker(h).Ports().empty());
       EXPECT_TRUE(world_.broker(h).Connections().empty());
       EXPECT_FALSE(world_.broker(h).OldestPending().has_value());
@@ -82,6 +87,43 @@ class Chaos {
     if (!handle) return;
     list.push_back(handle);
     all_.push_back(handle);
+  }
+
+  // Every connection was told of when it came up and when it ended, every attempt when it ended, in order.
+  void AuditRecords(int host) {
+    std::map<Handle, bool> up;  // Established and not ended.
+    std::uint64_t established = 0, ended = 0;
+    for (const ConnectionRecord& record : world_.Seen<ConnectionRecord>(host)) {
+      Time last = record.phases.began;
+      for (std::size_t i = 0; i < kPhases; ++i) {
+        if (!record.phases.ended[i]) continue;
+        EXPECT_LE(last, *record.phases.ended[i]) << PhaseName(static_cast<Phase>(i));
+        last = *record.phases.ended[i];
+        const bool of_passive = i >= static_cast<std::size_t>(Phase::kDeliver);
+        EXPECT_TRUE(static_cast<Phase>(i) == Phase::kEstablish || of_passive == record.passive);
+      }
+      if (record.outcome == ConnectionRecord::Outcome::kEstablished) {
+        ++established;
+        EXPECT_TRUE(up.insert({record.id, true}).second) << "established twice";
+        continue;
+      }
+      ++ended;
+      EXPECT_EQ(up.erase(record.id) == 1, record.established.has_value());
+      EXPECT_EQ(record.phases.ended[static_cast<std::size_t>(Phase::kEstablish)], record.established);
+      if (!record.ended) {
+        ADD_FAILURE() << "no end";
+        continue;
+      }
+      EXPECT_LE(last, *record.ended);
+    }
+    EXPECT_TRUE(up.empty()) << "an end was not told";
+    std::uint64_t connected = 0, connecting = 0;
+    for (const Notice& notice : world_.Seen<Notice>(host)) {
+      connected += notice.type == "connection.connected" ? 1 : 0;
+      connecting += notice.type == "connection.connecting" ? 1 : 0;
+    }
+    EXPECT_EQ(established, connected);
+    EXPECT_GE(ended, connecting);
   }
 
   // The honest way up, left at a random point for the chaos to go on from.
@@ -249,10 +291,23 @@ class Chaos {
     world_.wire_is_cut = false;
     world_.clients_answer = true;
     world_.fail_connects.reset();
+    for (int h : {0, 1}) world_.Step(h, SetDraining{false});
   }
 
   void Rare(World::Client& c) {
-    switch (Below(12)) {
+    switch (Below(15)) {
+      case 12:
+        world_.Step(c.host,
+                    ReservePort{Local(c.host), Below(2) == 0 ? std::optional(1000 + Below(2)) : std::nullopt,
+                                "chaos"});
+        break;
+      case 13:
+        world_.Step(c.host, ReleasePort{Local(c.host)});
+        break;
+      case 14:
+        world_.Step(c.host, SetDraining{true});
+        fault_steps_ = 1 + Below(kLongestFault);
+        break;
       case 0:
         world_.wire_is_cut = true;
         fault_steps_ = 1 + Below(kLongestFault);

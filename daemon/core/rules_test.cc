@@ -70,14 +70,16 @@ TEST(ReadLimits, PeerThatWantsMoreThanOffered) {
 TEST(PortSpace, ConflictTableCellByCell) {
   using enum PortAnswer;
   const std::vector<Holding> rows = {Holding::kNothing,   Holding::kListener, Holding::kListenerClosing,
-                                     Holding::kConnector, Holding::kEndpoint, Holding::kEndpointClosing};
+                                     Holding::kConnector, Holding::kEndpoint, Holding::kEndpointClosing,
+                                     Holding::kLease};
   const std::vector<std::vector<PortAnswer>> want = {
       {kOk, kOk, kOk, kNotApplicable, kRefused},
       {kSharingViolation, kSharingViolation, kSharingViolation, kNotApplicable, kOk},
       {kSharingViolation, kSharingViolation, kSharingViolation, kNotApplicable, kRefused},
       {kSharingViolation, kSharingViolation, kSharingViolation, kNotApplicable, kRefused},
       {kSharingViolation, kSharingViolation, kSharingViolation, kOk, kRefused},
-      {kSharingViolation, kSharingViolation, kSharingViolation, kSharingViolation, kRefused}};
+      {kSharingViolation, kSharingViolation, kSharingViolation, kSharingViolation, kRefused},
+      {kSharingViolation, kSharingViolation, kSharingViolation, kNotApplicable, kRefused}};
   const std::vector<Newcomer> columns = {Newcomer::kListen, Newcomer::kExclusive, Newcomer::kCreateEndpoint,
                                          Newcomer::kConnectShared, Newcomer::kInbound};
   for (std::size_t r = 0; r < rows.size(); ++r) {
@@ -192,6 +194,36 @@ TEST(Policy, FirstMatchWinsSeparatelyForEachQuestion) {
   EXPECT_EQ(policy.LimitsOf(www).connectors, 5u);
   EXPECT_EQ(policy.LimitsOf(www).sessions, 256u);
   EXPECT_EQ(Policy().MayConnect(www, Ip("1.2.3.4:5")).rule, "default");
+}
+
+TEST(Policy, ExplainTellsOfEveryRuleUpToTheOneThatDecides) {
+  Rule uid = MakeRule("uid"), gid = MakeRule(""), cgroup = MakeRule("cgroup"), silent = MakeRule("silent"),
+       decides = MakeRule("decides"), behind = MakeRule("behind");
+  uid.uid = 7;
+  gid.gid = 7;
+  cgroup.cgroup = "/jobs";
+  silent.connect = std::vector<Prefix>{};
+  decides.listen = std::vector<Prefix>{{Ip("10.0.0.0"), 8, 0, 65535}};
+  const Policy policy({uid, gid, cgroup, silent, decides, behind});
+  Identity who;
+  who.uid = who.gid = 8;
+  const Explanation allowed = policy.Explain(PolicyVerb::kListen, who, Ip("10.0.0.1:5"));
+  using enum RuleStep::Match;
+  std::vector<RuleStep::Match> seen;
+  for (const RuleStep& step : allowed.steps) seen.push_back(step.match);
+  EXPECT_EQ(seen, (std::vector{kOtherUid, kOtherGid, kOtherCgroup, kSilent, kAllows}));
+  EXPECT_TRUE(allowed.verdict.allowed);
+  EXPECT_EQ(allowed.steps[0].reason, "Rule uid is about uid 7, not 8.");
+  EXPECT_EQ(allowed.steps[1].reason, "Rule (unnamed) is about gid 7, not 8.");
+  EXPECT_EQ(allowed.steps[2].reason, "Rule cgroup is about cgroup /jobs, not (none).");
+  EXPECT_EQ(allowed.steps[3].reason, "Rule silent has no list of what it allows to listen on.");
+  EXPECT_EQ(allowed.steps[4].reason, allowed.verdict.reason);
+  const Explanation forbidden = policy.Explain(PolicyVerb::kListen, who, Ip("11.0.0.1:5"));
+  EXPECT_EQ(forbidden.steps.back().match, kForbids);
+  EXPECT_EQ(forbidden.verdict.rule, "decides");
+  const Explanation none = Policy({uid}).Explain(PolicyVerb::kConnect, who, Ip("11.0.0.1:5"));
+  EXPECT_EQ(none.steps.size(), 1u);
+  EXPECT_EQ(none.verdict.rule, "default");
 }
 
 TEST(Policy, PrefixBitsAndCgroups) {

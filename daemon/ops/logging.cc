@@ -2,13 +2,23 @@
 // The only file that knows which logging library is used.
 #include "daemon/ops/logging.h"
 
+#include <spdlog/sinks/ringbuffer_sink.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
+
+#include <atomic>
+#include <cstdlib>
+
+#include "daemon/ops/journal_log.h"
 
 namespace nd::ops {
 namespace {
 
-std::optional<spdlog::level::level_enum> LevelFromName(std::string_view name) {
+using spdlog::level::level_enum;
+
+constexpr char kPattern[] = "%Y-%m-%dT%H:%M:%S.%eZ %l %v";
+
+std::optional<level_enum> LevelFromName(std::string_view name) {
   if (name == "trace") return spdlog::level::trace;
   if (name == "debug") return spdlog::level::debug;
   if (name == "info") return spdlog::level::info;
@@ -18,9 +28,35 @@ std::optional<spdlog::level::level_enum> LevelFromName(std::string_view name) {
   return std::nullopt;
 }
 
+// These live until the last thread has logged its last line.
 RateLimit& Limits() {
-  static RateLimit* limits = new RateLimit;  // Lives until the last thread has logged its last line.
+  static RateLimit* limits = new RateLimit;
   return *limits;
+}
+std::shared_ptr<spdlog::sinks::ringbuffer_sink_mt>& Newest() {
+  static auto* sink = new std::shared_ptr<spdlog::sinks::ringbuffer_sink_mt>;
+  return *sink;
+}
+std::atomic<bool> to_journal{false};
+
+int PriorityOf(level_enum level) {
+  switch (level) {
+    case spdlog::level::err:
+    case spdlog::level::critical:
+      return 3;
+    case spdlog::level::warn:
+      return 4;
+    case spdlog::level::info:
+      return 6;
+    default:
+      return 7;
+  }
+}
+
+void Write(level_enum level, const std::string& line, const LogFields& fields = {}) {
+  if (!spdlog::should_log(level)) return;
+  spdlog::log(level, "{}", line);
+  if (to_journal) SendToJournal(PriorityOf(level), line, fields);
 }
 
 }  // namespace
@@ -30,9 +66,11 @@ bool IsLogLevel(std::string_view level) {
 }
 
 void StartLogging(std::string_view level) {
-  auto logger =
-      std::make_shared<spdlog::logger>("ndbrokerd", std::make_shared<spdlog::sinks::stderr_sink_mt>());
-  logger->set_pattern("%Y-%m-%dT%H:%M:%S.%eZ %l %v", spdlog::pattern_time_type::utc);
+  Newest() = std::make_shared<spdlog::sinks::ringbuffer_sink_mt>(kRememberedLines);
+  to_journal = IsJournalStream(std::getenv("JOURNAL_STREAM"), 2);
+  auto logger = std::make_shared<spdlog::logger>("ndbrokerd", Newest());
+  if (!to_journal) logger->sinks().push_back(std::make_shared<spdlog::sinks::stderr_sink_mt>());
+  logger->set_pattern(kPattern, spdlog::pattern_time_type::utc);
   logger->flush_on(spdlog::level::trace);
   spdlog::set_default_logger(std::move(logger));
   SetLogLevel(level);
@@ -42,26 +80,44 @@ void SetLogLevel(std::string_view level) {
   spdlog::set_level(LevelFromName(level).value_or(spdlog::level::info));
 }
 
-void LogDebug(std::string_view text) {
-  if (spdlog::should_log(spdlog::level::debug)) spdlog::debug("{}", Printable(text));
+std::string LogLevel() {
+  for (const char* name : {"trace", "debug", "info", "warning", "error"}) {
+    if (LevelFromName(name) == spdlog::get_level()) return name;
+  }
+  return "off";
 }
 
-void LogInfo(std::string_view text) {
-  spdlog::info("{}", Printable(text));
+bool LogsToJournal() {
+  return to_journal;
 }
 
-void LogWarning(std::string_view cause, std::string_view text) {
+std::vector<std::string> NewestLogLines(std::size_t most) {
+  if (Newest() == nullptr) return {};
+  std::vector<std::string> lines = Newest()->last_formatted(most);
+  for (std::string& line : lines) {
+    while (line.ends_with('\n')) line.pop_back();
+  }
+  return lines;
+}
+
+void LogDebug(std::string_view text, const LogFields& fields) {
+  if (spdlog::should_log(spdlog::level::debug)) Write(spdlog::level::debug, Printable(text), fields);
+}
+
+void LogInfo(std::string_view text, const LogFields& fields) {
+  Write(spdlog::level::info, Printable(text), fields);
+}
+
+void LogWarning(std::string_view cause, std::string_view text, const LogFields& fields) {
   const std::optional<std::uint64_t> left_out = Limits().Admit(cause, std::chrono::steady_clock::now());
   if (!left_out) return;
-  if (*left_out == 0) {
-    spdlog::warn("{}: {}", cause, Printable(text));
-  } else {
-    spdlog::warn("{}: {} ({} more of this kind were not logged)", cause, Printable(text), *left_out);
-  }
+  std::string line = std::string(cause) + ": " + Printable(text);
+  if (*left_out != 0) line += " (" + std::to_string(*left_out) + " more of this kind were not logged)";
+  Write(spdlog::level::warn, line, fields);
 }
 
 void LogError(std::string_view text) {
-  spdlog::error("{}", Printable(text));
+  Write(spdlog::level::err, Printable(text));
 }
 
 std::string Printable(std::string_view text, std::size_t max) {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The broker's log: one line per failure on stderr, and never more lines than somebody can read.
+// The broker's log: one line per failure, and never more lines than somebody can read.
 //
-// Any thread. Control characters in a text are replaced, so that nobody can forge a line.
+// To the journal with fields of its own (docs/configuration.md) when stderr is the journal's, otherwise as
+// lines to stderr. The newest lines are remembered. Any thread. Control characters in a text are replaced, so
+// that nobody can forge a line.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +12,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/clock.h"
 
@@ -17,15 +20,25 @@ namespace nd::ops {
 
 // "trace", "debug", "info", "warning", "error", "off".
 bool IsLogLevel(std::string_view level);
-// Starts logging to stderr. Before it, lines go to stderr as they are.
+// Starts logging. Before it, lines go to stderr as they are.
 void StartLogging(std::string_view level);
 void SetLogLevel(std::string_view level);
+std::string LogLevel();
+bool LogsToJournal();
+// At most `most` of the last kRememberedLines lines, oldest first, as they would be on stderr.
+inline constexpr std::size_t kRememberedLines = 2000;
+std::vector<std::string> NewestLogLines(std::size_t most = kRememberedLines);
 
-void LogDebug(std::string_view text);
-void LogInfo(std::string_view text);
+// What a line is about, for the journal: "connection.failed" and the id that ndctl shows.
+struct LogFields {
+  std::string_view event{}, object{};
+};
+
+void LogDebug(std::string_view text, const LogFields& fields = {});
+void LogInfo(std::string_view text, const LogFields& fields = {});
 // At most kBurst lines per cause and period; the next one says how many were left out. `cause` is a constant
 // of the program, never something that a client said.
-void LogWarning(std::string_view cause, std::string_view text);
+void LogWarning(std::string_view cause, std::string_view text, const LogFields& fields = {});
 void LogError(std::string_view text);
 
 // The text with everything outside printable ASCII replaced by '?', cut at `max`.

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Log rate limit, text cleaning and the readings of /proc.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/unique_fd.h"
+#include "daemon/ops/journal_log.h"
 #include "daemon/ops/logging.h"
 #include "daemon/ops/process.h"
 
@@ -31,6 +33,53 @@ TEST(LogLevel, KnowsItsNames) {
   EXPECT_FALSE(IsLogLevel("loud"));
 }
 
+TEST(Journal, FieldsSayWhatALineIsAbout) {
+  EXPECT_EQ(JournalFields(4, "broken", {"connection.failed", "c-12"}),
+            (std::vector<std::string>{"MESSAGE=broken", "PRIORITY=4", "SYSLOG_IDENTIFIER=ndbrokerd",
+                                      "NDB_EVENT=connection.failed", "NDB_CONNECTION=c-12"}));
+  EXPECT_EQ(JournalFields(6, "m", {{}, "s-3"}).back(), "NDB_SESSION=s-3");
+  EXPECT_EQ(JournalFields(6, "m", {{}, "l-3"}).back(), "NDB_LISTENER=l-3");
+  EXPECT_EQ(JournalFields(6, "m", {{}, "e-3"}).back(), "NDB_ENDPOINT=e-3");
+  EXPECT_EQ(JournalFields(6, "m", {{}, "soft0"}).back(), "NDB_OBJECT=soft0");
+  EXPECT_EQ(JournalFields(6, "m", {}).size(), 3u);
+}
+
+TEST(Journal, IsThereOnlyWhenSystemdNamesExactlyThisStream) {
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  const UniqueFd read(ends[0]), write(ends[1]);
+  struct stat st;
+  ASSERT_EQ(::fstat(write.get(), &st), 0);
+  const std::string right = std::to_string(st.st_dev) + ":" + std::to_string(st.st_ino);
+  EXPECT_TRUE(IsJournalStream(right.c_str(), write.get()));
+  EXPECT_FALSE(IsJournalStream((right + "0").c_str(), write.get()));
+  EXPECT_FALSE(IsJournalStream((right + ":1").c_str(), write.get()));
+  for (const char* bad : {"", ":", "x:y", "12"}) EXPECT_FALSE(IsJournalStream(bad, write.get())) << bad;
+  EXPECT_FALSE(IsJournalStream(nullptr, write.get()));
+  EXPECT_FALSE(IsJournalStream(right.c_str(), -1));
+}
+
+TEST(Log, RemembersItsNewestLines) {
+  StartLogging("info");
+  EXPECT_EQ(LogLevel(), "info");
+  EXPECT_FALSE(LogsToJournal());
+  LogInfo("one\ntwo");
+  LogDebug("not at this level");
+  LogError("three");
+  const std::vector<std::string> lines = NewestLogLines();
+  ASSERT_EQ(lines.size(), 2u);
+  EXPECT_TRUE(lines[0].ends_with("info one?two")) << lines[0];
+  EXPECT_TRUE(lines[1].ends_with("error three")) << lines[1];
+  testing::internal::CaptureStderr();
+  for (std::size_t i = 0; i < kRememberedLines; ++i) LogInfo("line " + std::to_string(i));
+  testing::internal::GetCapturedStderr();
+  EXPECT_EQ(NewestLogLines().size(), kRememberedLines);
+  EXPECT_TRUE(NewestLogLines(1).at(0).ends_with("line 1999"));
+  EXPECT_TRUE(NewestLogLines().at(0).ends_with("line 0"));
+  SetLogLevel("off");
+  EXPECT_EQ(LogLevel(), "off");
+}
+
 TEST(Process, CountsItsDescriptors) {
   const std::uint32_t before = OpenFds();
   UniqueFd one(::dup(0)), two(::dup(0));
@@ -42,6 +91,9 @@ TEST(Process, KnowsItself) {
   EXPECT_EQ(RaiseFdLimit(), FdLimit());
   EXPECT_EQ(CommandOf(static_cast<std::uint32_t>(::getpid())), "ops_test");
   EXPECT_EQ(CommandOf(0), "");
+  EXPECT_GE(BornOf(static_cast<std::uint32_t>(::getpid())), BornOf(static_cast<std::uint32_t>(::getppid())));
+  EXPECT_NE(BornOf(static_cast<std::uint32_t>(::getppid())), 0u);
+  EXPECT_EQ(BornOf(0), 0u);
   EXPECT_NE(RandomNumber(), RandomNumber());
 }
 

@@ -22,7 +22,7 @@ namespace {
 std::string ReadSmallFile(const std::string& path) {
   UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd) return {};
-  std::array<char, 4096> buffer;
+  std::array<char, 16384> buffer;
   const ssize_t n = ::read(fd.get(), buffer.data(), buffer.size());
   return n <= 0 ? std::string() : std::string(buffer.data(), static_cast<std::size_t>(n));
 }
@@ -87,15 +87,25 @@ std::string CommandOf(std::uint32_t pid) {
   return Printable(FirstLine(ReadSmallFile("/proc/" + std::to_string(pid) + "/comm")), 64);
 }
 
-std::string CgroupOf(std::uint32_t pid) {
-  if (pid == 0) return {};
-  const std::string text = ReadSmallFile("/proc/" + std::to_string(pid) + "/cgroup");
-  for (std::size_t at = 0; at < text.size();) {
-    const std::string line = FirstLine(text.substr(at));
-    if (line.starts_with("0::")) return line.substr(3);
-    at += line.size() + 1;
+std::string CgroupsOf(std::uint32_t pid) {
+  return pid == 0 ? std::string() : ReadSmallFile("/proc/" + std::to_string(pid) + "/cgroup");
+}
+
+std::uint64_t BornOf(std::uint32_t pid) {
+  if (pid == 0) return 0;
+  const std::string text = ReadSmallFile("/proc/" + std::to_string(pid) + "/stat");
+  // The command's name, in parentheses, may contain anything; the third field follows the last of them.
+  const std::size_t name_end = text.rfind(')');
+  if (name_end == text.npos) return 0;
+  constexpr int kStartTime = 22;
+  std::size_t at = name_end + 1;
+  for (int field = 3; field <= kStartTime; ++field) {
+    at = text.find_first_not_of(' ', at);
+    if (at == text.npos) return 0;
+    if (field == kStartTime) return std::strtoull(text.c_str() + at, nullptr, 10);
+    at = text.find(' ', at);
   }
-  return {};
+  return 0;
 }
 
 }  // namespace nd::ops

@@ -24,7 +24,11 @@ std::uint64_t ResidentBytes();
 
 // The command name of a process, printable; empty when it is gone.
 std::string CommandOf(std::uint32_t pid);
-// Its path in the unified cgroup hierarchy ("/system.slice/x.service"); empty when unknown.
-std::string CgroupOf(std::uint32_t pid);
+// The text of its /proc/PID/cgroup; empty when it is gone.
+std::string CgroupsOf(std::uint32_t pid);
+
+// When it started, in clock ticks since boot; 0 when it is gone. Together with the number it names a process for
+// as long as the host runs.
+std::uint64_t BornOf(std::uint32_t pid);
 
 }  // namespace nd::ops

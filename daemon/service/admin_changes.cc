@@ -4,6 +4,7 @@
 #include <memory>
 #include <utility>
 
+#include "daemon/ops/logging.h"
 #include "daemon/service/admin_service.h"
 #include "daemon/service/id_text.h"
 #include "daemon/service/outbox.h"
@@ -21,12 +22,23 @@ class WatchStream final : public Outbox<grpc::ServerWriteReactor<pb::WatchEvent>
   WatchStream(grpc::CallbackServerContext* context, WatchHub& hub, std::size_t bound)
       : Outbox(context), hub_(hub), bound_(bound) {}
 
-  void Start() { StartSendInitialMetadata(); }  // Tells the reader that it will miss nothing from now on.
+  void Own(std::shared_ptr<WatchStream> self) { self_ = std::move(self); }
+  // Loop thread.
+  void Start(const std::shared_ptr<WatchStream>& self, std::optional<WallTime> since, bool past_only) {
+    if (!Pin()) return;
+    StartSendInitialMetadata();  // Tells the reader that it will miss nothing from now on.
+    Unpin();
+    past_room_ = WatchHub::kRemembered;
+    hub_.Add(self, since, past_only);
+    past_room_ = 0;
+    // One that broke in between has removed itself before it was added.
+    if (ending()) hub_.Remove(this);
+  }
 
   void Offer(const pb::WatchEvent& event) override {
     pb::WatchEvent copy = event;
-    copy.set_lost(lost_);
-    switch (Enqueue(std::move(copy), 1, bound_)) {
+    copy.set_lost(event.lost() + lost_);
+    switch (Enqueue(std::move(copy), 1, bound_ + past_room_)) {
       case Put::kQueued:
         lost_ = 0;
         break;
@@ -37,22 +49,40 @@ class WatchStream final : public Outbox<grpc::ServerWriteReactor<pb::WatchEvent>
         break;
     }
   }
-  void OnDone() override { hub_.Remove(this); }
+  void PastIsOver() override { FinishAfterQueue(grpc::Status::OK); }
+  void OnDone() override {
+    const std::shared_ptr<WatchStream> self = std::move(self_);
+    hub_.Remove(this);
+  }
 
  private:
   WatchHub& hub_;
   const std::size_t bound_;
-  std::uint64_t lost_ = 0;  // Loop thread.
+  std::size_t past_room_ = 0;          // Loop thread. What is remembered is queued as a whole.
+  std::uint64_t lost_ = 0;             // Loop thread.
+  std::shared_ptr<WatchStream> self_;  // Until OnDone.
 };
 
 }  // namespace
 
-grpc::ServerWriteReactor<pb::WatchEvent>* AdminService::Watch(Context* context, const pb::WatchRequest*) {
+grpc::ServerWriteReactor<pb::WatchEvent>* AdminService::Watch(Context* context,
+                                                              const pb::WatchRequest* request) {
   auto stream = std::make_shared<WatchStream>(context, hub_, options_.watch_queue_events);
-  WatchStream* reactor = stream.get();
-  hub_.Add(std::move(stream));
-  reactor->Start();
-  return reactor;
+  stream->Own(stream);
+  std::optional<WallTime> since;
+  if (!request->since().empty()) since = ParseTime(request->since());
+  if (!request->since().empty() && !since) {
+    stream->FinishAfterQueue(
+        {grpc::StatusCode::INVALID_ARGUMENT, "\"" + ops::Printable(request->since(), 64) +
+                                                 "\" is no time; expected one like 2026-02-03T04:05:06Z"});
+  } else if (request->past_only() && !since) {
+    stream->FinishAfterQueue({grpc::StatusCode::INVALID_ARGUMENT,
+                              "past_only without a time asks for nothing; give since as well"});
+  } else {
+    loop_.Post(
+        [stream, since, past_only = request->past_only()] { stream->Start(stream, since, past_only); });
+  }
+  return stream.get();
 }
 
 grpc::ServerUnaryReactor* AdminService::Change(Context* context, pb::Outcome* reply,
@@ -67,63 +97,123 @@ grpc::ServerUnaryReactor* AdminService::Change(Context* context, pb::Outcome* re
 
 grpc::ServerUnaryReactor* AdminService::SetAdapter(Context* context, const pb::SetAdapterRequest* request,
                                                    pb::Outcome* reply) {
-  return Change(context, reply, [this, name = request->name(), enabled = request->enabled()]() -> Status {
-    std::string known;
-    bool found = false;
-    for (const core::AdapterRow& row : shell_.core().Adapters()) {
-      found |= row.description.info.name == name;
-      known += (known.empty() ? "" : ", ") + row.description.info.name;
-    }
-    if (!found) {
-      return {StatusCode::kInvalidParameter, "there is no adapter \"" + name + "\"; there are: " + known};
-    }
-    shell_.Run(core::SetAdapter{name, enabled});
-    return Status::Ok();
-  });
+  return Change(
+      context, reply,
+      Audited(context, request->enabled() ? "admin.adapter-enable" : "admin.adapter-disable", request->name(),
+              [this, name = request->name(), enabled = request->enabled()]() -> Status {
+                std::string known;
+                bool found = false;
+                for (const core::AdapterRow& row : shell_.core().Adapters()) {
+                  found |= row.description.info.name == name;
+                  known += (known.empty() ? "" : ", ") + row.description.info.name;
+                }
+                if (!found) {
+                  return {StatusCode::kInvalidParameter,
+                          "there is no adapter \"" + name + "\"; there are: " + known};
+                }
+                shell_.Run(core::SetAdapter{name, enabled});
+                return Status::Ok();
+              }));
 }
 
 grpc::ServerUnaryReactor* AdminService::KillConnection(Context* context, const pb::KillRequest* request,
                                                        pb::Outcome* reply) {
-  return Change(context, reply, [this, text = request->id()]() -> Status {
-    const std::optional<std::uint64_t> id = ParseId('c', text);
-    const auto rows = shell_.core().Connections();
-    if (!id || std::none_of(rows.begin(), rows.end(), [&](const auto& row) { return row.id.value == *id; })) {
-      return NoSuch("connection", text);
-    }
-    shell_.Run(core::KillConnection{{*id}});
-    return Status::Ok();
-  });
+  return Change(
+      context, reply,
+      Audited(context, "admin.connection-kill", request->id(), [this, text = request->id()]() -> Status {
+        const std::optional<std::uint64_t> id = ParseId('c', text);
+        const auto rows = shell_.core().Connections();
+        if (!id ||
+            std::none_of(rows.begin(), rows.end(), [&](const auto& row) { return row.id.value == *id; })) {
+          return NoSuch("connection", text);
+        }
+        shell_.Run(core::KillConnection{{*id}});
+        return Status::Ok();
+      }));
 }
 
 grpc::ServerUnaryReactor* AdminService::KillSession(Context* context, const pb::KillRequest* request,
                                                     pb::Outcome* reply) {
-  return Change(context, reply, [this, text = request->id()]() -> Status {
-    const std::optional<std::uint64_t> id = ParseId('s', text);
-    if (!id || !shell_.HasSession(core::SessionId{*id})) return NoSuch("session", text);
-    shell_.Run(core::KillSession{core::SessionId{*id}});
-    return Status::Ok();
-  });
+  return Change(
+      context, reply,
+      Audited(context, "admin.session-kill", request->id(), [this, text = request->id()]() -> Status {
+        const std::optional<std::uint64_t> id = ParseId('s', text);
+        if (!id || !shell_.HasSession(core::SessionId{*id})) return NoSuch("session", text);
+        shell_.Run(core::KillSession{core::SessionId{*id}});
+        return Status::Ok();
+      }));
 }
 
 grpc::ServerUnaryReactor* AdminService::PauseListener(Context* context,
                                                       const pb::PauseListenerRequest* request,
                                                       pb::Outcome* reply) {
-  return Change(context, reply, [this, text = request->id(), pause = request->pause()]() -> Status {
-    const std::optional<std::uint64_t> id = ParseId('l', text);
-    const auto rows = shell_.core().Listeners();
-    if (!id || std::none_of(rows.begin(), rows.end(), [&](const auto& row) { return row.id.value == *id; })) {
-      return NoSuch("listener", text);
-    }
-    shell_.Run(core::PauseListener{{*id}, pause});
-    return Status::Ok();
-  });
+  return Change(context, reply,
+                Audited(context, request->pause() ? "admin.listener-pause" : "admin.listener-resume",
+                        request->id(), [this, text = request->id(), pause = request->pause()]() -> Status {
+                          const std::optional<std::uint64_t> id = ParseId('l', text);
+                          const auto rows = shell_.core().Listeners();
+                          if (!id || std::none_of(rows.begin(), rows.end(),
+                                                  [&](const auto& row) { return row.id.value == *id; })) {
+                            return NoSuch("listener", text);
+                          }
+                          shell_.Run(core::PauseListener{{*id}, pause});
+                          return Status::Ok();
+                        }));
+}
+
+grpc::ServerUnaryReactor* AdminService::ReservePort(Context* context, const pb::ReservePortRequest* request,
+                                                    pb::Outcome* reply) {
+  constexpr std::size_t kLongestComment = 256;
+  const Address local = FromProto(request->local());
+  if (!local.well_formed() || local.port() == 0) {
+    return BadRequest(context,
+                      "a reservation needs an IPv4 or IPv6 address with a port, such as 10.0.0.1:7000");
+  }
+  if (request->comment().size() > kLongestComment) {
+    return BadRequest(context, "the comment has " + std::to_string(request->comment().size()) +
+                                   " bytes; it may have " + std::to_string(kLongestComment));
+  }
+  std::optional<std::uint32_t> uid;
+  if (request->has_uid()) uid = request->uid();
+  return Change(context, reply,
+                Audited(context, "admin.port-reserve", local.ToString(),
+                        [this, local, uid, comment = ops::Printable(request->comment())]() -> Status {
+                          if (Status wrong = shell_.core().CheckReserve(local); !wrong.ok()) return wrong;
+                          shell_.Run(core::ReservePort{local, uid, comment});
+                          return Status::Ok();
+                        }));
+}
+
+grpc::ServerUnaryReactor* AdminService::ReleasePort(Context* context, const pb::ReleasePortRequest* request,
+                                                    pb::Outcome* reply) {
+  const Address local = FromProto(request->local());
+  if (!local.well_formed() || local.port() == 0) {
+    return BadRequest(context,
+                      "a reservation has an IPv4 or IPv6 address with a port, such as 10.0.0.1:7000");
+  }
+  return Change(context, reply,
+                Audited(context, "admin.port-release", local.ToString(), [this, local]() -> Status {
+                  if (Status wrong = shell_.core().CheckRelease(local); !wrong.ok()) return wrong;
+                  shell_.Run(core::ReleasePort{local});
+                  return Status::Ok();
+                }));
+}
+
+grpc::ServerUnaryReactor* AdminService::Drain(Context* context, const pb::DrainRequest* request,
+                                              pb::Outcome* reply) {
+  return Change(context, reply,
+                Audited(context, request->drain() ? "admin.drain" : "admin.resume", "",
+                        [this, drain = request->drain()]() -> Status {
+                          shell_.Run(core::SetDraining{drain});
+                          return Status::Ok();
+                        }));
 }
 
 grpc::ServerUnaryReactor* AdminService::Reload(Context* context, const pb::ReloadRequest*,
                                                pb::Outcome* reply) {
   Unary* reactor = context->DefaultReactor();
-  worker_.Post([this, reactor, reply] {
-    ToProto(options_.reload(), reply->mutable_status());
+  worker_.Post([reactor, reply, reload = Audited(context, "admin.reload", "", options_.reload)] {
+    ToProto(reload(), reply->mutable_status());
     reactor->Finish(grpc::Status::OK);
   });
   return reactor;

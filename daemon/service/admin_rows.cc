@@ -20,10 +20,26 @@ void SetOwner(const core::Identity& identity, pb::Owner* out) {
   out->set_uid(identity.uid);
   out->set_command(identity.command);
   out->set_application(identity.application);
+  out->set_unit(identity.unit);
+  out->set_container(identity.container);
+  out->set_cgroup(identity.cgroup);
 }
 
 char KindOfHolder(const std::string& kind) {
   return kind == "listener" ? 'l' : kind == "shared endpoint" ? 'e' : 'c';
+}
+
+}  // namespace
+
+std::vector<PhaseSpan> SpansOf(const core::PhaseTimes& times) {
+  std::vector<PhaseSpan> spans;
+  Time from = times.began;
+  for (std::size_t i = 0; i < core::kPhases; ++i) {
+    if (!times.ended[i]) continue;
+    spans.push_back({static_cast<core::Phase>(i), Age(from, *times.ended[i])});
+    from = *times.ended[i];
+  }
+  return spans;
 }
 
 const char* TransportName(provider::Transport transport) {
@@ -40,11 +56,11 @@ const char* TransportName(provider::Transport transport) {
   return "";
 }
 
-}  // namespace
-
 void ToProto(const core::AdapterRow& row, pb::AdapterRow* out) {
   ToProto(row.description.info, out->mutable_info());
-  out->set_state(row.enabled ? "enabled" : "disabled");
+  const bool usable = row.description.problem.ok();
+  out->set_state(!usable ? "unavailable" : row.enabled ? "enabled" : "disabled");
+  out->set_problem(row.description.problem.message());
   out->set_mode(row.description.mode);
   out->set_tcp_port(row.description.tcp_port);
   out->set_connections(row.connections);
@@ -80,12 +96,65 @@ void ToProto(const ConnectionSnapshot& snapshot, Time now, pb::ConnectionRow* ou
   out->set_age_seconds(Age(row.created, now));
   out->set_tx_bytes(snapshot.traffic.tx_bytes);
   out->set_rx_bytes(snapshot.traffic.rx_bytes);
-  out->set_tx_messages(snapshot.traffic.tx_messages);
-  out->set_rx_messages(snapshot.traffic.rx_messages);
+  out->set_tx_messages(snapshot.traffic.tx_messages());
+  out->set_rx_messages(snapshot.traffic.rx_messages());
   out->set_errors(snapshot.traffic.errors);
+  ToProto(snapshot.traffic, out->mutable_traffic());
+  if (row.phases) {
+    for (const PhaseSpan& span : SpansOf(*row.phases)) {
+      pb::Phase* phase = out->add_phases();
+      phase->set_name(core::PhaseName(span.phase));
+      phase->set_seconds(span.seconds);
+    }
+  }
+  if (snapshot.wire_local.well_formed()) ToProto(snapshot.wire_local, out->mutable_wire_local());
+  if (snapshot.wire_peer.well_formed()) ToProto(snapshot.wire_peer, out->mutable_wire_peer());
   out->set_reads_in_flight(snapshot.traffic.reads_in_flight);
   out->set_reads_in_flight_max(snapshot.traffic.reads_in_flight_max);
   if (row.through) out->set_through(IdText(row.passive ? 'l' : 'e', row.through.value));
+}
+
+void ToProto(const Traffic& traffic, pb::Traffic* out) {
+  out->set_tx_bytes(traffic.tx_bytes);
+  out->set_rx_bytes(traffic.rx_bytes);
+  out->set_tx_sends(traffic.tx_sends);
+  out->set_rx_sends(traffic.rx_sends);
+  out->set_tx_writes(traffic.tx_writes);
+  out->set_rx_writes(traffic.rx_writes);
+  out->set_tx_reads(traffic.tx_reads);
+  out->set_rx_reads(traffic.rx_reads);
+  out->set_errors(traffic.errors);
+  out->set_stalls(traffic.stalls);
+  out->set_wakeups(traffic.wakeups);
+}
+
+void ToProto(const core::QueuePairRow& row, const Traffic& traffic, pb::QueuePairRow* out) {
+  out->set_id(IdText('q', row.id.value));
+  if (row.connection) out->set_connection(IdText('c', row.connection.value));
+  SetOwner(row.owner, out->mutable_owner());
+  out->set_adapter(row.adapter);
+  out->set_receive_queue_depth(row.receive_depth);
+  out->set_initiator_queue_depth(row.initiator_depth);
+  out->set_device_number(row.device_number);
+  ToProto(traffic, out->mutable_traffic());
+  out->set_state(row.state);
+}
+
+void ToProto(const Region& region, const core::SessionRow& session, pb::MemoryRegionRow* out) {
+  out->set_id(RegionIdText(static_cast<std::uint64_t>(session.id), region.number));
+  out->set_kind(region.window ? "window" : "region");
+  out->set_bytes(region.bytes);
+  std::string access;
+  const auto add = [&](std::uint32_t right, const char* name) {
+    if ((region.access & right) == right) access += (access.empty() ? "" : "+") + std::string(name);
+  };
+  add(kAllowLocalWrite, "local-write");
+  add(kAllowRemoteRead, "remote-read");
+  add(kAllowRemoteWrite, "remote-write");
+  out->set_access(access);
+  out->set_buffer(region.buffer);
+  SetOwner(session.owner, out->mutable_owner());
+  out->set_adapter(session.adapter);
 }
 
 void ToProto(const core::EndpointRow& row, pb::EndpointRow* out) {
@@ -102,8 +171,8 @@ void ToProto(const core::PortRow& row, pb::PortRow* out) {
   out->set_adapter(row.adapter);
   out->set_kind(row.kind);
   if (row.holder) out->set_holder(IdText(KindOfHolder(row.kind), row.holder.value));
-  out->set_state(row.state);
-  SetOwner(row.owner, out->mutable_owner());
+  out->set_state(row.comment.empty() ? row.state : row.state + ": " + row.comment);
+  if (row.owner) SetOwner(*row.owner, out->mutable_owner());
   out->set_references(row.references);
 }
 

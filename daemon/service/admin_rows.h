@@ -2,6 +2,8 @@
 // Rows of the core as rows of the admin protocol. Pure functions; any thread.
 #pragma once
 
+#include <vector>
+
 #include "daemon/core/broker.h"
 #include "daemon/service/counters_pages.h"
 #include "ndbroker/v1/admin.pb.h"
@@ -12,12 +14,26 @@ namespace nd::service {
 struct ConnectionSnapshot {
   core::ConnectionRow row;
   provider::Transport transport = provider::Transport::kNone;
+  Address wire_local, wire_peer;
   Traffic traffic;
 };
+
+// How long a phase took.
+struct PhaseSpan {
+  core::Phase phase;
+  double seconds;
+};
+// Those that were reached, in order, each from the end of the one before.
+std::vector<PhaseSpan> SpansOf(const core::PhaseTimes& times);
+// "local", "iwarp", "verbs"; empty before it is known.
+const char* TransportName(provider::Transport transport);
 
 void ToProto(const core::AdapterRow& row, ndbroker::v1::AdapterRow* out);
 void ToProto(const core::ListenerRow& row, Time now, ndbroker::v1::ListenerRow* out);
 void ToProto(const ConnectionSnapshot& snapshot, Time now, ndbroker::v1::ConnectionRow* out);
+void ToProto(const Traffic& traffic, ndbroker::v1::Traffic* out);
+void ToProto(const core::QueuePairRow& row, const Traffic& traffic, ndbroker::v1::QueuePairRow* out);
+void ToProto(const Region& region, const core::SessionRow& session, ndbroker::v1::MemoryRegionRow* out);
 void ToProto(const core::EndpointRow& row, ndbroker::v1::EndpointRow* out);
 void ToProto(const core::PortRow& row, ndbroker::v1::PortRow* out);
 void ToProto(const core::SessionRow& row, Time now, ndbroker::v1::SessionRow* out);

@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "daemon/ops/logging.h"
 #include "daemon/ops/process.h"
 #include "daemon/service/admin_rows.h"
 #include "daemon/service/id_text.h"
@@ -48,7 +49,10 @@ AdminService::AdminService(EventLoop& loop, Worker& worker, WatchHub& hub, Broke
       hub_(hub),
       shell_(shell),
       options_(std::move(options)),
-      started_(loop.clock().Now()) {}
+      started_(loop.clock().Now()) {
+  SetMessageAllocatorFor_ListConnections(&connection_memory_);
+  SetMessageAllocatorFor_ListQueuePairs(&queue_pair_memory_);
+}
 
 grpc::ServerUnaryReactor* AdminService::Snapshot(Context* context,
                                                  std::function<std::function<void()>()> take) {
@@ -73,6 +77,7 @@ grpc::ServerUnaryReactor* AdminService::GetStatus(Context* context, const pb::Ge
     reply->set_uptime_seconds(std::chrono::duration<double>(now - started_).count());
     reply->set_config_file(options_.config_file);
     ToProto(core.counters(), reply->mutable_counters());
+    reply->set_draining(core.draining());
     std::uint32_t listeners = 0, connections = 0;
     for (const core::AdapterRow& row : core.Adapters()) {
       ToProto(row.description.info, reply->add_adapters());
@@ -125,10 +130,12 @@ grpc::ServerUnaryReactor* AdminService::ListConnections(Context* context, const 
   if (!wanted.good) return BadId(context, 'c', request->id());
   return Snapshot(context, [this, wanted, reply]() -> std::function<void()> {
     auto snapshots = std::make_shared<std::vector<ConnectionSnapshot>>();
-    for (core::ConnectionRow& row : shell_.core().Connections()) {
+    std::vector<core::ConnectionRow> rows = shell_.core().Connections();
+    if (!wanted.id) snapshots->reserve(rows.size());
+    for (core::ConnectionRow& row : rows) {
       if (!wanted.Is(row.id.value)) continue;
-      ConnectionSnapshot snapshot{std::move(row), provider::Transport::kNone, {}};
-      snapshot.transport = shell_.TransportOf(snapshot.row.id);
+      const BrokerShell::Link link = shell_.LinkOf(row.id);
+      ConnectionSnapshot snapshot{std::move(row), link.transport, link.wire_local, link.wire_peer, {}};
       if (snapshot.row.has_queue_pair) {
         snapshot.traffic =
             shell_.TrafficOf(snapshot.row.session, snapshot.row.counter_slot).value_or(Traffic{});
@@ -137,6 +144,57 @@ grpc::ServerUnaryReactor* AdminService::ListConnections(Context* context, const 
     }
     return [snapshots, reply, now = loop_.clock().Now()] {
       for (const ConnectionSnapshot& snapshot : *snapshots) ToProto(snapshot, now, reply->add_items());
+    };
+  });
+}
+
+grpc::ServerUnaryReactor* AdminService::ListQueuePairs(Context* context, const pb::ListRequest* request,
+                                                       pb::QueuePairList* reply) {
+  const Wanted wanted = WantedId('q', request->id());
+  if (!wanted.good) return BadId(context, 'q', request->id());
+  return Snapshot(context, [this, wanted, reply]() -> std::function<void()> {
+    auto rows = Shared(std::vector<std::pair<core::QueuePairRow, Traffic>>());
+    for (core::QueuePairRow& row : shell_.core().QueuePairs()) {
+      if (!wanted.Is(row.id.value)) continue;
+      const Traffic traffic = shell_.TrafficOf(row.session, row.counter_slot).value_or(Traffic{});
+      rows->emplace_back(std::move(row), traffic);
+    }
+    return [rows, reply] {
+      for (const auto& [row, traffic] : *rows) ToProto(row, traffic, reply->add_items());
+    };
+  });
+}
+
+grpc::ServerUnaryReactor* AdminService::ListMemoryRegions(Context* context, const pb::ListRequest* request,
+                                                          pb::MemoryRegionList* reply) {
+  std::optional<RegionId> wanted;
+  if (!request->id().empty()) {
+    wanted = ParseRegionId(request->id());
+    if (!wanted) {
+      return BadRequest(context, "\"" + ops::Printable(request->id(), 64) +
+                                     "\" is no id of a memory region; expected one like 3:17");
+    }
+  }
+  return Snapshot(context, [this, wanted, reply]() -> std::function<void()> {
+    struct OfSession {
+      core::SessionRow session;
+      Regions regions;
+    };
+    auto all = Shared(std::vector<OfSession>());
+    for (core::SessionRow& row : shell_.core().Sessions()) {
+      if (wanted && static_cast<std::uint64_t>(row.id) != wanted->session) continue;
+      Regions regions = shell_.RegionsOf(row.id);
+      all->push_back({std::move(row), std::move(regions)});
+    }
+    return [all, wanted, reply] {
+      std::uint64_t untold = 0;
+      for (const OfSession& of : *all) {
+        untold += of.regions.untold;
+        for (const Region& region : of.regions.rows) {
+          if (!wanted || region.number == wanted->number) ToProto(region, of.session, reply->add_items());
+        }
+      }
+      reply->set_untold(untold);
     };
   });
 }

@@ -2,10 +2,12 @@
 // The event queue, the actions, and the connection manager's side. Sessions are in broker_shell_sessions.cc.
 #include "daemon/service/broker_shell.h"
 
+#include <algorithm>
 #include <charconv>
 #include <utility>
 
 #include "daemon/ops/logging.h"
+#include "daemon/ops/probes.h"
 #include "daemon/service/id_text.h"
 
 namespace nd::service {
@@ -35,7 +37,14 @@ BrokerShell::BrokerShell(EventLoop& loop, Worker& worker, WatchHub& hub, Options
       lane_gate_("lane.sock",
                  {options_.config.limits.unauthenticated, options_.config.limits.unauthenticated_per_uid,
                   options_.config.limits.connections_per_uid},
-                 [this](UniqueFd fd, const Peer& peer) { AdmitLane(std::move(fd), peer); }) {}
+                 [this](UniqueFd fd, const Peer& peer) { AdmitLane(std::move(fd), peer); }),
+      leases_(loop, {options_.directory, options_.config.broker.reclaim_grace,
+                     [this](bool good, const std::string& line) { TellOfJournal(good, line); }}) {}
+
+void BrokerShell::TellOfJournal(bool good, const std::string& line) {
+  good ? ops::LogInfo(line) : ops::LogWarning("journal", line);
+  hub_.Publish(good ? "journal.resumed" : "journal.trouble", "", line);
+}
 
 Result<std::unique_ptr<BrokerShell>> BrokerShell::Make(EventLoop& loop, Worker& worker, WatchHub& hub,
                                                        Options options) {
@@ -54,7 +63,14 @@ Result<std::unique_ptr<BrokerShell>> BrokerShell::Make(EventLoop& loop, Worker& 
   core.resolve = [manager = shell->manager_.get()](const std::string& adapter, const Address& remote) {
     return manager->Resolve(adapter, remote);
   };
+  core.leases = shell->leases_.Start([&core](const std::string& name) {
+    return std::any_of(core.adapters.begin(), core.adapters.end(),
+                       [&](const auto& adapter) { return adapter.info.name == name; });
+  });
+  core.leases_until = loop.clock().Now() + shell->leases_.grace();
   shell->core_ = std::make_unique<core::Broker>(std::move(core));
+  shell->OnAdaptersChanged();  // What keeps an adapter from working is said once at start, too.
+  shell->ArmTimer();
   return shell;
 }
 
@@ -118,8 +134,15 @@ void BrokerShell::Do(core::Complete& action) {
   Session* session = Find(action.session);
   if (session == nullptr) return;
   const auto pending = session->pending.find(action.op_id);
-  const bool makes_queue_pair = pending != session->pending.end() && pending->second;
-  if (pending != session->pending.end()) session->pending.erase(pending);
+  bool makes_queue_pair = false;
+  if (pending != session->pending.end()) {
+    const auto [kind, since] = pending->second;
+    session->pending.erase(pending);
+    makes_queue_pair = kind == core::Op(core::CreateQueuePairOp{}).index();
+    const Duration took = loop_.clock().Now() - since;
+    NDB_PROBE(operation_end, action.session, action.op_id, kind, action.status.code(), took.count());
+    for (RecordSink* const sink : record_sinks_) sink->OnOperation(kind, action.status, took);
+  }
   if (makes_queue_pair && action.status.ok()) {
     if (const Status status = session->ProvidePage(action.reply.counter_slot); !status.ok()) {
       return EndSession(action.session, status);
@@ -140,7 +163,8 @@ void BrokerShell::Do(core::HandOffTo& action) {
   if (action.flush_on_peer_disconnect) hand_off->record.flags |= provider::kHandOffFlushOnGoodbye;
   hand_off->record.fd_count = static_cast<std::uint32_t>(hand_off->fds.size());
   const provider::Transport transport = hand_off->record.transport;
-  transports_[action.connector.slot()] = {action.connector, transport};
+  NDB_PROBE(hand_off, action.session, action.connector.value, action.id, transport);
+  links_[action.connector.slot()] = {action.connector, transport, hand_off->wire_local, hand_off->wire_peer};
   std::function<void(std::vector<UniqueFd>)> close;
   if (transport == provider::Transport::kIwarp) {
     // The client can set SO_LINGER on the socket it shares with us, and the last close() would wait.
@@ -155,9 +179,10 @@ void BrokerShell::Do(core::Notice& action) {
   action.object = NoticeObject(action.type, action.object);
   if (action.level == core::Notice::Level::kWarning) {
     ops::LogWarning(action.type,
-                    action.object.empty() ? action.message : action.object + ": " + action.message);
+                    action.object.empty() ? action.message : action.object + ": " + action.message,
+                    {action.type, action.object});
   } else {
-    ops::LogDebug(action.type + " " + action.object + " " + action.message);
+    ops::LogDebug(action.type + " " + action.object + " " + action.message, {action.type, action.object});
   }
   hub_.Publish(action.type, action.object, action.message);
 }
@@ -166,40 +191,96 @@ void BrokerShell::Apply(const Config& config) {
   Run(core::SettingsChanged{config.core, core::Policy(config.rules)});
 }
 
-std::optional<Traffic> BrokerShell::TrafficOf(core::SessionId session, std::uint32_t slot) const {
-  const auto it = sessions_.find(session);
-  return it == sessions_.end() ? std::nullopt : it->second->pages.Read(slot);
+void BrokerShell::Do(core::CmConnect& action) {
+  NDB_PROBE(handshake_request, action.params.id, action.params.owner_pid);
+  manager_->Connect(action.params);
+}
+void BrokerShell::Do(core::CmAccept& action) {
+  NDB_PROBE(handshake_accept, action.id, action.params.owner_pid);
+  manager_->Accept(action.id, action.params);
+}
+void BrokerShell::Do(core::CmReject& action) {
+  NDB_PROBE(handshake_reject, action.id, action.detail);
+  manager_->Reject(action.id, action.detail, action.private_data);
+}
+void BrokerShell::Do(core::CmConfirm& action) {
+  NDB_PROBE(handshake_confirm, action.id);
+  manager_->Confirm(action.id);
 }
 
-provider::Transport BrokerShell::TransportOf(core::Handle connector) const {
-  const auto it = transports_.find(connector.slot());
-  return it != transports_.end() && it->second.first == connector ? it->second.second
-                                                                  : provider::Transport::kNone;
+void BrokerShell::Do(core::ConnectionRecord& record) {
+  if (record.outcome == core::ConnectionRecord::Outcome::kEstablished) {
+    NDB_PROBE(connection_established, record.id.value, record.session, record.passive,
+              (loop_.clock().Now() - record.phases.began).count());
+  } else {
+    NDB_PROBE(connection_end, record.id.value, record.session, record.outcome, record.why.code(),
+              record.why.detail());
+  }
+  if (record_sinks_.empty()) return;
+  const provider::Transport transport = TransportOf(record.id);
+  Traffic traffic;
+  if (record.counter_slot) traffic = TrafficOf(record.session, *record.counter_slot).value_or(Traffic{});
+  for (RecordSink* const sink : record_sinks_) sink->OnRecord(record, transport, traffic);
+}
+
+std::optional<Traffic> BrokerShell::TrafficOf(core::SessionId id, std::uint32_t slot) const {
+  if (const auto it = sessions_.find(id); it != sessions_.end()) return it->second->pages.Read(slot);
+  // Its connections are told of when it has gone.
+  for (const std::unique_ptr<Session>& session : ended_) {
+    if (session->id() == id) return session->pages.Read(slot);
+  }
+  return std::nullopt;
+}
+
+std::uint64_t BrokerShell::pending_operations() const {
+  std::uint64_t all = 0;
+  for (const auto& [id, session] : sessions_) all += session->pending.size();
+  return all;
+}
+
+Regions BrokerShell::RegionsOf(core::SessionId id) const {
+  const auto it = sessions_.find(id);
+  return it == sessions_.end() ? Regions{} : it->second->pages.ReadRegions();
+}
+
+BrokerShell::Link BrokerShell::LinkOf(core::Handle connector) const {
+  const auto it = links_.find(connector.slot());
+  return it != links_.end() && it->second.connector == connector ? it->second : Link{};
 }
 
 void BrokerShell::OnReserved(provider::EndpointId endpoint, const Status& status) {
   Queue(core::CmReserved{endpoint, status});
 }
 void BrokerShell::OnRequest(const provider::InboundRequest& request) {
+  NDB_PROBE(handshake_incoming, request.id, request.local.port(), request.remote.port());
   Queue(core::CmRequested{request});
+}
+void BrokerShell::OnReached(provider::CmId id) {
+  NDB_PROBE(handshake_reached, id);
+  Queue(core::CmReached{id});
 }
 void BrokerShell::OnReply(provider::CmId id, bool limits_known, const ReadLimits& peer,
                           const provider::Bytes& data) {
+  NDB_PROBE(handshake_reply, id);
   Queue(core::CmReplied{id, limits_known, peer, data});
 }
 void BrokerShell::OnRejected(provider::CmId id, const Status& status, const provider::Bytes& data) {
+  NDB_PROBE(handshake_rejected, id, status.code(), status.detail());
   Queue(core::CmRejected{id, status, data});
 }
 void BrokerShell::OnFailed(provider::CmId id, const Status& status) {
+  NDB_PROBE(handshake_failed, id, status.code(), status.detail());
   Queue(core::CmFailed{id, status});
 }
 void BrokerShell::OnPrepare(provider::CmId id, const provider::Bytes& attributes) {
   Queue(core::CmPrepare{id, attributes});
 }
 void BrokerShell::OnEstablished(provider::CmId id) {
+  NDB_PROBE(handshake_up, id);
   Queue(core::CmEstablished{id});
 }
 void BrokerShell::OnLost(provider::CmId id, const Status& status, const provider::Bytes& data) {
+  NDB_PROBE(handshake_lost, id, status.code(), status.detail());
   Queue(core::CmLost{id, status, data});
 }
 void BrokerShell::OnPeerClosed(provider::CmId id, DisconnectReason reason) {

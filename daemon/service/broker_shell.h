@@ -4,6 +4,7 @@
 // Owns the core, the connection manager and the sessions. Loop thread for everything.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -19,9 +20,11 @@
 #include "daemon/core/broker.h"
 #include "daemon/service/gate.h"
 #include "daemon/service/peer.h"
+#include "daemon/service/record_sink.h"
 #include "daemon/service/session.h"
 #include "daemon/service/watch_hub.h"
 #include "daemon/service/worker.h"
+#include "daemon/state/lease_keeper.h"
 #include "provider/cm.h"
 
 namespace nd::service {
@@ -42,6 +45,7 @@ class BrokerShell final : public provider::CmSink {
  public:
   struct Options {
     Config config;
+    std::string directory;  // Of the lease journal.
     std::uint32_t boot_epoch = 1;
     std::uint64_t seed = 0;
     ManagerFactory make_manager;
@@ -68,18 +72,36 @@ class BrokerShell final : public provider::CmSink {
   void Apply(const Config& config);
   // Tells every session that the broker stops; no SessionClosed, so that established connections stay.
   void Stop();
+  // The longest time that one round of the loop took since the start.
+  Duration LongestStall() {
+    longest_stall_ = std::max(longest_stall_, loop_.TakeLongestRound());
+    return longest_stall_;
+  }
+  // Before the loop runs. The sink outlives the shell.
+  void AddRecordSink(RecordSink* sink) { record_sinks_.push_back(sink); }
 
   const core::Broker& core() const { return *core_; }
   const provider::ConnectionManager& manager() const { return *manager_; }
   std::size_t sessions() const { return sessions_.size(); }
+  std::uint64_t pending_operations() const;  // Of all sessions.
   const Gate& lane_gate() const { return lane_gate_; }
+  state::JournalState journal_state() const { return leases_.state(); }
   bool HasSession(core::SessionId id) const { return sessions_.contains(id); }
+  Regions RegionsOf(core::SessionId session) const;
   std::optional<Traffic> TrafficOf(core::SessionId session, std::uint32_t slot) const;
-  provider::Transport TransportOf(core::Handle connector) const;
+  // What was handed over for this connector, once something was.
+  struct Link {
+    core::Handle connector;
+    provider::Transport transport = provider::Transport::kNone;
+    Address wire_local, wire_peer;  // The TCP addresses under it; unspecified family: none.
+  };
+  Link LinkOf(core::Handle connector) const;
+  provider::Transport TransportOf(core::Handle connector) const { return LinkOf(connector).transport; }
 
   // provider::CmSink: only queues.
   void OnReserved(provider::EndpointId endpoint, const Status& status) override;
   void OnRequest(const provider::InboundRequest& request) override;
+  void OnReached(provider::CmId id) override;
   void OnReply(provider::CmId id, bool limits_known, const ReadLimits& peer,
                const provider::Bytes& data) override;
   void OnRejected(provider::CmId id, const Status& status, const provider::Bytes& data) override;
@@ -96,6 +118,7 @@ class BrokerShell final : public provider::CmSink {
   void Queue(core::Event event);
   void Drain();
   void ArmTimer();
+  void TellOfJournal(bool good, const std::string& line);
   void AdmitLane(UniqueFd socket, const Peer& peer);
   void LaneRoom(core::SessionId id);
   Session* Find(core::SessionId id);
@@ -111,14 +134,17 @@ class BrokerShell final : public provider::CmSink {
   void Do(core::HandOffTo& action);
   void Do(core::EndSession& action) { EndSession(action.session, action.why, /*logged=*/true); }
   void Do(core::Notice& action);
+  void Do(core::ConnectionRecord& record);
+  void Do(core::LeaseTaken& a) { leases_.Taken(a.lease); }
+  void Do(core::LeaseFreed& a) { leases_.Freed(a.adapter, a.local); }
   void Do(core::CmReserve& a) { manager_->Reserve(a.endpoint, a.adapter, a.local); }
   void Do(core::CmRelease& a) { manager_->Release(a.endpoint); }
   void Do(core::CmListen& a) { manager_->Listen(a.endpoint, a.adapter, a.local); }
   void Do(core::CmUnlisten& a) { manager_->Unlisten(a.endpoint); }
-  void Do(core::CmConnect& a) { manager_->Connect(a.params); }
-  void Do(core::CmAccept& a) { manager_->Accept(a.id, a.params); }
-  void Do(core::CmReject& a) { manager_->Reject(a.id, a.detail, a.private_data); }
-  void Do(core::CmConfirm& a) { manager_->Confirm(a.id); }
+  void Do(core::CmConnect& action);
+  void Do(core::CmAccept& action);
+  void Do(core::CmReject& action);
+  void Do(core::CmConfirm& action);
   void Do(core::CmPrepared& a) { manager_->Prepared(a.id, a.status); }
   void Do(core::CmAbort& a) { manager_->Abort(a.id); }
   void Do(core::CmDisconnect& a) { manager_->Disconnect(a.id); }
@@ -135,6 +161,7 @@ class BrokerShell final : public provider::CmSink {
   Gate lane_gate_;
   std::unique_ptr<provider::ConnectionManager> manager_;
   std::unique_ptr<core::Broker> core_;
+  state::LeaseKeeper leases_;
   std::deque<core::Event> events_;
   core::Actions actions_;
   bool running_ = false, drain_posted_ = false, adapters_changed_ = false;
@@ -149,7 +176,9 @@ class BrokerShell final : public provider::CmSink {
   std::map<std::uint64_t, std::pair<EventLoop::TimerId, std::shared_ptr<SessionSink>>> retiring_;
   std::uint64_t last_retired_ = 0;
   // By the connector's slot, which is used again: as many entries as there ever were connectors at once.
-  std::unordered_map<std::uint32_t, std::pair<core::Handle, provider::Transport>> transports_;
+  std::unordered_map<std::uint32_t, Link> links_;
+  std::vector<RecordSink*> record_sinks_;
+  Duration longest_stall_{};
 };
 
 }  // namespace nd::service

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "daemon/ops/logging.h"
+#include "daemon/ops/probes.h"
 #include "daemon/ops/process.h"
 #include "daemon/service/broker_shell.h"
 #include "daemon/service/id_text.h"
@@ -90,6 +91,7 @@ core::SessionId BrokerShell::Attach(const std::shared_ptr<SessionSink>& stream, 
   // The core may refuse the session (quota), and then that is the answer to Hello.
   const core::OpId op_id = hello.op_id;
   session->hello_op = op_id;
+  for (RecordSink* const sink : record_sinks_) sink->OnSession(id, hello.identity);
   Run(core::SessionOpened{id, std::move(hello.identity)});
   session = Find(id);
   if (session == nullptr) return {};
@@ -110,7 +112,8 @@ void BrokerShell::Operation(core::SessionId id, core::OpId op_id, core::Op op) {
                                            " operations pending; wait for some or cancel them",
                                        Detail::kQuota))));
   }
-  session->pending.emplace(op_id, std::holds_alternative<core::CreateQueuePairOp>(op));
+  NDB_PROBE(operation_begin, id, op_id, op.index());
+  session->pending.emplace(op_id, Session::PendingOperation{op.index(), loop_.clock().Now()});
   Run(core::ClientOp{id, op_id, std::move(op)});
 }
 
@@ -166,10 +169,16 @@ void BrokerShell::EndSession(core::SessionId id, const Status& why, bool logged)
   }
   ended_.push_back(std::move(session));
   loop_.Post([this] { ended_.clear(); });
-  if (opened) Run(core::SessionClosed{id});
+  if (opened) {
+    for (RecordSink* const sink : record_sinks_) sink->OnSessionEnd(id, why);
+  }
+  const bool ordinary = why.ok() || why == StatusCode::kConnectionDisconnected;
+  if (opened) Run(core::SessionClosed{id, ordinary ? Status::Ok() : why});
 }
 
 void BrokerShell::Stop() {
+  Run(core::Stopping{});
+  leases_.Stop();
   for (auto& [id, session] : sessions_) {
     if (session->hello_timer) loop_.Cancel(*session->hello_timer);
     session->hello_timer.reset();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The ids that ndctl shows: a letter for the kind and the handle in hexadecimal, "c-3f2a000001000001".
 //
-// c connection, l listener, e shared endpoint, s session.
+// c connection, l listener, e shared endpoint, q queue pair, s session.
 #pragma once
 
 #include <charconv>
@@ -25,6 +25,25 @@ inline std::optional<std::uint64_t> ParseId(char kind, std::string_view text) {
   const auto result = std::from_chars(text.data() + 2, end, value, 16);
   if (result.ec != std::errc() || result.ptr != end) return std::nullopt;
   return value;
+}
+
+// Of a memory region: its session's number in hexadecimal, as in the session's id, and its own: "1f:17".
+struct RegionId {
+  std::uint64_t session = 0, number = 0;
+};
+inline std::string RegionIdText(std::uint64_t session, std::uint64_t number) {
+  return IdText('s', session).substr(2) + ":" + std::to_string(number);
+}
+inline std::optional<RegionId> ParseRegionId(std::string_view text) {
+  const std::size_t colon = text.find(':');
+  if (colon == text.npos) return std::nullopt;
+  RegionId id;
+  const char* const end = text.data() + text.size();
+  const auto session = std::from_chars(text.data(), text.data() + colon, id.session, 16);
+  const auto number = std::from_chars(text.data() + colon + 1, end, id.number);
+  const bool good = session.ec == std::errc() && session.ptr == text.data() + colon &&
+                    number.ec == std::errc() && number.ptr == end;
+  return good ? std::optional(id) : std::nullopt;
 }
 
 }  // namespace nd::service

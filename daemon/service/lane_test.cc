@@ -206,7 +206,7 @@ TEST_F(LaneTest, CountersPagesAreGivenOnceAndReadAsTheyAre) {
   counters[3].tx_sends = 5;
   counters[3].tx_writes = 6;
   EXPECT_EQ(session.pages.Read(3)->tx_bytes, 0xFFFFFFFFFFFFFFFF);
-  EXPECT_EQ(session.pages.Read(3)->tx_messages, 11u);
+  EXPECT_EQ(session.pages.Read(3)->tx_messages(), 11u);
   counters[3].reads_in_flight = 2;
   counters[3].reads_in_flight_max = 0xFFFFFFFF;
   EXPECT_EQ(session.pages.Read(3)->reads_in_flight, 2u);

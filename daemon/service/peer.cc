@@ -52,6 +52,14 @@ std::optional<Peer> PeerOfCall(std::string_view grpc_peer) {
   return PeerOf(fd);
 }
 
+bool HasPeerPidfd(int socket) {
+  int fd = -1;
+  socklen_t length = sizeof fd;
+  if (::getsockopt(socket, SOL_SOCKET, SO_PEERPIDFD, &fd, &length) != 0) return false;
+  const UniqueFd owned(fd);
+  return true;
+}
+
 UniqueFd ProcessHandle(int socket, std::uint32_t pid) {
   int fd = -1;
   socklen_t length = sizeof fd;

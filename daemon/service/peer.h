@@ -24,6 +24,8 @@ std::uint64_t OwnNetwork();
 // The socket behind gRPC's "fd:7"; nothing for any other kind of peer. gRPC keeps the descriptor open for as
 // long as a call on it lives, so the number still means that socket.
 std::optional<Peer> PeerOfCall(std::string_view grpc_peer);
+// Whether the kernel can name the process at the other end for good (Linux 6.5).
+bool HasPeerPidfd(int socket);
 // Readable once the process has ended; empty when the kernel cannot tell.
 UniqueFd ProcessHandle(int socket, std::uint32_t pid);
 

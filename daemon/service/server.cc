@@ -21,6 +21,9 @@
 #include "daemon/service/acceptor.h"
 #include "daemon/service/admin_service.h"
 #include "daemon/service/control_connections.h"
+#include "daemon/service/history_sink.h"
+#include "daemon/service/http_service.h"
+#include "daemon/service/observatory.h"
 #include "daemon/service/runtime_dir.h"
 #include "daemon/service/session_service.h"
 #include "daemon/service/worker.h"
@@ -28,9 +31,17 @@
 namespace nd::service {
 namespace {
 
-constexpr int kMaxMessage = 64 * 1024;
+constexpr int kMaxClientMessage = 64 * 1024;
+constexpr int kMaxAdminMessage = 4 * 1024 * 1024;  // A whole configuration file.
 
-std::unique_ptr<grpc::Server> Build(grpc::Service* service, const char* name, std::uint32_t memory) {
+// What the limits let strangers and half-done handshakes hold at once, two for each client's two sockets.
+std::uint64_t DescriptorsWanted(const Config& config) {
+  return std::uint64_t{2} * config.limits.unauthenticated + config.limits.admin_connections +
+         config.manager.soft.max_half_open + config.core.max_handshakes_in_flight;
+}
+
+std::unique_ptr<grpc::Server> Build(grpc::Service* service, const char* name, std::uint32_t memory,
+                                    int max_message) {
   static std::once_flag once;
   std::call_once(once, [] {
     grpc::EnableDefaultHealthCheckService(true);
@@ -41,7 +52,7 @@ std::unique_ptr<grpc::Server> Build(grpc::Service* service, const char* name, st
   grpc::ServerBuilder builder;
   builder.RegisterService(service);
   builder.SetResourceQuota(quota);
-  builder.SetMaxReceiveMessageSize(kMaxMessage);
+  builder.SetMaxReceiveMessageSize(max_message);
   builder.SetSyncServerOption(grpc::ServerBuilder::SyncServerOption::NUM_CQS, 1);  // Reflection only.
   builder.SetSyncServerOption(grpc::ServerBuilder::SyncServerOption::MAX_POLLERS, 2);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, 16);
@@ -65,6 +76,8 @@ class Server::Impl {
 
  private:
   Status Listen(const char* name, int type, mode_t mode, std::optional<gid_t> group, UniqueFd* out);
+  void StartHistory();
+  std::vector<Setting> Settings();
   void Stop();
   void StopAccepting();
 
@@ -74,8 +87,13 @@ class Server::Impl {
   EventLoop loop_;
   Worker worker_;
   WatchHub hub_;
+  std::unique_ptr<state::History> history_;
+  std::unique_ptr<HistorySink> history_sink_;
+  Worker history_reader_;
+  std::unique_ptr<Observatory> observatory_;
   std::vector<std::string> bound_;
   std::unique_ptr<BrokerShell> shell_;
+  std::unique_ptr<HttpService> http_;
   std::unique_ptr<SessionService> session_service_;
   std::unique_ptr<AdminService> admin_service_;
   std::unique_ptr<grpc::Server> broker_server_, admin_server_;
@@ -95,6 +113,24 @@ Status Server::Impl::Listen(const char* name, int type, mode_t mode, std::option
   return Status::Ok();
 }
 
+void Server::Impl::StartHistory() {
+  const HistorySettings& settings = options_.config.history;
+  if (!settings.enabled) return;
+  state::History::Options options;
+  options.file = HistoryFile(settings, options_.directory);
+  options.keep = std::chrono::hours(24) * settings.keep_days;
+  options.max_rows = settings.max_rows;
+  options.tell = [this](bool good, const std::string& line) {
+    good ? ops::LogInfo(line) : ops::LogWarning("history", line);
+    loop_.Post([this, good, line] { hub_.Publish(good ? "history.resumed" : "history.trouble", "", line); });
+  };
+  history_ = std::make_unique<state::History>(std::move(options));
+  history_sink_ = std::make_unique<HistorySink>(clock_, *history_);
+  shell_->AddRecordSink(history_sink_.get());
+  // So that from the first moment as many descriptors are open as later; a disk that hangs holds nobody up.
+  history_->AwaitOpen(std::chrono::seconds(1));
+}
+
 Status Server::Impl::Start() {
   const Config& config = options_.config;
   Result<UniqueFd> lock = LockRuntimeDirectory(options_.directory);
@@ -104,6 +140,7 @@ Status Server::Impl::Start() {
   const auto epoch = static_cast<std::uint32_t>(ops::RandomNumber() % 0xFFFF + 1);  // Handles carry 16 bits.
   BrokerShell::Options shell;
   shell.config = config;
+  shell.directory = options_.directory;
   shell.boot_epoch = epoch;
   shell.seed = ops::RandomNumber();
   shell.make_manager = options_.make_manager;
@@ -112,18 +149,38 @@ Status Server::Impl::Start() {
   if (!made.ok()) return made.status();
   shell_ = std::move(made.value());
 
+  StartHistory();
+  observatory_ = std::make_unique<Observatory>(loop_, *shell_, history_.get());
+  shell_->AddRecordSink(observatory_.get());
+
   session_service_ = std::make_unique<SessionService>(
       loop_, *shell_, SessionService::Options{config.limits.session_queue_bytes, options_.version});
   AdminService::Options admin;
   admin.version = options_.version;
   admin.config_file = config.file;
+  admin.directory = options_.directory;
+  admin.descriptors_wanted = DescriptorsWanted(config);
+  admin.configuration.settings = [this] { return Settings(); };
+  admin.configuration.needs_restart = [this](const Config& wanted) {
+    std::lock_guard held(reload_mutex_);
+    return NeedsRestart(options_.config, wanted);
+  };
+  admin.configuration.parse =
+      options_.parse != nullptr ? options_.parse : [](const std::string& text, const std::string& file) {
+        return ParseConfig(text, file);
+      };
+  admin.configuration.load = options_.load;
   admin.boot_epoch = epoch;
   admin.watch_queue_events = config.limits.watch_queue_events;
   admin.reload = [this] { return Reload(); };
   admin.test_clock = options_.test_clock ? &clock_ : nullptr;
+  admin.observatory = observatory_.get();
+  admin.history = history_.get();
+  admin.history_reader = &history_reader_;
   admin_service_ = std::make_unique<AdminService>(loop_, worker_, hub_, *shell_, std::move(admin));
-  broker_server_ = Build(session_service_.get(), "broker", config.limits.grpc_memory_bytes);
-  admin_server_ = Build(admin_service_.get(), "admin", config.limits.grpc_memory_bytes);
+  broker_server_ =
+      Build(session_service_.get(), "broker", config.limits.grpc_memory_bytes, kMaxClientMessage);
+  admin_server_ = Build(admin_service_.get(), "admin", config.limits.grpc_memory_bytes, kMaxAdminMessage);
   if (broker_server_ == nullptr || admin_server_ == nullptr) {
     return {StatusCode::kUnsuccessful, "gRPC did not start"};
   }
@@ -149,6 +206,18 @@ Status Server::Impl::Start() {
   if (Status s = Listen(kAdminSocketName, SOCK_STREAM, broker.admin_mode, broker.admin_group, &admin_fd);
       !s.ok()) {
     return s;
+  }
+  if (config.metrics.enabled) {
+    UniqueFd metrics_fd;
+    if (Status s =
+            Listen(kMetricsSocketName, SOCK_STREAM, broker.admin_mode, broker.admin_group, &metrics_fd);
+        !s.ok()) {
+      return s;
+    }
+    http_ = std::make_unique<HttpService>(
+        loop_, *observatory_, *shell_, hub_,
+        HttpService::Options{config.metrics, options_.version, options_.directory});
+    http_->Start(std::move(metrics_fd));
   }
   // Last: clients look for this one.
   if (Status s = Listen(kBrokerSocketName, SOCK_STREAM, broker.client_mode, broker.client_group, &broker_fd);
@@ -178,6 +247,7 @@ Status Server::Impl::Reload() {
     return loaded.status();
   }
   const std::string restart = NeedsRestart(options_.config, loaded.value());
+  options_.config.settings = SettingsAfterReload(options_.config, loaded.value());
   ops::SetLogLevel(loaded->broker.log_level);
   std::promise<void> done;
   loop_.Post([this, &done, config = loaded.value()] {
@@ -191,6 +261,16 @@ Status Server::Impl::Reload() {
   return {StatusCode::kSuccess, "reloaded; changes in " + restart + " take effect at the next start"};
 }
 
+std::vector<Setting> Server::Impl::Settings() {
+  std::lock_guard lock(reload_mutex_);
+  std::vector<Setting> settings = options_.config.settings;
+  for (Setting& setting : settings) {
+    // The rule of docs/configuration.md, as it came out here.
+    if (setting.name == "broker.directory" && setting.value.empty()) setting.value = options_.directory;
+  }
+  return settings;
+}
+
 void Server::Impl::StopAccepting() {
   acceptors_.clear();
   for (const std::string& path : bound_) ::unlink(path.c_str());
@@ -198,6 +278,7 @@ void Server::Impl::StopAccepting() {
 }
 
 void Server::Impl::Stop() {
+  if (http_ != nullptr) http_->Stop();
   if (thread_.joinable()) {
     std::promise<void> done;
     loop_.Post([this, &done] {
@@ -222,6 +303,7 @@ void Server::Impl::Stop() {
   admins_.reset();
   broker_server_.reset();
   admin_server_.reset();
+  http_.reset();
   session_service_.reset();
   admin_service_.reset();
   shell_.reset();

@@ -22,6 +22,8 @@ class Server {
     bool test_clock = false;
     ManagerFactory make_manager;
     std::function<Result<Config>()> load;  // Reads the configuration again; null: there is none.
+    // What a text would be as the configuration of this broker; null: what the text says.
+    std::function<Result<Config>(const std::string& text, const std::string& file)> parse;
   };
 
   // SHARING_VIOLATION (another broker, a taken TCP port), ACCESS_DENIED, UNSUCCESSFUL and what

@@ -54,6 +54,7 @@ Status Session::ProvidePage(std::uint32_t slot) {
   record.id = ++last_page_id_;
   record.first_slot = CountersPages::FirstSlot(slot);
   record.slot_count = provider::kCounterSlotsPerPage;
+  if (CountersPages::HasRegions(slot)) provider::RegionRowsOf(record) = provider::kRegionRows;
   Datagram datagram{BytesOf(record), {}, record.id, nullptr};
   datagram.fds.push_back(std::move(page.value()));
   return Send(std::move(datagram));

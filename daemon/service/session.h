@@ -59,8 +59,12 @@ class Session {
   std::shared_ptr<SessionSink> stream;  // Null until Hello.
   std::optional<EventLoop::TimerId> hello_timer;
   core::OpId hello_op = 0;  // While the core decides whether to take the session.
-  // Operations that the core has not completed; true: CreateQueuePair.
-  std::unordered_map<core::OpId, bool> pending;
+  // Operations that the core has not completed: their place in core::Op, and when they came.
+  struct PendingOperation {
+    std::size_t kind = 0;
+    Time since;
+  };
+  std::unordered_map<core::OpId, PendingOperation> pending;
   CountersPages pages;
 
  private:

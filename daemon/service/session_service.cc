@@ -6,6 +6,7 @@
 
 #include "daemon/ops/logging.h"
 #include "daemon/ops/process.h"
+#include "daemon/service/cgroup_name.h"
 #include "daemon/service/outbox.h"
 
 namespace nd::service {
@@ -160,12 +161,18 @@ class SessionStream final
     facts.token = std::move(hello->token);
     facts.socket_cookie = peer_->cookie;
     facts.broker_version = options_.version;
-    facts.identity = {peer_->pid,
-                      peer_->uid,
-                      peer_->gid,
-                      ops::CommandOf(peer_->pid),
-                      ops::CgroupOf(peer_->pid),
-                      std::move(hello->application)};
+    core::Identity& who = facts.identity;
+    who.pid = peer_->pid;
+    who.uid = peer_->uid;
+    who.gid = peer_->gid;
+    who.command = ops::CommandOf(peer_->pid);
+    // Users name groups below their own as they like.
+    who.cgroup = ops::Printable(CgroupPath(ops::CgroupsOf(peer_->pid)), 4096);
+    who.application = std::move(hello->application);
+    CgroupOwner owner = OwnerOfCgroup(who.cgroup);
+    who.unit = std::move(owner.unit);
+    who.container = std::move(owner.container);
+    facts.identity.born = ops::BornOf(peer_->pid);
     Ahead();
     loop_.Post([this, self = self_, facts = std::move(facts)]() mutable {
       // One that broke meanwhile has posted its end already, and nobody would end the session again.

@@ -1,34 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-// Costs nothing but a lock while nobody watches.
+// Costs one remembered event while nobody watches.
 #include "daemon/service/watch_hub.h"
 
-#include <array>
-#include <chrono>
-#include <cstdio>
-#include <ctime>
+#include <utility>
 
 namespace nd::service {
-namespace {
 
-std::string TimeText() {
-  const auto now = std::chrono::system_clock::now();
-  const std::time_t seconds = std::chrono::system_clock::to_time_t(now);
-  const auto ms =
-      std::chrono::duration_cast<std::chrono::milliseconds>(now.time_since_epoch()).count() % 1000;
-  std::tm parts{};
-  ::gmtime_r(&seconds, &parts);
-  std::array<char, 32> date{};
-  std::strftime(date.data(), date.size(), "%Y-%m-%dT%H:%M:%S", &parts);
-  std::array<char, 8> fraction{};
-  std::snprintf(fraction.data(), fraction.size(), ".%03dZ", static_cast<int>(ms));
-  return std::string(date.data()) + fraction.data();
-}
-
-}  // namespace
-
-void WatchHub::Add(std::shared_ptr<Watcher> watcher) {
-  std::lock_guard lock(mutex_);
-  watchers_.push_back(std::move(watcher));
+void WatchHub::Add(const std::shared_ptr<Watcher>& watcher, std::optional<WallTime> since, bool past_only) {
+  if (!past_only) {
+    // First, so that a watcher that ends while it is offered the past finds itself to remove.
+    std::lock_guard lock(mutex_);
+    watchers_.push_back(watcher);
+  }
+  if (since) {
+    std::uint64_t lost = *since <= last_forgotten_ ? forgotten_ : 0;
+    for (const Event& event : events_) {
+      if (event.time < *since) continue;
+      ndbroker::v1::WatchEvent message = Encode(event);
+      message.set_lost(std::exchange(lost, 0));
+      watcher->Offer(message);
+    }
+  }
+  if (past_only) watcher->PastIsOver();
 }
 
 void WatchHub::Remove(const Watcher* watcher) {
@@ -43,19 +36,31 @@ void WatchHub::Remove(const Watcher* watcher) {
   }
 }
 
-void WatchHub::Publish(std::string_view type, std::string_view object, std::string_view message) {
+void WatchHub::Publish(WallTime now, std::string_view type, std::string_view object,
+                       std::string_view message) {
+  if (events_.size() == kRemembered) {
+    ++forgotten_;
+    last_forgotten_ = events_.front().time;
+    events_.pop_front();
+  }
+  events_.push_back({now, std::string(type), std::string(object), std::string(message)});
   std::vector<std::shared_ptr<Watcher>> watchers;
   {
     std::lock_guard lock(mutex_);
     if (watchers_.empty()) return;
     watchers = watchers_;  // Offering may end a watcher, which removes itself.
   }
-  ndbroker::v1::WatchEvent event;
-  event.set_time(TimeText());
-  event.set_type(std::string(type));
-  event.set_object(std::string(object));
-  event.set_message(std::string(message));
+  const ndbroker::v1::WatchEvent event = Encode(events_.back());
   for (const auto& watcher : watchers) watcher->Offer(event);
+}
+
+ndbroker::v1::WatchEvent WatchHub::Encode(const Event& event) {
+  ndbroker::v1::WatchEvent message;
+  message.set_time(TimeText(event.time));
+  message.set_type(event.type);
+  message.set_object(event.object);
+  message.set_message(event.message);
+  return message;
 }
 
 }  // namespace nd::service

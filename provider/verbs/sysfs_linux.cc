@@ -7,8 +7,10 @@
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netinet/in.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <filesystem>
 #include <fstream>
@@ -71,6 +73,17 @@ DevicePort ParseAdapterName(std::string_view name) {
 
 std::vector<std::string> KernelDeviceNames() {
   return Entries("/sys/class/infiniband");
+}
+
+int DeviceNodeError(const std::string& device) {
+  const fs::path classes = "/sys/class/infiniband_verbs";
+  for (const std::string& node : Entries(classes)) {
+    if (ReadLine(classes / node / "ibdev") != device) continue;
+    const std::string path = "/dev/infiniband/" + node;
+    if (::access(path.c_str(), F_OK) != 0) return ENOENT;
+    return ::access(path.c_str(), R_OK | W_OK) == 0 ? 0 : EACCES;
+  }
+  return ENOENT;
 }
 
 std::set<std::string> NetdevsOfPort(ibv_context* context, unsigned port) {

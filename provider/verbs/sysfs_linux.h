@@ -26,6 +26,10 @@ DevicePort ParseAdapterName(std::string_view name);
 // Names of the RDMA devices that the kernel has right now, without opening any.
 std::vector<std::string> KernelDeviceNames();
 
+// Why the device node of `device` cannot be opened by this process, as an errno: ENOENT without a node, EACCES
+// without the right, 0 otherwise. libibverbs says ENOENT for both.
+int DeviceNodeError(const std::string& device);
+
 // Interfaces of a port: those of its GID table (RoCE with its VLANs) and, on InfiniBand, the IPoIB
 // interfaces with that port's GID.
 std::set<std::string> NetdevsOfPort(ibv_context* context, unsigned port);

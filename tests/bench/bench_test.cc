@@ -2,6 +2,8 @@
 // The parts of ndperf that a wrong number or an unnoticed corruption could come from.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "tests/bench/result.h"
 #include "tests/bench/stamp.h"
 
@@ -47,6 +49,20 @@ TEST(Numbers, OnlyThoseThatApply) {
   EXPECT_EQ(2000000, numbers.per_s);
   EXPECT_EQ(2, numbers.gbytes_per_s);
   EXPECT_FALSE(numbers.p50_us);
+}
+
+TEST(Options, AnAdapterNamesTheMedium) {
+  Options options;
+  EXPECT_EQ(options.Medium(), "local");
+  options.adapter = "rxe0";
+  options.op = Op::kSend;
+  options.metric = Metric::kLatency;
+  EXPECT_NE(ToJson(options, {}).find("\"transport\":\"rxe0\""), std::string::npos);
+  // Both ends of the measurement use it.
+  const std::vector<std::string> arguments = options.EndArguments(Role::kServer, "/d", "", 3);
+  const auto flag = std::find(arguments.begin(), arguments.end(), "--adapter");
+  ASSERT_NE(flag, arguments.end());
+  EXPECT_EQ(*(flag + 1), "rxe0");
 }
 
 TEST(Numbers, SurviveTheWayToTheParent) {

@@ -45,6 +45,7 @@ Status PinTo(int n) {
 Result<Adapter> OpenAdapter(const Options& options, const Address& local) {
   OpenOptions open;
   open.broker = options.broker;
+  open.adapter = options.adapter;
   open.local = local;
   open.application = options.role == Role::kServer ? "ndperf-server" : "ndperf-client";
   open.reconnect = false;

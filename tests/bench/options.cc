@@ -60,6 +60,7 @@ std::string WhatIsWrong(const Options& o, bool poll) {
   }
   if (o.transport == Transport::kLocal && !o.peer_broker.empty())
     return "local has one broker; leave out --peer-broker";
+  if (o.self && !o.adapter.empty()) return "--adapter names an adapter of a running broker; leave out --self";
   if (o.metric == Metric::kLatency && o.window > 1)
     return "latency is measured one at a time; leave out --window";
   return {};
@@ -120,6 +121,7 @@ std::vector<std::string> Options::EndArguments(Role end, const std::string& brok
                                         "--report-fd",
                                         std::to_string(fd)};
   if (metric != Metric::kLatency) arguments.insert(arguments.end(), {"--window", std::to_string(window)});
+  if (!adapter.empty()) arguments.insert(arguments.end(), {"--adapter", adapter});
   if (block) arguments.push_back("--block");
   if (pin) arguments.push_back("--pin");
   return arguments;
@@ -143,6 +145,8 @@ std::optional<int> Parse(int argc, char** argv, Options* options) {
                "Start the broker, or for iwarp both brokers, in a temporary directory");
   app.add_option("--broker", options->broker, "Directory of the broker to use (default: found by itself)");
   app.add_option("--peer-broker", options->peer_broker, "Directory of the other host's broker, for iwarp");
+  app.add_option("--adapter", options->adapter,
+                 "Adapter of the broker to measure, such as rxe0 (default: its first)");
   app.add_flag("--json", options->json, "One JSON object");
   AddChoice(app, "--role", &options->role, kRoles, "")->group("");
   app.add_option("--address", options->address, "IP of the server's side (default: its broker's first)");

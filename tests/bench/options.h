@@ -33,9 +33,12 @@ struct Options {
   bool json = false;
   std::string broker;       // Directory of the broker of the client's side.
   std::string peer_broker;  // And of the server's side; empty: the same.
+  std::string adapter;      // Of these brokers, for both ends; empty: the first one.
   std::string address;      // Server: where to listen. Client: whom to connect.
   int report_fd = -1;       // The ends tell the parent what they found.
 
+  // What the connections are made of, for people: the transport, or the adapter that was asked for.
+  std::string Medium() const { return adapter.empty() ? Name(transport) : adapter; }
   // Arguments of the process for one end.
   std::vector<std::string> EndArguments(Role end, const std::string& broker_directory,
                                         const std::string& end_address, int fd) const;

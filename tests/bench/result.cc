@@ -43,7 +43,7 @@ std::string ToJson(const Options& options, const Numbers& numbers) {
   std::string out = Print(
       "{\"op\":\"%s\",\"metric\":\"%s\",\"transport\":\"%s\",\"size\":%u,\"iterations\":%u,\"window\":%u,"
       "\"wait\":\"%s\",\"crc\":%s",
-      Name(options.op), Name(options.metric), Name(options.transport), options.size, options.iterations,
+      Name(options.op), Name(options.metric), options.Medium().c_str(), options.size, options.iterations,
       options.window, options.block ? "block" : "poll",
       options.transport == Transport::kIwarp && options.crc ? "true" : "false");
   const auto add = [&out](const char* name, const std::optional<double>& value) {
@@ -57,7 +57,7 @@ std::string ToJson(const Options& options, const Numbers& numbers) {
 }
 
 std::string ToLine(const Options& options, const Numbers& numbers) {
-  std::string out = Print("%s %s, %u bytes, %u times", Name(options.transport), Name(options.op),
+  std::string out = Print("%s %s, %u bytes, %u times", options.Medium().c_str(), Name(options.op),
                           options.size, options.iterations);
   if (options.window > 1) out += Print(", %u at once", options.window);
   out += ":";

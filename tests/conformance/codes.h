@@ -41,6 +41,7 @@ inline constexpr StatusCode CONNECTION_ACTIVE = StatusCode::kConnectionActive;
 inline constexpr StatusCode NETWORK_UNREACHABLE = StatusCode::kNetworkUnreachable;
 inline constexpr StatusCode HOST_UNREACHABLE = StatusCode::kHostUnreachable;
 inline constexpr StatusCode CONNECTION_ABORTED = StatusCode::kConnectionAborted;
+inline constexpr StatusCode NOT_SUPPORTED = StatusCode::kNotSupported;
 inline constexpr StatusCode DEVICE_REMOVED = StatusCode::kDeviceRemoved;
 
 }  // namespace nd::conformance

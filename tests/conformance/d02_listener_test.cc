@@ -173,6 +173,8 @@ TEST_P(D02, ND_045_DeliveryFreesSlot) {
 }
 
 TEST_P(D02, ND_046_WithdrawalFreesSlot) {
+  if (w.verbs())
+    ND_EXCEPTED() << "EXCEPTED 046: the kernel tells of a withdrawn request when it is answered (144)";
   w.Listening(7000, 2);
   const Attempt one = Try(w);
   Try(w);
@@ -188,8 +190,9 @@ TEST_P(D02, ND_046_WithdrawalFreesSlot) {
 TEST_P(D02, ND_047_UnlimitedBacklog) {
   w.Listening(7000, 0);
   std::vector<Attempt> attempts;
-  for (int i = 0; i < 500; ++i) attempts.push_back(Try(w));
-  EXPECT_TRUE(Waiting(w, 500));
+  const int count = Rounds(500, 500, 100);
+  for (int i = 0; i < count; ++i) attempts.push_back(Try(w));
+  EXPECT_TRUE(Waiting(w, static_cast<std::uint64_t>(count)));
   for (const Attempt& attempt : attempts) EXPECT_ND(attempt.outcome.Wait(milliseconds(0)), PENDING);
 }
 
@@ -269,7 +272,7 @@ TEST_P(D02, ND_054_UnspecifiedListenerServesEveryAddress) {
 }
 
 TEST_P(D02, ND_055_EachAdapterServesItself) {
-  const Object other = P.OpenAdapter("soft1");
+  const Object other = P.OpenAdapter(w.other_p());
   ASSERT_ND(other.status(), SUCCESS);
   const Listener any = P.CreateListener(), exact = P.CreateListener(other.id());
   EXPECT_ND(any.Bind(World::Ip("0.0.0.0", 7000)), SUCCESS);
@@ -279,7 +282,7 @@ TEST_P(D02, ND_055_EachAdapterServesItself) {
   const Outcome here = any.GetConnectionRequest(P.CreateConnector());
   const Connector taken = P.CreateConnector(other.id());
   const Outcome there = exact.GetConnectionRequest(taken);
-  const Object other_a = A.OpenAdapter("soft1");
+  const Object other_a = A.OpenAdapter(w.other_a());
   const Connector c = A.CreateConnector(other_a.id());
   EXPECT_ND(c.Bind(w.a_other()), SUCCESS);
   const Outcome connect = c.Connect(A.CreateQp({}, other_a.id()), w.p_other(7000));

@@ -22,6 +22,7 @@ TEST_P(D03, ND_062_ConnectTwice) {
 }
 
 TEST_P(D03, ND_063_ConnectAfterReplied) {
+  ND_NEEDS_TWO_PHASES("063");
   const Link link = w.Replied();
   EXPECT_ND(link.a.Connect(link.aq, link.to), CONNECTION_ACTIVE);
   EXPECT_ND(link.a.Bind(w.a(6001)), ADDRESS_ALREADY_ASSOCIATED);
@@ -50,7 +51,7 @@ TEST_P(D03, ND_065_QueuePairOfPendingConnect) {
 }
 
 TEST_P(D03, ND_066_QueuePairOfAnotherAdapter) {
-  const Object other = A.OpenAdapter("soft1");
+  const Object other = A.OpenAdapter(w.other_a());
   ASSERT_ND(other.status(), SUCCESS);
   w.Listening();
   const Connector c = w.BoundA();
@@ -62,8 +63,8 @@ TEST_P(D03, ND_067_QueuePairOfAnotherClient) {
   RawClient one(w.broker_a().directory()), two(w.broker_a().directory());
   ASSERT_EQ(one.error(), "");
   ASSERT_EQ(two.error(), "");
-  const std::string adapter_one = one.Do("open_adapter { name: \"soft0\" }")["completion.handle"];
-  const std::string adapter_two = two.Do("open_adapter { name: \"soft0\" }")["completion.handle"];
+  const std::string adapter_one = one.Do(OpenText(w))["completion.handle"];
+  const std::string adapter_two = two.Do(OpenText(w))["completion.handle"];
   const std::string qp = one.Do("create_queue_pair { adapter: " + adapter_one +
                                 " receive_queue_depth: 8 initiator_queue_depth: 8 }")["completion.handle"];
   ASSERT_NE(qp, "");
@@ -175,10 +176,10 @@ TEST_P(D03, ND_077_QueuePairClosedDuringConnect) {
 TEST_P(D03Own, ND_078_AdapterDisabledDuringConnect) {
   World w(GetParam());
   const Link link = w.Queued();
-  EXPECT_ND(w.broker_a().SetAdapter("soft0", false), SUCCESS);
+  EXPECT_ND(w.broker_a().SetAdapter(w.adapter_a(), false), SUCCESS);
   EXPECT_ND(link.connect, DEVICE_REMOVED);
   EXPECT_ND(link.a.Close(), SUCCESS);
-  EXPECT_ND(w.broker_a().SetAdapter("soft0", true), SUCCESS);
+  EXPECT_ND(w.broker_a().SetAdapter(w.adapter_a(), true), SUCCESS);
 }
 
 TEST_P(D03Own, ND_079_QuotaOfUser) {

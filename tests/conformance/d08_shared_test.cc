@@ -43,7 +43,8 @@ TEST_P(D08, ND_159_Create) {
 TEST_P(D08, ND_160_HundredDestinations) {
   const Endpoint e = A.CreateSharedEndpoint(w.a(9999));
   std::vector<Link> links;
-  for (std::uint16_t i = 0; i < 100; ++i) {
+  const int count = Rounds(100, 100, 16);
+  for (std::uint16_t i = 0; i < count; ++i) {
     const auto port = static_cast<std::uint16_t>(7100 + i);
     links.push_back(UpShared(w, e, w.Listening(port), port));
     EXPECT_EQ(links.back().a.GetLocalAddress().value(), w.a(9999));
@@ -143,15 +144,13 @@ TEST_P(D08, ND_169_RejectedAndAborted) {
 }
 
 TEST_P(D08Own, ND_169_UnreachableAndTimeout) {
-  if (GetParam() == Transport::kLocal)
-    ND_EXCEPTED() << "EXCEPTED 169: no network between two clients of one broker";
-  if (!InPrivateNetwork()) GTEST_SKIP() << "SKIPPED 169: network namespaces are not allowed here";
+  ND_NEEDS_WIRE("169");
   World w(GetParam(), {.sections = {{"timeouts", "connect = \"1s\""}}, .wired = true});
   ASSERT_EQ(w.error(), "");
   const Endpoint e = w.A().CreateSharedEndpoint(w.a(9999));
   const Connector c = w.A().CreateConnector();
   const Qp qp = w.A().CreateQp();
-  w.wire().SetFilter([](const Frame& frame) { return !frame.tcp; });
+  w.wire().SetFilter([](const Frame& frame) { return !frame.transport; });
   EXPECT_ND(c.ConnectShared(qp, e, w.p(7000)).Wait(milliseconds(20'000)), IO_TIMEOUT);
   w.wire().Mend();
   EXPECT_ND(c.ConnectShared(qp, e, w.p(7000)), CONNECTION_REFUSED);
@@ -161,8 +160,8 @@ TEST_P(D08Own, ND_169_UnreachableAndTimeout) {
 TEST_P(D08, ND_170_EndpointOfAnotherProcess) {
   // Export is not offered: a handle means nothing outside its session.
   RawClient owner(w.broker_a().directory()), thief(w.broker_a().directory());
-  const std::string adapter = owner.Do("open_adapter { name: \"soft0\" }")["completion.handle"];
-  const std::string theirs = thief.Do("open_adapter { name: \"soft0\" }")["completion.handle"];
+  const std::string adapter = owner.Do(OpenText(w))["completion.handle"];
+  const std::string theirs = thief.Do(OpenText(w))["completion.handle"];
   const std::string endpoint = owner.Do("create_shared_endpoint { adapter: " + adapter + " local " +
                                         TextAddress(w.a(9999)) + " }")["completion.handle"];
   ASSERT_NE(endpoint, "");

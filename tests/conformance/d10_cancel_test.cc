@@ -9,7 +9,7 @@ ND_GROUP(D10);
 
 TEST_P(D10, ND_198_OrderOfCancels) {
   EXPECT_EQ(A.Program("cancel_order", "broker=" + w.broker_a().directory() + " ip=" + w.a().IpToString() +
-                                          " rounds=" + std::to_string(Rounds(200, 1000))),
+                                          " rounds=" + std::to_string(Rounds(200, 1000, 20))),
             "ok");
 }
 
@@ -22,6 +22,7 @@ TEST_P(D10, ND_199_CancelConnect) {
 }
 
 TEST_P(D10, ND_200_CancelAccept) {
+  ND_NEEDS_TWO_PHASES("200");
   const Link link = w.Replied();
   EXPECT_ND(link.p.Cancel(), SUCCESS);
   EXPECT_ND(link.accept, CANCELED);
@@ -31,13 +32,15 @@ TEST_P(D10, ND_200_CancelAccept) {
 }
 
 TEST_P(D10, ND_201_CancelDisconnect) {
+  if (w.one_phase())
+    ND_EXCEPTED() << "EXCEPTED 201: the kernel's iWARP closes at once, no answer is waited for";
   const Link up = w.Up({.a = w.Bound(A, w.a(6000)), .posted_receives = 2});
-  P.process().Pause();
+  w.Silence(true);
   const Outcome bye = up.a.Disconnect();
   EXPECT_PENDING(bye);
   EXPECT_ND(up.a.Cancel(), SUCCESS);
   EXPECT_ND(bye, CANCELED);
-  P.process().Resume();
+  w.Silence(false);
   for (int i = 0; i < 2; ++i) EXPECT_ND(up.aq.cq.Next(), CANCELED);
   EXPECT_ND(up.a.Close(), SUCCESS);
   EXPECT_ND(A.CreateConnector().Bind(w.a(6000)), SUCCESS);
@@ -69,8 +72,9 @@ TEST_P(D10, ND_203_CancelRacesCompletion) {
       P.StartProgram("accept_loop", "broker=" + w.broker_p().directory() + at + " mode=any threads=3");
   ASSERT_TRUE(Eventually([&] { return w.broker_p().Count().listeners == 1; }));
   const std::string from = " from=" + w.a().IpToString() + " fromport=0";
-  const std::string client = A.Program("race_cancel", "broker=" + w.broker_a().directory() + at + from +
-                                                          " rounds=" + std::to_string(Rounds(500, 10'000)));
+  const std::string client =
+      A.Program("race_cancel", "broker=" + w.broker_a().directory() + at + from +
+                                   " rounds=" + std::to_string(Rounds(500, 10'000, 50)));
   EXPECT_EQ(client.substr(0, 3), "ok ") << client;
   RecordProperty("outcome", client);
   EXPECT_EQ(
@@ -118,7 +122,7 @@ TEST_P(D10, ND_206_InlineMeansNoCompletion) {
 TEST_P(D10, ND_207_SameOperationTwice) {
   RawClient client(w.broker_a().directory());
   ASSERT_EQ(client.error(), "");
-  const std::string adapter = client.Do("open_adapter { name: \"soft0\" }")["completion.handle"];
+  const std::string adapter = client.Do(OpenText(w))["completion.handle"];
   const std::string text = "op_id: 77 create_connector { adapter: " + adapter + " }";
   ASSERT_TRUE(client.Send(text));
   const Flat first = client.Next();
@@ -129,18 +133,29 @@ TEST_P(D10, ND_207_SameOperationTwice) {
   EXPECT_EQ(first["completion.handle"], second["completion.handle"]);
   // While the first still runs the second is ignored: one completion in all.
   const std::string c = first["completion.handle"];
-  EXPECT_ND(Status(CodeOf(client.Do("bind { handle: " + c + " local " + TextAddress(w.a()) + " }"))),
-            SUCCESS);
-  const std::string qp = client.Do("create_queue_pair { adapter: " + adapter +
-                                   " receive_queue_depth: 8 initiator_queue_depth: 8 }")["completion.handle"];
   const Listener l = w.Listening();
-  const std::string connect = "op_id: 88 connect { connector: " + c + " queue_pair: " + qp + " remote " +
-                              TextAddress(w.p(7000)) + " }";
-  ASSERT_TRUE(client.Send(connect));
-  ASSERT_TRUE(client.Send(connect));
-  ASSERT_ND(l.GetConnectionRequest(P.CreateConnector()), SUCCESS);
-  EXPECT_PENDING(l.GetConnectionRequest(P.CreateConnector()));
-  ASSERT_TRUE(client.Send("op_id: 89 cancel { handle: " + c + " }"));
+  std::string pending, canceled = c;
+  if (w.verbs()) {  // A connect needs a queue pair that a device knows; waiting for a request needs none.
+    canceled = client.Do("create_listener { adapter: " + adapter + " }")["completion.handle"];
+    client.Do("bind { handle: " + canceled + " local " + TextAddress(w.a(7001)) + " }");
+    EXPECT_ND(Status(CodeOf(client.Do("listen { listener: " + canceled + " }"))), SUCCESS);
+    pending = "op_id: 88 get_connection_request { listener: " + canceled + " connector: " + c + " }";
+  } else {
+    EXPECT_ND(Status(CodeOf(client.Do("bind { handle: " + c + " local " + TextAddress(w.a()) + " }"))),
+              SUCCESS);
+    const std::string qp =
+        client.Do("create_queue_pair { adapter: " + adapter +
+                  " receive_queue_depth: 8 initiator_queue_depth: 8 }")["completion.handle"];
+    pending = "op_id: 88 connect { connector: " + c + " queue_pair: " + qp + " remote " +
+              TextAddress(w.p(7000)) + " }";
+  }
+  ASSERT_TRUE(client.Send(pending));
+  ASSERT_TRUE(client.Send(pending));
+  if (!w.verbs()) {
+    ASSERT_ND(l.GetConnectionRequest(P.CreateConnector()), SUCCESS);
+    EXPECT_PENDING(l.GetConnectionRequest(P.CreateConnector()));
+  }
+  ASSERT_TRUE(client.Send("op_id: 89 cancel { handle: " + canceled + " }"));
   int seen = 0;
   for (Flat next = client.Next(); !next.empty(); next = client.Next(milliseconds(200))) {
     if (next["completion.op_id"] == "88") ++seen;

@@ -8,7 +8,7 @@ namespace {
 ND_GROUP(D12Many);
 
 TEST_P(D12Many, ND_226_ManyClientsAtOnce) {
-  const int clients = Rounds(64, 512);
+  const int clients = Rounds(64, 512, 6);
   const std::string from = " from=" + w.a().IpToString() + " fromport=0";
   const std::string at = " ip=" + w.p().IpToString() + " port=7000";
   const std::uint32_t server =
@@ -26,7 +26,7 @@ TEST_P(D12Many, ND_226_ManyClientsAtOnce) {
 TEST_P(D12ManyOwn, ND_227_StormIsPaced) {
   World w(GetParam(), {.sections = {{"core", "max-handshakes-in-flight = 8\nmax-backlog = 65536"}}});
   const Listener l = w.Listening();
-  const int count = Rounds(200, 10'000);
+  const int count = Rounds(200, 10'000, 40);
   std::vector<Outcome> connects;
   std::uint64_t most = 0;
   for (int i = 0; i < count; ++i) {

@@ -35,11 +35,12 @@ TEST_P(D12, ND_219_KilledActiveClient) {
       }
     }
     a.Kill();
-    if (in == "incoming") {
-      EXPECT_TRUE(Eventually([&] { return w.StateOf(w.broker_p(), w.p(7000)) == "Dead"; }));
+    // Devices tell of a withdrawn request when it is answered (144), and one-phase ones know no "replied".
+    if (in == "incoming" && !w.one_phase()) {
+      EXPECT_TRUE(w.verbs() || Eventually([&] { return w.StateOf(w.broker_p(), w.p(7000)) == "Dead"; }));
       EXPECT_ND(p.Accept(pq), CONNECTION_ABORTED);
     }
-    if (in == "replied") {
+    if (in == "replied" && !w.one_phase()) {
       EXPECT_ND(accept, CONNECTION_ABORTED);
     }
     if (in == "up" || in == "disconnecting") {
@@ -47,7 +48,7 @@ TEST_P(D12, ND_219_KilledActiveClient) {
     }
     // Everything that it held is gone within a second.
     EXPECT_TRUE(Eventually([&] { return A.CreateConnector().Bind(w.a(6000)).ok(); }, milliseconds(1000)));
-    if (in == "queued") {
+    if (in == "queued" && !w.verbs()) {
       EXPECT_TRUE(
           Eventually([&] { return w.broker_p().Admin("ListListeners").Number("items.0.backlog_used") == 0; },
                      milliseconds(1000)));
@@ -103,7 +104,7 @@ TEST_P(D12, ND_219_KilledPassiveClient) {
 TEST_P(D12, ND_220_HandlesOfOthers) {
   RawClient owner(w.broker_a().directory()), thief(w.broker_a().directory());
   ASSERT_EQ(owner.error() + thief.error(), "");
-  const std::string adapter = owner.Do("open_adapter { name: \"soft0\" }")["completion.handle"];
+  const std::string adapter = owner.Do(OpenText(w))["completion.handle"];
   std::vector<std::string> handles;
   for (const std::string make :
        {"create_connector { adapter: ", "create_listener { adapter: ",
@@ -141,9 +142,10 @@ TEST_P(D12, ND_222_SlowClient) {
   slow.HoldReading(true);
   bool ended = false;
   // Far more answers than its queue holds. A stream that broke is a report, too.
-  for (int i = 0; i < 60'000 && !ended; ++i) {
+  const int count = Rounds(60'000, 60'000, 6000);
+  for (int i = 0; i < count && !ended; ++i) {
     ended = !slow.Send("op_id: " + std::to_string(1000 + i) + " list_adapters {}");
-    if (i % 10'000 == 0) {
+    if (i % (count / 6) == 0) {
       EXPECT_ND(w.BoundA().Close(), SUCCESS);
     }
   }
@@ -185,7 +187,7 @@ TEST_P(D12Own, ND_224_AdapterDisabled) {
   w.Complete(up);
   const Link waiting = w.Queued({.l = up.l});
   int exit_status = -1;
-  const std::string output = w.broker_a().Ndctl("adapter disable soft0", &exit_status);
+  const std::string output = w.broker_a().Ndctl("adapter disable " + w.adapter_a(), &exit_status);
   EXPECT_EQ(exit_status, 0) << output;
   EXPECT_ND(waiting.connect, DEVICE_REMOVED);
   EXPECT_TRUE(Eventually([&] { return up.a.disconnect_reason() == DisconnectReason::kAdapterDisabled; }))
@@ -194,7 +196,7 @@ TEST_P(D12Own, ND_224_AdapterDisabled) {
   EXPECT_ND(up.aq.Send(1), CONNECTION_INVALID);
   Actor& late = w.Extra();
   EXPECT_ND(late.Open(), DEVICE_NOT_READY);
-  EXPECT_NE(w.broker_a().Ndctl("adapter enable soft0", &exit_status), "?");
+  EXPECT_NE(w.broker_a().Ndctl("adapter enable " + w.adapter_a(), &exit_status), "?");
   EXPECT_EQ(exit_status, 0);
   EXPECT_ND(late.Open(), SUCCESS);
   EXPECT_ND(late.CreateConnector().Bind(w.a()), SUCCESS);
@@ -261,7 +263,7 @@ TEST_P(D12, ND_230_MalformedMessages) {
     // Well-formed messages that make no sense.
     RawClient client(w.broker_a().directory());
     ASSERT_EQ(client.error(), "");
-    const std::string adapter = client.Do("open_adapter { name: \"soft0\" }")["completion.handle"];
+    const std::string adapter = client.Do(OpenText(w))["completion.handle"];
     const std::string c = client.Do("create_connector { adapter: " + adapter + " }")["completion.handle"];
     EXPECT_ND(
         Status(CodeOf(client.Do("bind { handle: " + c + " local { family: 9 ip: \"xyz\" port: 99999 } }"))),

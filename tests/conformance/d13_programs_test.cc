@@ -29,7 +29,7 @@ TEST_P(D13, ND_233_Ndconn) {
   ASSERT_TRUE(ServerListens(w));
   const std::string client =
       A.Program("connect_loop", "broker=" + w.broker_a().directory() + At(w) + From(w) +
-                                    " mode=message threads=4 seconds=" + std::to_string(Rounds(5, 60)));
+                                    " mode=message threads=4 seconds=" + std::to_string(Rounds(5, 60, 3)));
   EXPECT_TRUE(Ok(client)) << client;
   RecordProperty("client", client);
   const std::string served = P.JoinProgram(server, milliseconds(30'000));
@@ -130,6 +130,7 @@ TEST_P(D13, ND_236_Ndmval) {
 }
 
 TEST_P(D13, ND_237_Ndmw) {
+  ND_NEEDS_WINDOWS("237");
   Link link = w.Incoming({.connect = {.data = std::string(36, 'w')}});
   EXPECT_EQ(link.p.GetPrivateData(0, true).length, 36u);
   w.Reply(link, {.data = std::string(36, 'v')});
@@ -237,6 +238,7 @@ TEST_P(D13, ND_239_Violations) {
 TEST_P(D13, ND_240_MemoryRegions) {
   EXPECT_ND(A.RegisterRaw(0, 4096, kAllowLocalWrite), INVALID_PARAMETER, ACCESS_VIOLATION);
   EXPECT_ND(A.RegisterRaw(0x10000, 0, kAllowLocalWrite), INVALID_BUFFER_SIZE);
+  ND_NEEDS_WINDOWS("240");
   const Link up = w.Up();
   const Memory memory = A.Allocate(4096, kAllowLocalWrite | kAllowRemoteRead);
   const Window window = A.CreateWindow();
@@ -269,7 +271,7 @@ TEST_P(D13, ND_243_PingPrograms) {
         P.StartProgram("rate_server", "broker=" + w.broker_p().directory() + At(w) + with);
     const std::string client =
         A.Program("rate_client", "broker=" + w.broker_a().directory() + At(w) + From(w) + with +
-                                     " rounds=" + std::to_string(Rounds(10, 200)));
+                                     " rounds=" + std::to_string(Rounds(10, 200, 2)));
     EXPECT_TRUE(Ok(client)) << client;
     EXPECT_EQ(P.JoinProgram(server, milliseconds(10'000)), client);
   }
@@ -278,19 +280,21 @@ TEST_P(D13, ND_243_PingPrograms) {
 TEST_P(D13, ND_244_RegistrationRate) {
   const std::string report =
       A.Program("registration_loop", "broker=" + w.broker_a().directory() +
-                                         " milliseconds=" + std::to_string(Rounds(1000, 60'000)));
+                                         " milliseconds=" + std::to_string(Rounds(1000, 60'000, 1000)));
   EXPECT_TRUE(Ok(report)) << report;
 }
 
 TEST_P(D13, ND_245_AdapterInfo) {
   const AdapterInfo info = A.Info();
-  EXPECT_EQ(info.name, "soft0");
-  EXPECT_EQ(info.provider, "soft");
-  EXPECT_EQ(info.technology, RdmaTechnology::kIwarp);
+  EXPECT_EQ(info.name, w.adapter_a());
+  EXPECT_EQ(info.provider, w.verbs() ? "verbs" : "soft");
+  if (!w.verbs()) {
+    EXPECT_EQ(info.technology, RdmaTechnology::kIwarp);
+  }
   EXPECT_NE(info.flags & kAdapterLoopback, 0u);
   for (const std::uint64_t value :
        {info.adapter_id, std::uint64_t{info.vendor_id}, std::uint64_t{info.device_id},
-        info.max_registration_size, info.max_window_size, std::uint64_t{info.max_initiator_sge},
+        info.max_registration_size, std::uint64_t{info.max_initiator_sge},
         std::uint64_t{info.max_receive_sge}, std::uint64_t{info.max_read_sge},
         std::uint64_t{info.max_transfer_length}, std::uint64_t{info.max_inline_data_size},
         std::uint64_t{info.max_receive_queue_depth}, std::uint64_t{info.max_initiator_queue_depth},
@@ -299,13 +303,17 @@ TEST_P(D13, ND_245_AdapterInfo) {
     EXPECT_NE(value, 0u);
   }
   // These are the numbers that 068, 108 and 124 hold the adapter to.
-  EXPECT_EQ(info.max_caller_data, 240u);
-  EXPECT_EQ(info.max_callee_data, 240u);
+  const bool fixed_fields = w.verbs() && info.technology != RdmaTechnology::kIwarp;  // docs/verbs.md.
+  EXPECT_EQ(info.max_caller_data, !w.verbs() ? 240u : fixed_fields ? 54u : 251u);
+  EXPECT_EQ(info.max_callee_data, !w.verbs() ? 240u : fixed_fields ? 146u : 251u);
+  if (!w.verbs()) {
+    EXPECT_NE(info.max_window_size, 0u);
+  }
   EXPECT_FALSE(info.addresses.empty());
   int exit_status = -1;
-  const std::string shown = w.broker_a().Ndctl("adapter show soft0 -o json", &exit_status);
+  const std::string shown = w.broker_a().Ndctl("adapter show " + w.adapter_a() + " -o json", &exit_status);
   EXPECT_EQ(exit_status, 0) << shown;
-  EXPECT_NE(shown.find("soft0"), std::string::npos);
+  EXPECT_NE(shown.find(w.adapter_a()), std::string::npos);
 }
 
 TEST_P(D13, ND_246_Ndcat) {

@@ -1,27 +1,63 @@
 // SPDX-License-Identifier: Apache-2.0
-// The conformance suite runs in a network of its own where it can, so that no port of the host matters.
+// The suite runs in a network of its own where it can, so that no port of the host matters. On RDMA devices
+// (--transport=Verbs) it runs where they are.
 #include <gtest/gtest.h>
 
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <string_view>
 
 #include "tests/conformance/world.h"
 
 namespace {
+
+using nd::conformance::NameOf;
+using nd::conformance::Transport;
 
 class ForgetWorlds : public ::testing::Environment {
  public:
   void TearDown() override { nd::conformance::World::Forget(); }
 };
 
+// Takes --transport=NAME out of the arguments. False: no transport has that name.
+bool TakeTransport(int* argc, char** argv) {
+  constexpr std::string_view kFlag = "--transport=";
+  for (int i = 1; i < *argc; ++i) {
+    const std::string_view argument = argv[i];
+    if (!argument.starts_with(kFlag)) continue;
+    const std::string_view wanted = argument.substr(kFlag.size());
+    bool known = false;
+    for (const Transport transport : {Transport::kLocal, Transport::kIwarp, Transport::kVerbs}) {
+      if (NameOf(transport) != wanted) continue;
+      nd::conformance::Transports() = {transport};
+      known = true;
+    }
+    if (!known) return false;
+    std::memmove(argv + i, argv + i + 1, static_cast<std::size_t>(*argc - i) * sizeof *argv);
+    --*argc;
+    return true;
+  }
+  return true;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (!TakeTransport(&argc, argv)) {
+    std::fputs("nd_conformance: --transport must be Local, Iwarp or Verbs\n", stderr);
+    return 2;
+  }
+  const bool verbs = nd::conformance::Transports().front() == Transport::kVerbs;
   ::testing::InitGoogleTest(&argc, argv);
   std::signal(SIGPIPE, SIG_IGN);
   if (!::testing::GTEST_FLAG(list_tests)) {
-    const std::string error = nd::testing::EnterPrivateNetwork();
+    if (verbs && !nd::conformance::TheSite().error.empty()) {
+      std::fprintf(stderr, "nd_conformance: %s\n", nd::conformance::TheSite().error.c_str());
+      return 2;
+    }
+    const std::string error = verbs ? std::string() : nd::testing::EnterPrivateNetwork();
+    if (verbs) nd::testing::AdoptNetwork();
     if (!error.empty()) {
       std::fprintf(stderr, "nd_conformance: no private network (%s); cases that need one are skipped\n",
                    error.c_str());

@@ -3,6 +3,7 @@
 // price is that each case must leave them as they were, which is what the cases are to prove anyway.
 #include "tests/conformance/world.h"
 
+#include <signal.h>
 #include <sys/socket.h>
 
 #include <cstdio>
@@ -28,11 +29,18 @@ constexpr char kAllowEverything[] =
 
 }  // namespace
 
+std::vector<Transport>& Transports() {
+  static std::vector<Transport> transports = {Transport::kLocal, Transport::kIwarp};
+  return transports;
+}
+
 bool Full() {
   return std::getenv("NDBROKER_FULL") != nullptr;
 }
-int Rounds(int by_default, int full) {
-  return Full() ? full : by_default;
+int Rounds(int by_default, int full, int emulated) {
+  if (Full()) return full;
+  const bool slow_machine = Scaled(milliseconds(1000)) > milliseconds(1000);
+  return slow_machine ? emulated : by_default;
 }
 
 ::testing::AssertionResult Matches(const Status& status, std::initializer_list<StatusCode> any_of) {
@@ -53,7 +61,11 @@ int Rounds(int by_default, int full) {
 
 World::World(Transport transport, WorldOptions options)
     : transport_(transport), options_(std::move(options)) {
-  if (options_.wired) {
+  if (options_.wired && verbs()) {
+    wire_ = std::make_unique<Wire>(TheSite().near[0], TheSite().near[1]);
+    error_ = wire_->error();
+    if (!error_.empty()) return;
+  } else if (options_.wired) {
     if (!InPrivateNetwork()) {
       error_ = "needs network namespaces: run as root, or allow user namespaces";
       return;
@@ -113,21 +125,8 @@ void World::MakeBrokers() {
         "unauthenticated-per-uid = 4096\n";
     daemon.rules = options_.rules;
     daemon.rules.push_back(kAllowEverything);
-    const std::string n = std::to_string(i + 2);
-    const std::string port = "tcp-port = " + std::to_string(TcpPort(number_)) + "\n";
-    const std::string extra =
-        options_.adapter + "\n" + (i == 0 ? options_.adapter_a : options_.adapter_p) + "\n";
-    const std::string other = count == 1 && options_.apart ? options_.adapter_p : "";
-    if (options_.wired) {
-      daemon.network_namespace = hosts_[i]->fd();
-      daemon.adapters = {"name = \"soft0\"\naddresses = [\"10.77.0." + n + "\"]\n" + port + extra};
-    } else {
-      const std::string six = InPrivateNetwork() ? ", \"fd00::" + n + "\"" : (i == 0 ? ", \"::1\"" : "");
-      daemon.adapters = {"name = \"soft0\"\naddresses = [\"127.0.0." + n + "\", \"127.0.0.1" + n + "\"" +
-                             six + "]\n" + port + extra,
-                         "name = \"soft1\"\naddresses = [\"127.0.1." + n + "\"]\n" + port + other};
-    }
-    brokers_.push_back(std::make_unique<Daemon>(daemon));
+    brokers_.push_back(
+        std::make_unique<Daemon>(verbs() ? Devices(daemon, i) : SoftAdapters(daemon, i, count)));
     if (!brokers_.back()->Start()) {
       error_ = "a broker does not start:\n" + brokers_.back()->log();
       ADD_FAILURE() << error_;
@@ -136,14 +135,44 @@ void World::MakeBrokers() {
   }
 }
 
+DaemonOptions World::SoftAdapters(DaemonOptions daemon, std::size_t i, std::size_t count) const {
+  const std::string n = std::to_string(i + 2);
+  const std::string port = "tcp-port = " + std::to_string(TcpPort(number_)) + "\n";
+  const std::string extra =
+      options_.adapter + "\n" + (i == 0 ? options_.adapter_a : options_.adapter_p) + "\n";
+  const std::string other = count == 1 && options_.apart ? options_.adapter_p : "";
+  if (options_.wired) {
+    daemon.network_namespace = hosts_[i]->fd();
+    daemon.adapters = {"name = \"soft0\"\naddresses = [\"10.77.0." + n + "\"]\n" + port + extra};
+  } else {
+    const std::string six = InPrivateNetwork() ? ", \"fd00::" + n + "\"" : (i == 0 ? ", \"::1\"" : "");
+    daemon.adapters = {"name = \"soft0\"\naddresses = [\"127.0.0." + n + "\", \"127.0.0.1" + n + "\"" + six +
+                           "]\n" + port + extra,
+                       "name = \"soft1\"\naddresses = [\"127.0.1." + n + "\"]\n" + port + other};
+  }
+  return daemon;
+}
+
+DaemonOptions World::Devices(DaemonOptions daemon, std::size_t i) const {
+  std::string names;
+  for (const SiteAdapter& adapter : TheSite().side[i]) {
+    names += (names.empty() ? "\"" : ", \"") + adapter.name + "\"";
+  }
+  daemon.sections["verbs"] += "\ndevices = [" + names + "]\n" + options_.adapter + "\n" +
+                              (i == 0 ? options_.adapter_a : options_.adapter_p) + "\n";
+  // A broker always has a soft adapter; this one is in nobody's way.
+  daemon.adapters = {"name = \"soft-aside\"\naddresses = [\"127.0.0.2\"]\nmode = \"tcp\"\n"};
+  return daemon;
+}
+
 void World::Revive(int side) {
   if (clients_.size() <= static_cast<std::size_t>(side)) {
     ActorOptions options;
     options.broker = (side == 0 ? broker_a() : broker_p()).directory();
-    options.adapter = OnOther(side) ? "soft1" : "soft0";
+    options.adapter = AdapterName(side, OnOther(side));
     options.application = side == 0 ? "A" : "P";
     options.uid = side == 0 ? options_.uid_a : options_.uid_p;
-    if (options_.wired) options.network_namespace = hosts_[static_cast<std::size_t>(side)]->fd();
+    if (!hosts_.empty()) options.network_namespace = hosts_[static_cast<std::size_t>(side)]->fd();
     clients_.push_back(std::make_unique<Actor>(options));
   }
   Actor& client = *clients_[static_cast<std::size_t>(side)];
@@ -218,8 +247,8 @@ void World::Finish() {
 
 Actor& World::Extra(bool at_p, ActorOptions options) {
   if (options.broker.empty()) options.broker = (at_p ? broker_p() : broker_a()).directory();
-  if (options.adapter.empty()) options.adapter = "soft0";
-  if (options_.wired && options.network_namespace < 0) {
+  if (options.adapter.empty()) options.adapter = at_p ? adapter_p() : adapter_a();
+  if (!hosts_.empty() && options.network_namespace < 0) {
     options.network_namespace = hosts_[at_p ? 1 : 0]->fd();
   }
   extra_.push_back(std::make_unique<Actor>(options));
@@ -231,30 +260,45 @@ Actor& World::Extra(bool at_p, ActorOptions options) {
 Address World::Ip(const std::string& text, std::uint16_t port) {
   return Address::Parse(text).value().WithPort(port);
 }
+const SiteAdapter& World::Device(int side) const {
+  return TheSite().side[side][options_.wired ? 2 : 0];
+}
+std::string World::AdapterName(int side, bool other) const {
+  if (verbs()) return other ? TheSite().side[side][1].name : Device(side).name;
+  return other ? "soft1" : "soft0";
+}
+bool World::one_phase() {
+  return verbs() && A().Info().technology == RdmaTechnology::kIwarp;
+}
 Address World::At(int side, std::uint16_t port) const {
+  if (verbs()) return Device(side).addresses[0].WithPort(port);
   if (OnOther(side)) return p_other(port);
   const std::string net = options_.wired ? "10.77.0." : "127.0.0.";
   return Ip(net + (side == 0 || (local() && !options_.wired) ? "2" : "3"), port);
 }
 Address World::a_second(std::uint16_t port) const {
-  return Ip("127.0.0.12", port);
+  return verbs() ? Device(0).addresses[1].WithPort(port) : Ip("127.0.0.12", port);
 }
 Address World::p_second(std::uint16_t port) const {
-  return Ip(local() ? "127.0.0.12" : "127.0.0.13", port);
+  return verbs() ? Device(1).addresses[1].WithPort(port) : Ip(local() ? "127.0.0.12" : "127.0.0.13", port);
 }
 Address World::a_other(std::uint16_t port) const {
-  return Ip("127.0.1.2", port);
+  return verbs() ? TheSite().side[0][1].addresses[0].WithPort(port) : Ip("127.0.1.2", port);
 }
 Address World::p_other(std::uint16_t port) const {
-  return Ip(local() ? "127.0.1.2" : "127.0.1.3", port);
+  return verbs() ? TheSite().side[1][1].addresses[0].WithPort(port)
+                 : Ip(local() ? "127.0.1.2" : "127.0.1.3", port);
 }
 bool World::has_ipv6() const {
+  if (verbs()) return Device(0).addresses.size() > 2 && Device(1).addresses.size() > 2;
   return InPrivateNetwork() || local();
 }
 Address World::a6(std::uint16_t port) const {
+  if (verbs()) return Device(0).addresses[2].WithPort(port);
   return Ip(InPrivateNetwork() ? "fd00::2" : "::1", port);
 }
 Address World::p6(std::uint16_t port) const {
+  if (verbs()) return Device(1).addresses[2].WithPort(port);
   return Ip(InPrivateNetwork() ? (local() ? "fd00::2" : "fd00::3") : "::1", port);
 }
 
@@ -342,6 +386,14 @@ void World::ExpectTraffic(const Link& link) {
   Actor& p = link.pq.actor();
   message(a, link.aq, p, link.pq, 17);
   message(p, link.pq, a, link.aq, 42);
+}
+
+void World::Silence(bool silent) {
+  if (!verbs()) {
+    silent ? P().process().Pause() : P().process().Resume();
+  } else {
+    ::kill(broker_p().pid(), silent ? SIGSTOP : SIGCONT);
+  }
 }
 
 std::string World::FieldOf(Daemon& broker, const std::string& wanted, const Address& local,

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "tests/conformance/codes.h"
+#include "tests/conformance/site.h"
 #include "tests/testing/actor.h"
 #include "tests/testing/daemon.h"
 #include "tests/testing/network.h"
@@ -21,16 +22,19 @@ namespace nd::conformance {
 using namespace nd::testing;  // NOLINT: every case speaks in its words.
 
 // Local: A and P on one broker, shared memory. Iwarp: on two brokers, TCP between 127.0.0.2 and 127.0.0.3.
-enum class Transport { kLocal, kIwarp };
+// Verbs: on two brokers, the RDMA devices of TheSite().
+enum class Transport { kLocal, kIwarp, kVerbs };
 inline std::string NameOf(Transport transport) {
-  return transport == Transport::kLocal ? "Local" : "Iwarp";
+  return transport == Transport::kLocal ? "Local" : transport == Transport::kIwarp ? "Iwarp" : "Verbs";
 }
+// Those that this run has: what main() took from --transport, by default both of soft.
+std::vector<Transport>& Transports();
 
 struct WorldOptions {
   std::map<std::string, std::string> sections{};  // Added to the defaults of both brokers.
   std::vector<std::string> rules{};               // In front of the rule that allows everything.
-  std::string adapter{};                          // Lines for soft0 of both brokers.
-  std::string adapter_a{}, adapter_p{};           // Only for A's and only for P's; Local: see `apart`.
+  std::string adapter{};                 // Lines for the adapter of both brokers; Verbs: for [verbs].
+  std::string adapter_a{}, adapter_p{};  // Only for A's and only for P's; Local: see `apart`.
   // On one broker P's adapter is soft1, so that the two sides can have different adapters there, too.
   bool apart = false;
   // Two hosts with a wire that the test holds: addresses 10.77.0.2 (A) and 10.77.0.3 (P).
@@ -75,13 +79,23 @@ class World {
 
   Transport transport() const { return transport_; }
   bool local() const { return transport_ == Transport::kLocal; }
+  bool verbs() const { return transport_ == Transport::kVerbs; }
+  // RDMA devices without two phases: the reply is the connection (docs/verbs.md).
+  bool one_phase();
   Daemon& broker_a() { return *brokers_.front(); }
   Daemon& broker_p() { return *brokers_.back(); }
   Wire& wire() { return *wire_; }
-  const Namespace& host_a() const { return *hosts_[0]; }
-  const Namespace& host_p() const { return *hosts_[1]; }
+  // For Ip(): the namespaces of a wired world and the interfaces at the ends of its wire.
+  int host_a() const { return hosts_.empty() ? -1 : hosts_[0]->fd(); }
+  int host_p() const { return hosts_.empty() ? -1 : hosts_[1]->fd(); }
+  std::string wire_a() const { return verbs() ? TheSite().far[0] : "wire"; }
 
-  // Addresses of A's and P's adapter soft0; second: another one of the same adapter; other: of soft1.
+  // Names of A's and P's adapter, and of another one at the same broker.
+  std::string adapter_a() const { return AdapterName(0, false); }
+  std::string adapter_p() const { return AdapterName(1, false); }
+  std::string other_a() const { return AdapterName(0, true); }
+  std::string other_p() const { return AdapterName(1, true); }
+  // Their addresses; second: another one of the same adapter; other: of the other adapter.
   Address a(std::uint16_t port = 0) const { return At(0, port); }
   Address p(std::uint16_t port = 0) const { return At(1, port); }
   Address a_second(std::uint16_t port = 0) const;
@@ -113,6 +127,10 @@ class World {
   // A message each way, checked, through new receives and sends with contexts 1000 and 1001.
   void ExpectTraffic(const Link& link);
 
+  // The goodbye's answer comes from P's process, or from P's broker on devices: who is to be stopped so that
+  // it does not come.
+  void Silence(bool silent);
+
   // A field of the connection from `local` (to `peer`) as the admin service shows it; "" when there is none.
   std::string FieldOf(Daemon& broker, const std::string& field, const Address& local,
                       const Address& peer = {});
@@ -123,8 +141,12 @@ class World {
 
  private:
   Address At(int side, std::uint16_t port) const;
+  std::string AdapterName(int side, bool other) const;
+  const SiteAdapter& Device(int side) const;
   bool OnOther(int side) const { return options_.apart && side == 1 && local() && !options_.wired; }
   void MakeBrokers();
+  DaemonOptions SoftAdapters(DaemonOptions daemon, std::size_t i, std::size_t count) const;
+  DaemonOptions Devices(DaemonOptions daemon, std::size_t i) const;
   void Revive(int side);
   void WarmUp();
   std::vector<std::size_t> ClientDescriptors();
@@ -181,16 +203,42 @@ class OwnWorld : public ::testing::TestWithParam<Transport> {};
 #define ND_EXCEPTED() \
   if (::testing::Test::RecordProperty("excepted", "yes"), true) GTEST_SKIP()
 
-#define ND_GROUP(group)                                                                                \
-  class group : public Case {};                                                                        \
-  class group##Own : public OwnWorld {};                                                               \
-  INSTANTIATE_TEST_SUITE_P(group, group, ::testing::Values(Transport::kLocal, Transport::kIwarp),      \
-                           [](const auto& test) { return NameOf(test.param); });                       \
-  INSTANTIATE_TEST_SUITE_P(group, group##Own, ::testing::Values(Transport::kLocal, Transport::kIwarp), \
+// For cases about what the network loses: a wire that the test holds.
+#define ND_NEEDS_WIRE(number)                                                                      \
+  if (GetParam() == Transport::kLocal)                                                             \
+    ND_EXCEPTED() << "EXCEPTED " number ": there is no network between two clients of one broker"; \
+  if (GetParam() == Transport::kVerbs && !TheSite().wired())                                       \
+    ND_EXCEPTED() << "EXCEPTED " number ": these adapters have no wire that a test could hold";    \
+  if (!InPrivateNetwork()) GTEST_SKIP() << "SKIPPED " number ": network namespaces are not allowed here"
+
+// For cases between the reply and its confirmation; `w` is the world.
+#define ND_NEEDS_TWO_PHASES(number) \
+  if (w.one_phase())                \
+  ND_EXCEPTED() << "EXCEPTED " number ": the adapter has no two phases, the reply is the connection (132)"
+
+// For cases with memory windows; an adapter without says so.
+#define ND_NEEDS_WINDOWS(number)                                                           \
+  if (w.A().Info().max_window_size == 0) {                                                 \
+    EXPECT_ND(w.A().CreateWindow().status(), NOT_SUPPORTED);                               \
+    ND_EXCEPTED() << "EXCEPTED " number ": the adapter has no memory windows and says so"; \
+  }
+
+#define ND_GROUP(group)                                                          \
+  class group : public Case {};                                                  \
+  class group##Own : public OwnWorld {};                                         \
+  INSTANTIATE_TEST_SUITE_P(group, group, ::testing::ValuesIn(Transports()),      \
+                           [](const auto& test) { return NameOf(test.param); }); \
+  INSTANTIATE_TEST_SUITE_P(group, group##Own, ::testing::ValuesIn(Transports()), \
                            [](const auto& test) { return NameOf(test.param); })
 
-// Heavy cases run their whole number with NDBROKER_FULL=1 (table in README.md).
-int Rounds(int by_default, int full);
+// For RawClient: opens A's adapter.
+inline std::string OpenText(const World& w) {
+  return "open_adapter { name: \"" + w.adapter_a() + "\" }";
+}
+
+// Heavy cases run their whole number with NDBROKER_FULL=1, and fewer where NDBROKER_TIME_FACTOR says that the
+// machine is slow (table in README.md).
+int Rounds(int by_default, int full, int emulated);
 bool Full();
 
 }  // namespace nd::conformance

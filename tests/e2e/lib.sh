@@ -7,7 +7,7 @@ bin=$(readlink -f "${1:?directory of the binaries}")
 e2e=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
 work=$(mktemp -d "${TMPDIR:-/tmp}/nd-e2e-XXXXXX")
 checks=0
-unset NDCTL_OUTPUT NDCTL_ADDRESS NO_COLOR CLICOLOR_FORCE
+unset "${!NDCTL_@}" NO_COLOR CLICOLOR_FORCE PAGER
 export NDBROKER_DIR=$work/broker
 
 cleanup() {
@@ -110,7 +110,9 @@ golden() {
     mask(["id", "pid", "uid", "since", "started", "age_seconds", "uptime_seconds", "boot_epoch", "directory",
           "config_file", "version", "ndctl", "broker", "open_fds", "fd_limit", "resident_bytes", "holder", "through",
           "tcp_port", "operations", "oldest_pending_seconds", "adapter_id", "tx_bytes", "rx_bytes", "tx_messages",
-          "rx_messages", "min_us", "avg_us", "max_us", "time", "object", "command"])' <<< "$2")
+          "rx_messages", "min_us", "avg_us", "max_us", "time", "object", "command",
+          "unit", "container", "cgroup", "traffic", "seconds", "reads_in_flight", "reads_in_flight_max",
+          "lasted_seconds", "total_seconds", "ended", "established", "connection", "grpc"])' <<< "$2")
   if [ "${NDBROKER_GOLDEN:-}" = write ]; then
     printf '%s\n' "$masked" > "$file"
   fi

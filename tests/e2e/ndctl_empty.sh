@@ -4,8 +4,10 @@
 source "$(dirname "$0")/lib.sh"
 start_broker
 
-for noun in listener connection endpoint port session; do
+for noun in listener connection endpoint port session qp mr; do
   kind=${noun^}List
+  [ "$noun" != qp ] || kind=QueuePairList
+  [ "$noun" != mr ] || kind=MemoryRegionList
   expect 0 ndctl $noun list -o json
   json "$out" ".apiVersion == \"ndbroker/v1\" and .kind == \"$kind\" and .items == []"
   golden "empty_$noun" "$out"
@@ -15,7 +17,7 @@ for noun in listener connection endpoint port session; do
   [ "$(wc -l <<< "$out")" -eq 1 ] || fail "$noun list has more than its header"
   expect 0 ndctl $noun list --no-headers
   [ -z "$out" ] || fail "$noun list --no-headers wrote: $out"
-  for format in wide jsonl yaml name; do expect 0 ndctl $noun list -o $format; done
+  for format in wide jsonl yaml name csv; do expect 0 ndctl $noun list -o $format; done
 done
 for id in 1 c-ffff x- "" "../../etc/passwd" "$(printf 'x%.0s' $(seq 5000))"; do
   expect 3 ndctl connection show -- "$id"

@@ -28,6 +28,15 @@ json "$events" 'any(.type | startswith("session."))'
 expect 2 ndctl events --filter tipe=x
 contains "$err" "did you mean"
 
+# What is remembered, and then the end; with --follow it goes on.
+expect 0 ndctl events --since 1h -o jsonl
+json "$(jq -s . <<< "$out")" 'any(.type == "listener.listening")'
+expect 0 ndctl events --since 1h --type 'session.*' -o jsonl
+json "$(jq -s . <<< "$out")" 'length > 0 and all(.type | startswith("session."))'
+expect 0 ndctl events --since 1h --follow --count 1
+expect 2 ndctl events --since tomorrow
+contains "$err" "is not"
+
 kill "$broker"
 status=0
 wait "$watcher" || status=$?

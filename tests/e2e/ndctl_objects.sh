@@ -58,13 +58,40 @@ id=$out
 until_true "traffic" bash -c "[ \"\$('$bin/ndctl' connection list --filter state=Connected --filter role=active -o custom=tx_bytes --no-headers)\" -gt 0 ]"
 expect 0 ndctl connection show "$id" -o json
 json "$out" '.kind == "Connection" and .role == "passive" and .transport == "local" and .adapter == "soft0"'
+expect 0 ndctl connection show "$id"
+contains "$out" "phases."
+contains "$out" "traffic.stalls:"
 expect 0 ndctl connection list -o wide
 contains "$out" "READS-OUT"
+contains "$out" "CONTAINER"
+expect 0 ndctl connection list
+[ "$(awk '{ if (length($0) > most) most = length($0) } END { print most }' <<< "$out")" -le 100 ] || fail "too wide: $out"
+expect 0 ndctl connection list -o csv
+contains "$out" "id,state,local,peer,owner.application,owner.pid"
+expect 0 ndctl connection list --filter 'tx>0' --filter 'app=ndperf-client' -q
+[ -n "$out" ] || fail "nothing has sent"
+expect 0 ndctl connection list --watch=0.2 --count 3 -o jsonl
+json "$(jq -s . <<< "$out")" 'length == 3 and all(.kind == "ConnectionList")
+  and any(.[2].items[]; .role == "active" and .tx_bytes_per_second > 0)'
+expect 0 ndctl connection list --watch=0.2 --count 2
+contains "$out" "TX/s"
+expect 0 ndctl qp list --filter 'app=ndperf-*' --sort app -o json
+golden qp_list "$out"
+json "$out" 'any(.items[]; .traffic.tx_bytes > 0 or .traffic.rx_bytes > 0)'
+qp=$(jq -r .items[0].id <<< "$out")
+expect 0 ndctl qp show "$qp" -o json
+json "$out" ".kind == \"QueuePair\" and .id == \"$qp\" and .state == \"connected\""
+expect 0 ndctl mr list --filter 'app=ndperf-*' -o json
+json "$out" '.kind == "MemoryRegionList" and (.items | length) > 0 and all(.items[]; .size_bytes > 0)'
+golden mr_show "$(jq '.items[0] | .size_bytes = "<bytes>" | .access = "<access>" | .owner.application = "<app>" | .buffer = "<bool>"' <<< "$out")"
 expect 0 ndctl connection list --filter 'app=ndperf-*' --sort -tx_bytes -o jsonl
 [ "$(jq -s length <<< "$out")" -eq 2 ] || fail "jsonl is not one object a line"
 expect 0 ndctl status -o json
 json "$out" '.counters.active_connection == 2 and .counters.connect >= 1 and .counters.accept >= 1'
 
+expect 0 ndctl connection kill "$id" --dry-run
+contains "$out" "would end connection $id of ndperf-"
+count_is 2 connection list --filter 'app=ndperf-*' || fail "--dry-run ended something"
 expect 0 ndctl connection kill "$id"
 until_true "the end of the connection" count_is 0 connection list --filter 'app=ndperf-*'
 expect 3 ndctl connection kill "$id"

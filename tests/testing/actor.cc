@@ -535,12 +535,12 @@ Actor::ForkReport Actor::Fork() {
 }
 
 std::string Actor::Program(const std::string& name, const std::string& arguments) {
-  const std::string answer = Call(Writer().Put(Verb::kProgram).Put(name).Put(arguments));
+  const std::string answer = Call(Writer().Put(Verb::kProgram).Put(name).Put(arguments + " adapter=" + options_.adapter));
   return answer.empty() ? "the actor is gone" : Reader(answer).Text();
 }
 
 std::uint32_t Actor::StartProgram(const std::string& name, const std::string& arguments) {
-  const std::string answer = Call(Writer().Put(Verb::kProgramStart).Put(name).Put(arguments));
+  const std::string answer = Call(Writer().Put(Verb::kProgramStart).Put(name).Put(arguments + " adapter=" + options_.adapter));
   return answer.empty() ? 0 : Reader(answer).U32();
 }
 

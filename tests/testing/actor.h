@@ -271,6 +271,7 @@ class Actor {
     int exit_status = -1;
   };
   ForkReport Fork();
+  // On this actor's adapter.
   std::string Program(const std::string& name, const std::string& arguments);
   std::uint32_t StartProgram(const std::string& name, const std::string& arguments);
   // "" when it still runs after `patience`.

@@ -123,7 +123,7 @@ bool ActorState::AnswerData(Verb verb, Reader& in, Writer& out) {
     }
     case Verb::kNext: {
       CompletionQueue& cq = Find(cqs_, in.U32());
-      const Result<nd::Completion> next = cq.Next(std::chrono::milliseconds(in.U32()));
+      const Result<nd::Completion> next = cq.Next(Scaled(std::chrono::milliseconds(in.U32())));
       out.Put(next.ok() ? Status() : next.status());
       if (next.ok()) PutCompletions(std::span(&*next, 1), out);
       return true;
@@ -135,7 +135,7 @@ bool ActorState::AnswerData(Verb verb, Reader& in, Writer& out) {
     }
     case Verb::kNotified: {
       pollfd wait{Find(cqs_, in.U32()).handle(), POLLIN, 0};
-      out.Put(poll(&wait, 1, static_cast<int>(in.U32())) == 1);
+      out.Put(poll(&wait, 1, static_cast<int>(Scaled(std::chrono::milliseconds(in.U32())).count())) == 1);
       return true;
     }
     case Verb::kConsume:

@@ -55,23 +55,28 @@ UniqueFd PacketSocket(const std::string& name) {
   return fd;
 }
 
+constexpr std::size_t kEthernet = 14, kUdp = 8, kBth = 12;
+constexpr std::uint16_t kRocePort = 4791;
+
 Frame Understand(const std::uint8_t* data, std::size_t size, int from) {
   Frame frame;
   frame.from = from;
-  constexpr std::size_t kEthernet = 14;
-  if (size < kEthernet + 40 || data[12] != 0x08 || data[13] != 0x00 || data[kEthernet + 9] != IPPROTO_TCP) {
-    return frame;
-  }
+  if (size < kEthernet + 40 || data[12] != 0x08 || data[13] != 0x00) return frame;
   const std::uint8_t* ip = data + kEthernet;
   const std::size_t ip_header = (ip[0] & 0xFu) * 4;
   const std::size_t total = static_cast<std::size_t>(ip[2] << 8 | ip[3]);
-  const std::uint8_t* tcp = ip + ip_header;
-  const std::size_t tcp_header = static_cast<std::size_t>(tcp[12] >> 4) * 4;
-  frame.tcp = true;
-  frame.payload = static_cast<std::uint32_t>(total - ip_header - tcp_header);
-  frame.fin = (tcp[13] & 0x01) != 0;
-  frame.syn = (tcp[13] & 0x02) != 0;
-  frame.rst = (tcp[13] & 0x04) != 0;
+  const std::uint8_t* header = ip + ip_header;
+  if (ip[9] == IPPROTO_TCP) {
+    const std::size_t tcp_header = static_cast<std::size_t>(header[12] >> 4) * 4;
+    frame.transport = true;
+    frame.payload = static_cast<std::uint32_t>(total - ip_header - tcp_header);
+    frame.fin = (header[13] & 0x01) != 0;
+    frame.syn = (header[13] & 0x02) != 0;
+    frame.rst = (header[13] & 0x04) != 0;
+  } else if (ip[9] == IPPROTO_UDP && (header[2] << 8 | header[3]) == kRocePort) {
+    frame.transport = true;
+    frame.payload = static_cast<std::uint32_t>(total - ip_header - kUdp - kBth);
+  }
   return frame;
 }
 
@@ -117,6 +122,10 @@ bool InPrivateNetwork() {
   return in_private_network;
 }
 
+void AdoptNetwork() {
+  in_private_network = true;
+}
+
 Namespace::Namespace() {
   SpawnOptions spawn;
   spawn.arguments = {"/usr/bin/unshare", "--net", "/bin/sleep", "1000000"};
@@ -160,12 +169,22 @@ Wire::Wire(const Namespace& a, const std::string& address_a, const Namespace& b,
       error_ = "cannot turn offloads off";
     if (setns(here, CLONE_NEWNET) != 0) error_ = "cannot come back";
     close(here);
-    ends_[i] = PacketSocket(names_[i]);
-    if (!ends_[i]) error_ = "cannot open a packet socket";
-    if (!error_.empty()) return;
+    if (!error_.empty() || !Begin(i, names_[i])) return;
   }
   stop_.reset(eventfd(0, EFD_CLOEXEC));
   thread_ = std::thread([this] { Run(); });
+}
+
+Wire::Wire(const std::string& near_a, const std::string& near_b) {
+  if (!Begin(0, near_a) || !Begin(1, near_b)) return;
+  stop_.reset(eventfd(0, EFD_CLOEXEC));
+  thread_ = std::thread([this] { Run(); });
+}
+
+bool Wire::Begin(int side, const std::string& name) {
+  ends_[side] = PacketSocket(name);
+  if (!ends_[side]) error_ = "cannot open a packet socket on " + name;
+  return error_.empty();
 }
 
 Wire::~Wire() {

@@ -33,7 +33,7 @@ TEST(Wire, PassesAndCuts) {
   std::atomic<int> syns{0};
   wire.SetFilter([&](const Frame& frame) {
     if (frame.syn) ++syns;
-    return !frame.tcp;
+    return !frame.transport;
   });
   EXPECT_FALSE(Connects(a, "10.77.0.2/9", 2));
   EXPECT_GE(syns, 1);

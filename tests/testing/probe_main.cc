@@ -25,6 +25,7 @@
 #include "tests/testing/channel.h"
 #include "tests/testing/message.h"
 #include "tests/testing/probe.h"
+#include "tests/testing/process.h"
 
 namespace nd::testing {
 namespace {
@@ -93,6 +94,7 @@ class AdminClient {
     if (method == "ListEndpoints") return Run(&v1::Admin::Stub::ListEndpoints, text);
     if (method == "ListPorts") return Run(&v1::Admin::Stub::ListPorts, text);
     if (method == "ListSessions") return Run(&v1::Admin::Stub::ListSessions, text);
+    if (method == "ListHistory") return Run(&v1::Admin::Stub::ListHistory, text);
     if (method == "SetAdapter") return Run(&v1::Admin::Stub::SetAdapter, text);
     if (method == "KillConnection") return Run(&v1::Admin::Stub::KillConnection, text);
     if (method == "KillSession") return Run(&v1::Admin::Stub::KillSession, text);
@@ -112,7 +114,7 @@ class AdminClient {
       return Writer().Put("request is not text format: " + text).Put(lines).bytes();
     }
     grpc::ClientContext context;
-    context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(10));
+    context.set_deadline(std::chrono::system_clock::now() + Scaled(std::chrono::seconds(10)));
     Response response;
     const grpc::Status status = ((*stub_).*method)(&context, request, &response);
     if (status.ok()) Flatten(response, "", &lines);
@@ -227,7 +229,7 @@ class RawSession {
 std::string Garbage(const std::string& socket, const std::string& method, const std::string& payload) {
   grpc::GenericStub stub(Dial(socket));
   grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(5));
+  context.set_deadline(std::chrono::system_clock::now() + Scaled(std::chrono::seconds(5)));
   grpc::CompletionQueue queue;
   const auto wait = [&] {
     void* tag = nullptr;
@@ -291,7 +293,7 @@ int main() {
       }
       case ProbeVerb::kNext: {
         RawSession& session = *sessions.at(in.U32());
-        return Writer().Put(session.Next(std::chrono::milliseconds(in.U32()))).bytes();
+        return Writer().Put(session.Next(Scaled(std::chrono::milliseconds(in.U32())))).bytes();
       }
       case ProbeVerb::kHold: {
         RawSession& session = *sessions.at(in.U32());

@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -159,6 +160,14 @@ std::size_t CountDescriptors(pid_t pid) {
     ++count;
   }
   return count;
+}
+
+std::chrono::milliseconds Scaled(std::chrono::milliseconds timeout) {
+  static const double factor = [] {
+    const char* const text = std::getenv("NDBROKER_TIME_FACTOR");
+    return text == nullptr ? 1.0 : std::clamp(std::strtod(text, nullptr), 1.0, 100.0);
+  }();
+  return std::chrono::milliseconds(static_cast<std::int64_t>(static_cast<double>(timeout.count()) * factor));
 }
 
 void NapBetweenPolls() {

@@ -50,14 +50,17 @@ std::string BinaryDirectory();
 std::string MakeTempDirectory(const std::string& prefix);
 void RemoveTree(const std::string& path);
 std::size_t CountDescriptors(pid_t pid);
-// True as soon as `condition` is; false when `timeout` passed without.
+// True as soon as `condition` is; false when `timeout` (Scaled) passed without.
 template <typename F>
 bool Eventually(F&& condition, std::chrono::milliseconds timeout = std::chrono::seconds(10));
 
 void NapBetweenPolls();
+// Time-outs of tests are for an ordinary machine; $NDBROKER_TIME_FACTOR says how many times longer things
+// take here (an emulated machine). Never less than `timeout`.
+std::chrono::milliseconds Scaled(std::chrono::milliseconds timeout);
 template <typename F>
 bool Eventually(F&& condition, std::chrono::milliseconds timeout) {
-  const auto end = std::chrono::steady_clock::now() + timeout;
+  const auto end = std::chrono::steady_clock::now() + Scaled(timeout);
   for (;;) {
     if (condition()) return true;
     if (std::chrono::steady_clock::now() >= end) return false;

@@ -66,7 +66,7 @@ Completion NextOf(End& end, RequestType type, bool notified) {
     end.early.erase(kept);
     return completion;
   }
-  const auto give_up = std::chrono::steady_clock::now() + kProgramPatience;
+  const auto give_up = std::chrono::steady_clock::now() + Scaled(kProgramPatience);
   Completion completion;
   while (std::chrono::steady_clock::now() < give_up) {
     if (end.cq.Poll(std::span(&completion, 1)) == 1) {
@@ -83,7 +83,7 @@ Completion NextOf(End& end, RequestType type, bool notified) {
 std::string BindAll(const Arguments& arguments) {
   OpenOptions open;
   open.broker = arguments.Text("broker");
-  open.adapter = "soft0";
+  open.adapter = arguments.Text("adapter");
   Adapter adapter = Adapter::Open(open).value();
   const int count = arguments.Number("count");
   constexpr int kThreads = 4;

@@ -16,7 +16,7 @@ constexpr std::size_t kLargest = 4 << 20;
 Adapter OpenFor(const Arguments& arguments) {
   OpenOptions open;
   open.broker = arguments.Text("broker");
-  open.adapter = "soft0";
+  open.adapter = arguments.Text("adapter");
   return Adapter::Open(open).value();
 }
 

@@ -19,7 +19,7 @@ namespace {
 Adapter OpenFor(const Arguments& arguments) {
   OpenOptions open;
   open.broker = arguments.Text("broker");
-  open.adapter = "soft0";
+  open.adapter = arguments.Text("adapter");
   return Adapter::Open(open).value();
 }
 
@@ -156,7 +156,8 @@ std::string Churn(const Arguments& arguments) {
     if (!endpoint.ok()) return endpoint.status();
     Buffer buffer = adapter.AllocateBuffer(4096).value();
     MemoryRegion region = adapter.Register(buffer, kAllowLocalWrite).value();
-    MemoryWindow window = adapter.CreateMemoryWindow().value();
+    MemoryWindow window;
+    if (adapter.info().max_window_size > 0) window = adapter.CreateMemoryWindow().value();
     if (Status s = region.Deregister(); !s.ok()) return s;
     for (const Status& s :
          {connector.Close(), listener.Close(), endpoint->Close(), qp.Close(), srq.Close(), cq.Close()}) {

@@ -13,7 +13,7 @@ namespace {
 Adapter OpenFor(const Arguments& arguments) {
   OpenOptions open;
   open.broker = arguments.Text("broker");
-  open.adapter = "soft0";
+  open.adapter = arguments.Text("adapter");
   return Adapter::Open(open).value();
 }
 
@@ -182,7 +182,7 @@ std::string ManyClients(const Arguments& arguments) {
   for (int i = 0; i < clients; ++i) {
     OpenOptions open;
     open.broker = arguments.Text("broker");
-    open.adapter = "soft0";
+    open.adapter = arguments.Text("adapter");
     Result<Adapter> adapter = Adapter::Open(open);
     if (!adapter.ok()) return "client " + std::to_string(i) + ": " + adapter.status().ToString();
     adapters.push_back(std::move(*adapter));

@@ -50,6 +50,19 @@ void Play(nd::QueuePair& pair, nd::CompletionQueue& queue, const nd::Sge& in, co
   }
 }
 
+// The client's last word, after which the server hangs up: whoever hears last may, the other's last request
+// may still lack the device's acknowledgement and then ends CANCELED although it arrived.
+void LastWord(nd::QueuePair& pair, nd::CompletionQueue& queue, const nd::Sge& out, bool speaks) {
+  if (speaks) Must(pair.Send(nullptr, {&out, 1}), "last word");
+  const nd::RequestType wanted = speaks ? nd::RequestType::kSend : nd::RequestType::kReceive;
+  for (;;) {
+    const nd::Completion done = Must(queue.Next(std::chrono::seconds(30)), "last completion");
+    if (done.type != wanted) continue;
+    if (!speaks) Must(nd::Status(done.status), "the last word");
+    return;
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -96,8 +109,9 @@ int main(int argc, char** argv) {
     if (!server) std::this_thread::sleep_for(std::chrono::seconds(wait));
     Play(pair, queue, in, out, !server, rounds);
   }
+  LastWord(pair, queue, out, !server);
   // Without a broker nobody would bring the peer's goodbye.
-  if (server && wait == 0) Must(connector.NotifyDisconnect(), "notify disconnect");
+  if (!server && wait == 0) Must(connector.NotifyDisconnect(), "notify disconnect");
   Must(connector.Disconnect(), "disconnect");
   std::printf("%s %s: connected in %.1f ms, %d round trips of %.0f us%s\n", argv[1], argv[2], connected * 1e3,
               rounds, played / rounds * 1e6, wait > 0 ? ", and as many again later" : "");

@@ -98,7 +98,7 @@ cp "$(command -v busybox)" "$ROOT/bin/"
 ln -s busybox "$ROOT/bin/sh"
 i=100
 for m in virtio_pci 9pnet_virtio 9p overlay virtio_console virtio_net crc32_generic crc32c_generic crc32c_intel \
-         libcrc32c dummy rdma_rxe ib_uverbs rdma_ucm; do
+         libcrc32c dummy veth rdma_rxe ib_uverbs rdma_ucm; do
   modprobe -d "$WORK/image" -S "$KERNEL" --show-depends "$m" 2>/dev/null | awk '/^insmod/{print $2}' ||
     say "the kernel has no module $m"
 done | awk '!seen[$0]++' > "$WORK/modules"

@@ -264,6 +264,23 @@ void ForeignQueuePairScenario(World& world, const AdapterInfo& adapter, Case& c)
   GiveBack(world, half);
 }
 
+// Up to Linux 6.1 the kernel takes the thread that made a queue pair for its owner, and forgets it with the
+// thread.
+void EndedThreadScenario(World& world, const AdapterInfo& adapter, Case& c) {
+  Half half = Prepare(world, adapter, c, true);
+  Side side;
+  std::thread([&] { side = world.MakeSide(adapter); }).join();
+  const CmId id = world.Connect(adapter, half.connect, half.client, half.server, side, {1, 1}, {});
+  const auto request = world.NextRequest();
+  c.Check(request.has_value(), world.Of(id).status.ToString().c_str(), __LINE__);
+  world.OnLoop([&](provider::verbs::VerbsCm& cm) {
+    if (request) cm.Abort(request->id);
+    cm.Abort(id);
+  });
+  world.Forget({id});
+  GiveBack(world, half);
+}
+
 void PortScenario(World& world, const AdapterInfo& adapter, Case& c) {
   const Address address = adapter.addresses.at(0).WithPort(world.next_port());
   const Address any = Address::V4({0, 0, 0, 0}, address.port());
@@ -297,6 +314,7 @@ constexpr Row kRows[] = {
     {"reject after the reply", ActiveRejectScenario},
     {"withdraw before the answer", WithdrawScenario},
     {"queue pair of another process", ForeignQueuePairScenario},
+    {"queue pair of a thread that has ended", EndedThreadScenario},
     {"ports", PortScenario},
     {"rping server", RpingServerScenario},
     {"rping client", RpingClientScenario},
@@ -328,6 +346,11 @@ void HotPlugScenario(World& world, const std::string& type, Case& c) {
   ND_CHECK(c, Shell(("ip addr add " + subnet + "2/24 dev " + net).c_str()));
   ND_CHECK(c, Eventually([&] { return adapter() && adapter()->addresses.size() == 2; }));
   ND_CHECK(c, Shell(("ip addr del " + subnet + "2/24 dev " + net).c_str()));
+  ND_CHECK(c, Eventually([&] { return adapter() && adapter()->addresses.size() == 1; }));
+  // A port that is down has no address to offer, and gets it back.
+  ND_CHECK(c, Shell(("ip link set " + net + " down").c_str()));
+  ND_CHECK(c, Eventually([&] { return adapter() && adapter()->addresses.empty(); }));
+  ND_CHECK(c, Shell(("ip link set " + net + " up").c_str()));
   ND_CHECK(c, Eventually([&] { return adapter() && adapter()->addresses.size() == 1; }));
   if (!adapter()) return;
   {

@@ -10,7 +10,7 @@
 namespace nd::vm {
 namespace {
 
-constexpr auto kPatience = std::chrono::seconds(10);
+constexpr auto kPatience = std::chrono::seconds(40);  // An emulated machine on a busy host is slow.
 
 template <typename T>
 T Must(Result<T> result, const char* what) {

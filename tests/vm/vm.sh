@@ -50,7 +50,7 @@ vm.here=$HERE vm.share=$FOLDER vm.address=10.0.2.15/24 vm.gateway=10.0.2.2 ${SIW
     -virtfs "local,path=$FOLDER,mount_tag=share,security_model=passthrough,multidevs=remap" \
     -netdev "user,id=n0$FORWARD" -device virtio-net-pci,netdev=n0 </dev/null >"$FOLDER/qemu.log" 2>&1 &
   echo $! > "$FOLDER/pid"
-  for _ in $(seq 600); do
+  for _ in $(seq 1500); do
     [ -e "$FOLDER/ready" ] && exit 0
     alive || break
     sleep 0.2

@@ -30,8 +30,10 @@ struct OpenOptions {
   // One background thread per process completes one-sided operations while the application sleeps. Without
   // it, only Poll and Wait move data.
   bool progress_thread = true;
-  // After the broker went away: connect again by itself. New objects can then be made; old listeners and
-  // connectors answer DEVICE_REMOVED; established queue pairs never noticed.
+  // After the broker went away: connect again by itself. Bound and listening listeners and shared endpoints
+  // are then what they were, on the same address (calls that waited ended with DEVICE_REMOVED and can be made
+  // again); old connectors that were not established answer DEVICE_REMOVED; established queue pairs never
+  // noticed.
   bool reconnect = true;
 };
 

@@ -47,7 +47,9 @@ struct Recorded {
 class Recorder final : public CmSink {
  public:
   std::deque<Recorded> events;
+  std::vector<CmId> reached;
 
+  void OnReached(CmId id) override { reached.push_back(id); }
   void OnReserved(EndpointId endpoint, const Status& status) override {
     Push({Recorded::kReserved, CmId{static_cast<std::uint64_t>(endpoint)}, status, {}, {}, true, {}});
   }

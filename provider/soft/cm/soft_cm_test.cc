@@ -75,6 +75,8 @@ TEST_F(SoftCm, EstablishesAndHandsOverSocketsThatCarryData) {
   p.cm->Accept(request.id, accept);
   const Recorded reply = Next(a);
   ASSERT_EQ(reply.kind, Recorded::kReply);
+  EXPECT_EQ(a.sink.reached, std::vector{CmId{1}}) << "told once, before the reply";
+  EXPECT_TRUE(p.sink.reached.empty());
   EXPECT_EQ(reply.limits, (ReadLimits{8, 4}));
   EXPECT_EQ(reply.data, (Bytes{9}));
   a.cm->Confirm(CmId{1});
@@ -85,6 +87,11 @@ TEST_F(SoftCm, EstablishesAndHandsOverSocketsThatCarryData) {
     auto passive = p.cm->TakeHandOff(request.id);
     ASSERT_TRUE(active.ok() && passive.ok());
     EXPECT_EQ(active->record.transport, Transport::kIwarp);
+    EXPECT_TRUE(active->wire_local.same_ip(TestAddress(1)));
+    EXPECT_TRUE(active->wire_peer.same_ip(TestAddress(2)));
+    EXPECT_EQ(active->wire_local, passive->wire_peer);
+    EXPECT_EQ(active->wire_peer, passive->wire_local);
+    EXPECT_NE(active->wire_local.port(), 0) << "a TCP port";
     EXPECT_EQ(active->record.flags, kHandOffActive | kHandOffCrc | kHandOffConfirm);
     EXPECT_EQ(passive->record.flags, kHandOffCrc | kHandOffConfirm);
     EXPECT_EQ(active->record.read_inbound, 4u);

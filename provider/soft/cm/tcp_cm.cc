@@ -189,6 +189,7 @@ void TcpCm::OnTcpConnected(Connection& connection) {
   ClearTimer(connection);
   connection.stage = Stage::kHandshake;
   loop_.Modify(connection.fd.get(), EPOLLIN | EPOLLRDHUP);
+  sink_.OnReached(connection.id);
   Apply(connection, connection.active->Start());
 }
 
@@ -378,6 +379,8 @@ Result<HandOff> TcpCm::TakeHandOff(CmId id) {
   record.read_msn_out = agreement.read_msn_out;
   record.read_msn_in = agreement.read_msn_in;
   SetHandOverOptions(connection->fd.get());
+  hand_off.wire_local = LocalAddressOf(connection->fd.get());
+  hand_off.wire_peer = PeerAddressOf(connection->fd.get());
   hand_off.fds.push_back(std::move(connection->fd));
   Close(*connection, CloseHow::kNo);
   return hand_off;

@@ -43,9 +43,9 @@ struct DeviceTable::Device {
   Address sentinel_address;
 };
 
-DeviceTable::DeviceTable(EventLoop& loop, Nldev& nldev, BlockingPool& pool, std::vector<std::string> only,
+DeviceTable::DeviceTable(EventLoop& loop, Nldev& nldev, BlockingPool& pool, Options options,
                          std::function<void()> changed)
-    : loop_(loop), nldev_(nldev), pool_(pool), only_(std::move(only)), changed_(std::move(changed)) {
+    : loop_(loop), nldev_(nldev), pool_(pool), options_(std::move(options)), changed_(std::move(changed)) {
   seen_ = KernelDeviceNames();
   SyncDevices();
   WatchAddresses();
@@ -156,7 +156,7 @@ void DeviceTable::WatchAddresses() {
 void DeviceTable::Tick() {
   timer_ = loop_.At(loop_.clock().Now() + kLookEvery, [this] { Tick(); });
   std::vector<std::string> names = KernelDeviceNames();
-  const bool retry = !problem_.ok() && ++ticks_ % kTicksBetweenRetries == 0;
+  const bool retry = !problems_.empty() && ++ticks_ % kTicksBetweenRetries == 0;
   const bool gone =
       std::any_of(devices_.begin(), devices_.end(), [](const auto& device) { return device->gone; });
   if (names != seen_ || retry || gone) {
@@ -191,27 +191,29 @@ void DeviceTable::SyncDevices() {
     Close(device.get());
     return true;
   });
-  problem_ = {};
+  problems_.clear();
+  for (const std::string& name : options_.devices) {
+    if (std::binary_search(seen_.begin(), seen_.end(), name)) continue;
+    problems_[name] =
+        seen_.empty() ? Status(StatusCode::kDeviceNotReady,
+                               "This host has no RDMA device: load its driver, or add a software one with "
+                               "`rdma link add rxe0 type rxe netdev <interface>`.")
+                      : OpenFailure(name, ENODEV);
+  }
   int count = 0;
   ibv_device** const list = ibv_get_device_list(&count);
-  if (list == nullptr) {
-    problem_ = OpenFailure("list", errno);
-    return;
-  }
-  if (seen_.empty()) {
-    problem_ = Status(StatusCode::kDeviceNotReady,
-                      "This host has no RDMA device: load its driver, or add a software one with "
-                      "`rdma link add rxe0 type rxe netdev <interface>`.");
-  }
-  for (int i = 0; i < count; ++i) {
+  for (int i = 0; i < count && list != nullptr; ++i) {
     const std::string name = ibv_get_device_name(list[i]);
     const auto known = [&](const auto& device) { return device->name == name; };
     if (std::any_of(devices_.begin(), devices_.end(), known)) continue;
-    if (!only_.empty() && std::find(only_.begin(), only_.end(), name) == only_.end()) continue;
+    const std::vector<std::string>& only = options_.devices;
+    if (!only.empty() && std::find(only.begin(), only.end(), name) == only.end()) continue;
     errno = 0;
     ibv_context* const context = ibv_open_device(list[i]);
     if (context == nullptr) {
-      problem_ = OpenFailure(name, errno == 0 ? EACCES : errno);
+      const int error = errno;
+      const int node = DeviceNodeError(name);
+      problems_[name] = OpenFailure(name, node != 0 ? node : error == 0 ? EACCES : error);
       continue;
     }
     auto device = std::make_unique<Device>();
@@ -222,7 +224,7 @@ void DeviceTable::SyncDevices() {
     for (unsigned number = 1; number <= port_count; ++number) {
       auto info = ProbeAdapter(context, static_cast<std::uint8_t>(number));
       if (!info.ok()) {
-        problem_ = info.status();
+        problems_[name] = info.status();
         continue;
       }
       Port port;
@@ -231,7 +233,10 @@ void DeviceTable::SyncDevices() {
       port.number = static_cast<std::uint8_t>(number);
       port.iwarp = IsIwarp(*context);
       port.description.info = std::move(info).value();
-      port.description.info.name = AdapterName(name, number, port_count);
+      AdapterInfo& mine = port.description.info;
+      mine.name = AdapterName(name, number, port_count);
+      mine.max_inbound_read_limit = std::min(mine.max_inbound_read_limit, options_.max_inbound_read_limit);
+      mine.max_outbound_read_limit = std::min(mine.max_outbound_read_limit, options_.max_outbound_read_limit);
       port.description.reserve_ports = true;
       port.description.client_disconnects = false;
       device->ports.push_back(std::move(port));
@@ -245,10 +250,25 @@ void DeviceTable::SyncDevices() {
     }
     devices_.push_back(std::move(device));
   }
-  ibv_free_device_list(list);
+  if (list != nullptr) ibv_free_device_list(list);
+  // The kernel has them, but this process sees no /dev/infiniband/uverbs* of theirs.
+  for (const std::string& name : seen_) {
+    const auto known = [&](const auto& device) { return device->name == name; };
+    const bool wanted =
+        options_.devices.empty() ||
+        std::find(options_.devices.begin(), options_.devices.end(), name) != options_.devices.end();
+    if (!wanted || problems_.contains(name) || std::any_of(devices_.begin(), devices_.end(), known)) continue;
+    const int node = DeviceNodeError(name);
+    problems_[name] = OpenFailure(name, node != 0 ? node : ENOENT);
+  }
 }
 
 void DeviceTable::Refresh() {
+  const auto said = [](const std::map<std::string, Status>& problems) {
+    std::string all;
+    for (const auto& [name, problem] : problems) all += name + ": " + problem.message() + "\n";
+    return all;
+  };
   std::vector<Port> ports;
   for (const auto& device : devices_) {
     if (device->gone) continue;
@@ -263,7 +283,9 @@ void DeviceTable::Refresh() {
       ports.push_back(std::move(port));
     }
   }
-  const bool same = std::equal(ports.begin(), ports.end(), ports_.begin(), ports_.end(), SameDescription);
+  const bool same = std::equal(ports.begin(), ports.end(), ports_.begin(), ports_.end(), SameDescription) &&
+                    said_ == said(problems_);
+  said_ = said(problems_);
   ports_ = std::move(ports);
   for (const auto& device : devices_) WatchRemoval(device.get());
   if (!same) changed_();

@@ -5,6 +5,7 @@
 #include <infiniband/verbs.h>
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "provider/cm.h"
 #include "provider/verbs/cm/blocking_pool.h"
 #include "provider/verbs/cm/nldev.h"
+#include "provider/verbs/cm/options.h"
 #include "provider/verbs/cm/wire_id.h"
 
 namespace nd::provider::verbs {
@@ -29,16 +31,16 @@ class DeviceTable {
     AdapterDescription description;
   };
 
-  // `changed` runs on the loop after ports() changed. `only`: names of the devices to offer; empty: all.
-  DeviceTable(EventLoop& loop, Nldev& nldev, BlockingPool& pool, std::vector<std::string> only,
+  // `changed` runs on the loop after ports() or problems() changed.
+  DeviceTable(EventLoop& loop, Nldev& nldev, BlockingPool& pool, Options options,
               std::function<void()> changed);
   ~DeviceTable();
 
   const std::vector<Port>& ports() const { return ports_; }
   const Port* Find(const std::string& adapter) const;
   const Port* FindPort(const std::string& device, std::uint8_t number) const;
-  // Why a device is not offered, or SUCCESS.
-  const Status& problem() const { return problem_; }
+  // Devices that cannot be offered, with the reason and the remedy.
+  const std::map<std::string, Status>& problems() const { return problems_; }
 
  private:
   struct Device;
@@ -57,7 +59,7 @@ class DeviceTable {
   Nldev& nldev_;
   BlockingPool& pool_;
   const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
-  const std::vector<std::string> only_;
+  const Options options_;
   const std::function<void()> changed_;
   UniqueFd route_socket_;
   EventLoop::TimerId timer_{};
@@ -65,7 +67,8 @@ class DeviceTable {
   std::vector<std::string> seen_;  // Kernel device names at the last look.
   std::vector<std::unique_ptr<Device>> devices_;
   std::vector<Port> ports_;
-  Status problem_;
+  std::map<std::string, Status> problems_;
+  std::string said_;  // All problems as changed() has told them.
 };
 
 }  // namespace nd::provider::verbs

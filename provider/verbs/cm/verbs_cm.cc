@@ -36,7 +36,7 @@ VerbsCm::VerbsCm(const Options& options, EventLoop& loop, CmSink& sink)
     : loop_(loop),
       sink_(sink),
       pool_(std::make_unique<BlockingPool>(kBlockingThreads)),
-      devices_(loop, nldev_, *pool_, options.devices, [this] {
+      devices_(loop, nldev_, *pool_, options, [this] {
         if (ready_) OnDevicesChanged();
       }) {
   ready_ = true;
@@ -70,6 +70,14 @@ void VerbsCm::Bury(std::shared_ptr<WireId> wire, const Address& bound) {
 std::vector<AdapterDescription> VerbsCm::adapters() const {
   std::vector<AdapterDescription> descriptions;
   for (const DeviceTable::Port& port : devices_.ports()) descriptions.push_back(port.description);
+  for (const auto& [device, problem] : devices_.problems()) {
+    AdapterDescription& broken = descriptions.emplace_back();
+    broken.info.name = device;
+    broken.info.provider = "verbs";
+    broken.problem = problem;
+    broken.reserve_ports = true;
+    broken.client_disconnects = false;
+  }
   return descriptions;
 }
 

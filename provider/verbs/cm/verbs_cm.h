@@ -31,10 +31,6 @@ class VerbsCm final : public ConnectionManager, public ConnectionHost {
   VerbsCm(const Options& options, EventLoop& loop, CmSink& sink);
   ~VerbsCm() override;
 
-  // Why a device that the host has is not offered, with the remedy; SUCCESS: nothing is wrong. Changes are
-  // announced by OnAdaptersChanged or not at all.
-  const Status& problem() const { return devices_.problem(); }
-
   std::vector<AdapterDescription> adapters() const override;
   void Reserve(EndpointId endpoint, const std::string& adapter, const Address& local) override;
   void Release(EndpointId endpoint) override;

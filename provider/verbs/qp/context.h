@@ -6,7 +6,9 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <mutex>
 
 #include "nd/types.h"
 
@@ -16,10 +18,17 @@ namespace nd::provider::verbs {
 // share the descriptors through which it would be destroyed.
 std::uint32_t ForkCount();
 
+class Maker;
+
 struct Context {
+  Context();
   ~Context();  // Nothing in a forked child.
 
   bool forked() const { return fork_count != ForkCount(); }
+  // Runs `make` on a thread that lives as long as the process or this context: a kernel up to 6.1 remembers
+  // the thread that made a queue pair as its owner and forgets the owner when that thread ends, and the
+  // broker connects no queue pair without one. Waits for it.
+  void OnLastingThread(const std::function<void()>& make);
   // Reads the device's asynchronous events; never blocks. A completion queue that overran is marked lost.
   void DrainAsyncEvents();
 
@@ -31,6 +40,10 @@ struct Context {
   AdapterInfo info;
   std::uint32_t fork_count = ForkCount();
   std::atomic<std::uint32_t> next_generation{1};
+
+ private:
+  std::unique_ptr<Maker> maker_;  // When a thread other than the process's first one has made something.
+  std::mutex making_;
 };
 
 }  // namespace nd::provider::verbs

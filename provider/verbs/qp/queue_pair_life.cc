@@ -93,9 +93,13 @@ Status VerbsQueuePair::Build(const QpOptions& options) {
   attr.cap.max_send_sge = std::max(1u, options.max_initiator_sge);
   attr.cap.max_recv_sge = srq_ ? 0 : std::max(1u, options.max_receive_sge);
   attr.cap.max_inline_data = options.inline_size;
-  errno = 0;
-  qp_ = ibv_create_qp(context_->pd, &attr);
-  if (qp_ == nullptr) return OpenFailure(context_->info.name, errno);
+  int error = 0;
+  context_->OnLastingThread([&] {
+    errno = 0;
+    qp_ = ibv_create_qp(context_->pd, &attr);
+    error = errno;
+  });
+  if (qp_ == nullptr) return OpenFailure(context_->info.name, error);
   number_ = qp_->qp_num;
   receive_cq_->Attach(number_, this);
   if (initiator_cq_ != receive_cq_) initiator_cq_->Attach(number_, this);

@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <pthread.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <string>
@@ -12,6 +13,7 @@
 #include "provider/verbs/device_limits.h"
 #include "provider/verbs/qp/completion_queue.h"
 #include "provider/verbs/qp/context.h"
+#include "provider/verbs/qp/maker.h"
 #include "provider/verbs/qp/memory.h"
 #include "provider/verbs/qp/queue_pair.h"
 #include "provider/verbs/qp/srq.h"
@@ -70,10 +72,26 @@ std::uint32_t ForkCount() {
   return fork_count.load(std::memory_order_relaxed);
 }
 
+Context::Context() = default;
+
 Context::~Context() {
-  if (forked()) return;
+  if (forked()) {
+    static_cast<void>(maker_.release());  // Its thread stayed in the parent.
+    return;
+  }
   if (pd != nullptr) ibv_dealloc_pd(pd);
   if (device != nullptr) ibv_close_device(device);
+}
+
+void Context::OnLastingThread(const std::function<void()>& make) {
+  if (::gettid() == ::getpid()) return make();
+  Maker* maker = nullptr;
+  {
+    const std::lock_guard lock(making_);
+    if (!maker_) maker_ = std::make_unique<Maker>();
+    maker = maker_.get();
+  }
+  maker->Run(make);
 }
 
 void Context::DrainAsyncEvents() {
@@ -93,12 +111,15 @@ Result<std::shared_ptr<Device>> MakeVerbsDevice(const AdapterInfo& adapter, cons
   ibv_device** const list = ibv_get_device_list(&count);
   if (list == nullptr) return OpenFailure(adapter.name, errno);
   auto context = std::make_shared<Context>();
-  Status failure = OpenFailure(wanted.device, ENODEV);
+  const int node = DeviceNodeError(wanted.device);
+  Status failure = OpenFailure(wanted.device, node != 0 ? node : ENODEV);
   for (int i = 0; i < count; ++i) {
     if (wanted.device != ibv_get_device_name(list[i])) continue;
     errno = 0;
     context->device = ibv_open_device(list[i]);
-    if (context->device == nullptr) failure = OpenFailure(wanted.device, errno == 0 ? EACCES : errno);
+    if (context->device == nullptr && node == 0) {
+      failure = OpenFailure(wanted.device, errno == 0 ? EACCES : errno);
+    }
   }
   ibv_free_device_list(list);
   if (context->device == nullptr) return failure;

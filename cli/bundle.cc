@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+// Each part is a function that returns text or says why there is none; one failing part never costs another.
+#include "cli/bundle.h"
+
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <functional>
+#include <sstream>
+
+#include "base/unique_fd.h"
+#include "cli/checkup.h"
+#include "cli/events.h"
+#include "cli/history.h"
+#include "cli/noun.h"
+#include "cli/quantity.h"
+#include "cli/version.h"
+
+namespace nd::cli {
+namespace {
+
+namespace v1 = ndbroker::v1;
+
+using Part = std::function<Failure(Context&, std::string*)>;
+
+std::string ListJson(const std::string& kind, Value::Array rows) {
+  Value document = Envelope(kind);
+  document.Set("items", std::move(rows));
+  return document.ToJson(2) + "\n";
+}
+
+Failure Configuration(Context& context, std::string* text) {
+  v1::ConfigReply reply;
+  if (Failure failure = context.admin().Call(&AdminClient::Stub::GetConfig, v1::GetConfigRequest(), &reply)) {
+    return failure;
+  }
+  Value::Array rows;
+  for (const auto& setting : reply.settings()) {
+    Value row = Value::MakeObject();
+    row.Set("name", setting.name())
+        .Set("value", Redacted(setting.name(), setting.value()))
+        .Set("origin", setting.origin());
+    rows.push_back(std::move(row));
+  }
+  *text = ListJson("ConfigSettingList", std::move(rows));
+  return std::nullopt;
+}
+
+Failure Log(Context& context, std::string* text) {
+  v1::LogReply reply;
+  if (Failure failure = context.admin().Call(&AdminClient::Stub::GetLog, v1::LogRequest(), &reply))
+    return failure;
+  for (const std::string& line : reply.lines()) *text += line + "\n";
+  return std::nullopt;
+}
+
+Failure Events(Context& context, std::string* text) {
+  if (Failure failure = context.admin().Connect()) return failure;
+  v1::WatchRequest request;
+  request.set_since("1970-01-01T00:00:00Z");
+  request.set_past_only(true);
+  grpc::ClientContext call;
+  call.set_deadline(std::chrono::system_clock::now() +
+                    std::chrono::milliseconds(static_cast<long long>(context.globals.timeout * 1e3)));
+  const auto reader = context.admin().stub().Watch(&call, request);
+  for (v1::WatchEvent event; reader->Read(&event);) *text += EventValue(event).ToJson(0) + "\n";
+  const grpc::Status status = reader->Finish();
+  return status.ok() ? std::nullopt : context.admin().FromGrpc(status);
+}
+
+Failure History(Context& context, std::string* text) {
+  v1::HistoryRequest request;
+  v1::HistoryList list;
+  if (Failure failure = context.admin().Call(&AdminClient::Stub::ListHistory, request, &list)) return failure;
+  Value::Array rows;
+  for (const auto& item : list.items()) rows.push_back(HistoryValue(item));
+  *text = ListJson("HistoryList", std::move(rows));
+  return std::nullopt;
+}
+
+// Messages that need no words of ndctl's own are kept as the protocol prints them.
+template <typename Request, typename Reply>
+Part Raw(grpc::Status (AdminClient::Stub::*method)(grpc::ClientContext*, const Request&, Reply*),
+         Request request = {}) {
+  return [method, request](Context& context, std::string* text) -> Failure {
+    Reply reply;
+    if (Failure failure = context.admin().Call(method, request, &reply)) return failure;
+    *text = reply.DebugString();
+    return std::nullopt;
+  };
+}
+
+Part ListOf(const Noun& noun) {
+  return [&noun](Context& context, std::string* text) -> Failure {
+    Value::Array rows;
+    if (Failure failure = noun.fetch(context, {}, &rows)) return failure;
+    *text = ListJson(noun.shape.kind + "List", std::move(rows));
+    return std::nullopt;
+  };
+}
+
+Failure Doctor(Context& context, std::string* text) {
+  *text = ListJson("CheckList", Examine(context).rows);
+  return std::nullopt;
+}
+
+Failure Kernel(Context&, std::string* text) {
+  utsname name{};
+  uname(&name);
+  std::ostringstream out;
+  out << name.sysname << " " << name.release << " " << name.version << " " << name.machine << "\n";
+  for (const char* path :
+       {"/etc/os-release", "/proc/meminfo", "/proc/self/limits", "/proc/net/sockstat", "/proc/net/sockstat6",
+        "/proc/sys/net/ipv4/ip_local_port_range", "/proc/sys/net/core/somaxconn", "/proc/sys/fs/file-nr",
+        "/sys/module/ib_core/parameters/netns_mode"}) {
+    std::ifstream file(path);
+    out << "\n== " << path << "\n" << (file ? "" : "not there\n");
+    if (file) out << file.rdbuf();
+    out.clear();  // An empty file sets failbit.
+  }
+  *text = out.str();
+  return std::nullopt;
+}
+
+// The broker's own GET responder; the whole answer, with its head.
+Failure Metrics(Context& context, std::string* text) {
+  const std::string path = context.Directory() + "/metrics.sock";
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path, path.c_str(), std::min(path.size() + 1, sizeof(address.sun_path)));
+  const UniqueFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  timeval timeout{};
+  timeout.tv_sec = std::max(1L, static_cast<long>(context.globals.timeout));
+  setsockopt(fd.get(), SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
+  setsockopt(fd.get(), SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout));
+  static constexpr char kRequest[] = "GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+  bool ok = connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0 &&
+            send(fd.get(), kRequest, sizeof(kRequest) - 1, MSG_NOSIGNAL) == sizeof(kRequest) - 1;
+  char buffer[16384];
+  for (ssize_t got = 1; ok && got > 0;) {
+    got = recv(fd.get(), buffer, sizeof(buffer), 0);
+    ok = got >= 0;
+    if (got > 0) text->append(buffer, static_cast<std::size_t>(got));
+  }
+  if (ok) return std::nullopt;
+  return Error{Exit::kFailed, "no metrics from " + path + ": " + std::strerror(errno), {}, {}};
+}
+
+std::vector<std::pair<std::string, Part>> Parts(const Context& context) {
+  std::vector<std::pair<std::string, Part>> parts = {{"status.txt", Raw(&AdminClient::Stub::GetStatus)},
+                                                     {"doctor.json", Doctor},
+                                                     {"config.json", Configuration},
+                                                     {"policy.txt", Raw(&AdminClient::Stub::GetPolicy)}};
+  for (const auto& noun : context.nouns) parts.emplace_back("list/" + noun->name + ".json", ListOf(*noun));
+  for (const char* by : {"application", "peer", "adapter"}) {
+    v1::StatsRequest request;
+    request.set_by(by);
+    parts.emplace_back(std::string("stats/") + by + ".txt", Raw(&AdminClient::Stub::GetStats, request));
+  }
+  parts.insert(parts.end(), {{"history.json", History},
+                             {"events.jsonl", Events},
+                             {"log.txt", Log},
+                             {"metrics.txt", Metrics},
+                             {"kernel.txt", Kernel}});
+  return parts;
+}
+
+}  // namespace
+
+std::string Redacted(const std::string& name, const std::string& value) {
+  std::string lower = name;
+  std::transform(lower.begin(), lower.end(), lower.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  for (const char* word : {"secret", "password", "passphrase", "token", "private", "key"}) {
+    if (lower.find(word) != std::string::npos && !value.empty()) return "<redacted>";
+  }
+  return value;
+}
+
+std::vector<ArchiveFile> CollectBundle(Context& context, const std::string& folder) {
+  Value files = Value::MakeArray();
+  std::vector<ArchiveFile> archive = {{folder + "/manifest.json", {}}};
+  for (const auto& [name, part] : Parts(context)) {
+    context.Progress("collecting " + name);
+    std::string text;
+    const Failure failure = part(context, &text);
+    Value entry = Value::MakeObject();
+    entry.Set("file", name).Set("bytes", text.size());
+    if (failure) entry.Set("problem", failure->message);
+    files.array().push_back(std::move(entry));
+    if (!failure || !text.empty()) archive.push_back({folder + "/" + name, std::move(text)});
+  }
+  context.Progress("");
+  Value manifest = Envelope("DebugBundle");
+  manifest.Set("time", TimeAgo(0))
+      .Set("ndctl", kVersion)
+      .Set("directory", context.Directory())
+      .Set("files", std::move(files));
+  archive[0].content = manifest.ToJson(2) + "\n";
+  return archive;
+}
+
+}  // namespace nd::cli

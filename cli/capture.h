@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Packets of the wire into a file that Wireshark opens. libpcap stays in one file.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "cli/error.h"
+
+namespace nd::cli {
+
+struct CaptureOptions {
+  std::string filter;  // In pcap's language.
+  std::string file;    // "-": standard output.
+  double seconds = 0;  // 0: no limit; likewise the others.
+  std::uint64_t packets = 0, bytes = 0;
+};
+
+struct CaptureTotals {
+  std::uint64_t packets = 0, bytes = 0, dropped = 0;
+};
+
+// Captures on every interface until a limit is reached or `ended` says so; `progress` is told now and then.
+// No permission (CAP_NET_RAW), a file that cannot be written, usage for a filter that pcap does not
+// understand.
+Failure Capture(const CaptureOptions& options, const std::function<bool()>& ended,
+                const std::function<void(const CaptureTotals&)>& progress, CaptureTotals* totals);
+
+// The filter for one TCP connection, both ways, and for a listening port. Addresses as "10.0.0.1" or
+// "fd00::1".
+std::string FilterOf(const std::string& local_ip, std::uint32_t local_port, const std::string& peer_ip,
+                     std::uint32_t peer_port);
+std::string FilterOf(std::uint32_t port, const std::string& peer_ip);
+
+}  // namespace nd::cli

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+// ndctl doctor: everything that can be wrong on this host, with the remedy; works without a broker.
+#include <unistd.h>
+
+#include "cli/checkup.h"
+#include "cli/commands.h"
+#include "cli/doctor.h"
+#include "cli/noun.h"
+
+namespace nd::cli {
+namespace {
+
+namespace v1 = ndbroker::v1;
+
+Value ToRow(const std::string& source, const Verdict& verdict) {
+  Value row = Value::MakeObject();
+  row.Set("verdict", verdict.verdict)
+      .Set("name", verdict.name)
+      .Set("source", source)
+      .Set("finding", verdict.finding)
+      .Set("remedy", verdict.remedy);
+  return row;
+}
+
+void Add(const std::string& source, const Verdict& verdict, Checkup* checkup) {
+  (verdict.verdict == "FAIL"   ? checkup->failed
+   : verdict.verdict == "WARN" ? checkup->warned
+                               : checkup->passed)++;
+  checkup->rows.push_back(ToRow(source, verdict));
+}
+
+BrokerFacts AskBroker(Context& context) {
+  BrokerFacts facts;
+  v1::BrokerStatus status;
+  if (Failure failure =
+          context.admin().Call(&AdminClient::Stub::GetStatus, v1::GetStatusRequest(), &status)) {
+    facts.problem = failure->message;
+    facts.hint = failure->hint;
+    return facts;
+  }
+  facts.answers = true;
+  facts.version = status.version();
+  facts.pid = status.pid();
+  facts.uptime = status.uptime_seconds();
+  facts.draining = status.draining();
+  facts.network = NetworkOf(status.pid());
+  return facts;
+}
+
+// How much of each quota this user has left.
+void AskQuotas(Context& context, Checkup* checkup) {
+  v1::CheckPolicyRequest request;
+  request.set_uid(getuid());
+  request.set_gid(getgid());
+  request.set_action("limits");
+  v1::CheckPolicyReply reply;
+  if (context.admin().Call(&AdminClient::Stub::CheckPolicy, request, &reply)) return;
+  std::string full;
+  for (const auto& limit : reply.limits()) {
+    if (limit.limit() != 0xffffffff && limit.used() >= limit.limit() - limit.limit() / 10) {
+      full += (full.empty() ? "" : ", ") + std::to_string(limit.used()) + " of " +
+              std::to_string(limit.limit()) + " " + limit.resource();
+    }
+  }
+  const std::string who = "uid " + std::to_string(getuid());
+  if (full.empty()) return Add("ndctl", {"quotas", "PASS", who + " is far from every quota", {}}, checkup);
+  Add("ndctl",
+      {"quotas", "WARN", who + " uses " + full, "raise the quota in [[rule]], or close what is not used"},
+      checkup);
+}
+
+void AskDiagnosis(Context& context, Checkup* checkup) {
+  v1::DiagnoseReply reply;
+  if (Failure failure = context.admin().Call(&AdminClient::Stub::Diagnose, v1::DiagnoseRequest(), &reply)) {
+    Add("ndctl", {"broker's own checks", "WARN", failure->message, failure->hint}, checkup);
+    return;
+  }
+  for (const auto& item : reply.items()) {
+    Add("broker", {item.name(), item.verdict(), item.finding(), item.remedy()}, checkup);
+  }
+}
+
+std::string Text(const Checkup& checkup, const Output& output) {
+  std::size_t width = 0;
+  for (const Value& row : checkup.rows) width = std::max(width, DisplayWidth(row.Find("name")->Text()));
+  std::string out;
+  const auto field = [](const Value& row, const char* name) { return Printable(row.Find(name)->Text()); };
+  for (const Value& row : checkup.rows) {
+    const std::string verdict = field(row, "verdict");
+    const char* sgr = output.color ? StateColor(verdict) : nullptr;
+    out += (sgr != nullptr ? "\033[" + std::string(sgr) + "m" + verdict + "\033[0m" : verdict) + "  ";
+    const std::string name = field(row, "name");
+    out += name + std::string(width - std::min(width, DisplayWidth(name)), ' ') + "  " +
+           field(row, "finding") + "\n";
+    const std::string remedy = field(row, "remedy");
+    if (!remedy.empty() && verdict != "PASS") out += "      -> " + remedy + "\n";
+  }
+  const auto count = [](std::size_t number, const char* what) { return std::to_string(number) + " " + what; };
+  return out + count(checkup.passed, "passed, ") + count(checkup.warned, "warned, ") +
+         count(checkup.failed, "failed\n");
+}
+
+Failure Run(Context& context) {
+  if (Failure failure = CheckSelection(context, CheckupShape(), {})) return failure;
+  const Checkup checkup = Examine(context);
+  if (context.output.format == Format::kTable || context.output.format == Format::kWide) {
+    if (Failure failure = context.Write(Text(checkup, context.output))) return failure;
+  } else if (Failure failure = WriteRows(context, CheckupShape(), {}, checkup.rows)) {
+    return failure;
+  }
+  if (checkup.failed == 0) return std::nullopt;
+  return Error{Exit::kFailed, {}, {}, {}};  // The report said it.
+}
+
+}  // namespace
+
+Shape CheckupShape() {
+  return {"Check",
+          "name",
+          {{"VERDICT", "verdict", Show::kState},
+           {"CHECK", "name"},
+           {"FINDING", "finding"},
+           {"REMEDY", "remedy"},
+           {"SOURCE", "source", Show::kText, true}},
+          ToRow({}, {})};
+}
+
+Checkup Examine(Context& context) {
+  Checkup checkup;
+  const BrokerFacts broker = AskBroker(context);
+  for (const Verdict& verdict : Judge(Gather(context.admin().directory()), broker))
+    Add("ndctl", verdict, &checkup);
+  if (!broker.answers) return checkup;
+  AskQuotas(context, &checkup);
+  AskDiagnosis(context, &checkup);
+  return checkup;
+}
+
+void AddDoctor(CLI::App& root, Context& context) {
+  CLI::App* app = root.add_subcommand(
+      "doctor", "What is wrong on this host, and the remedy; exit 1 when something fails");
+  app->fallthrough();
+  app->callback([&context] { context.run = [&context] { return Run(context); }; });
+}
+
+}  // namespace nd::cli

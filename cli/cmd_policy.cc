@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+// ndctl policy: the rules in force, and what they say about one wish of one caller.
+#include <unistd.h>
+
+#include <fstream>
+#include <memory>
+
+#include "cli/commands.h"
+#include "cli/identity.h"
+#include "cli/nearest.h"
+#include "cli/noun.h"
+#include "cli/rows.h"
+
+namespace nd::cli {
+namespace {
+
+namespace v1 = ndbroker::v1;
+
+constexpr std::uint32_t kNoLimit = 0xffffffff;
+
+Value Ranges(bool present, const v1::AddressRanges& ranges) {
+  if (!present) return {};
+  Value list = Value::MakeArray();
+  for (const std::string& item : ranges.items()) list.array().emplace_back(item);
+  return list;
+}
+
+Value ToRow(const v1::PolicyRule& rule) {
+  std::map<std::string, std::uint32_t> sorted(rule.limits().begin(), rule.limits().end());
+  Value limits = Value::MakeObject();
+  for (const auto& [resource, limit] : sorted) limits.Set(resource, limit);
+  Value row = Value::MakeObject();
+  row.Set("name", rule.name())
+      .Set("uid", rule.has_uid() ? Value(rule.uid()) : Value())
+      .Set("gid", rule.has_gid() ? Value(rule.gid()) : Value())
+      .Set("cgroup", rule.has_cgroup() ? Value(rule.cgroup()) : Value())
+      .Set("listen", Ranges(rule.has_listen(), rule.listen()))
+      .Set("connect", Ranges(rule.has_connect(), rule.connect()))
+      .Set("limits", std::move(limits));
+  return row;
+}
+
+Shape RuleShape() {
+  return {"PolicyRule",
+          "name",
+          {{"RULE", "name"},
+           {"UID", "uid", Show::kNumber},
+           {"GID", "gid", Show::kNumber},
+           {"CGROUP", "cgroup"},
+           {"LISTEN", "listen", Show::kList},
+           {"CONNECT", "connect", Show::kList},
+           {"LIMITS", "limits"}},
+          ToRow({})};
+}
+
+Failure ShowRules(Context& context) {
+  if (Failure failure = CheckSelection(context, RuleShape(), {})) return failure;
+  v1::PolicyReply reply;
+  if (Failure failure = context.admin().Call(&AdminClient::Stub::GetPolicy, v1::GetPolicyRequest(), &reply)) {
+    return failure;
+  }
+  Value::Array rows;
+  for (const auto& rule : reply.rules()) rows.push_back(ToRow(rule));
+  const bool table = context.output.format == Format::kTable || context.output.format == Format::kWide;
+  if (rows.empty() && table)
+    return context.Write("no rules: everybody may listen and connect, within the default limits\n");
+  return WriteRows(context, RuleShape(), {}, std::move(rows));
+}
+
+struct Question {
+  std::string action, address;
+  std::string session, user, group, cgroup;
+  bool explain = false;
+};
+
+std::string OwnCgroup() {
+  std::ifstream file("/proc/self/cgroup");
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with("0::")) return line.substr(3);
+  }
+  return {};
+}
+
+// Who asks: the named session, or the given identity, or whoever runs ndctl.
+Failure SetCaller(const Question& question, v1::CheckPolicyRequest* request) {
+  const bool identity = !question.user.empty() || !question.group.empty() || !question.cgroup.empty();
+  if (!question.session.empty()) {
+    if (identity) {
+      return Error{Exit::kUsage,
+                   "--session says who asks; --uid, --gid and --cgroup say it again",
+                   "give either the session or the identity",
+                   {}};
+    }
+    request->set_session(question.session);
+    return std::nullopt;
+  }
+  std::uint32_t uid = getuid();
+  std::uint32_t gid = getgid();
+  if (!question.user.empty()) {
+    if (Failure failure = ParseUser(question.user, &uid)) return failure;
+  }
+  if (!question.group.empty()) {
+    if (Failure failure = ParseGroup(question.group, &gid)) return failure;
+  }
+  request->set_uid(uid);
+  request->set_gid(gid);
+  request->set_cgroup(identity ? question.cgroup : OwnCgroup());
+  return std::nullopt;
+}
+
+Failure ToRequest(const Question& question, v1::CheckPolicyRequest* request) {
+  static const std::vector<std::string> kActions = {"listen", "connect", "limits"};
+  if (std::find(kActions.begin(), kActions.end(), question.action) == kActions.end()) {
+    return Error{Exit::kUsage,
+                 "the policy knows no action '" + question.action + "'",
+                 Suggest(question.action, kActions),
+                 {}};
+  }
+  request->set_action(question.action);
+  if (question.action == "limits") {
+    if (!question.address.empty()) {
+      return Error{Exit::kUsage, "limits have no address", "ndctl policy check limits [--uid USER]", {}};
+    }
+  } else {
+    if (question.address.empty()) {
+      return Error{Exit::kUsage,
+                   question.action + " needs the address that is wished for",
+                   "ndctl policy check " + question.action + " 10.0.0.1:7000",
+                   {}};
+    }
+    if (Failure failure = ParseAddress(question.address, request->mutable_address())) return failure;
+  }
+  return SetCaller(question, request);
+}
+
+std::string CallerText(const v1::CheckPolicyRequest& request) {
+  if (!request.session().empty()) return "session " + request.session();
+  return "uid " + std::to_string(request.uid()) + " gid " + std::to_string(request.gid()) +
+         (request.cgroup().empty() ? "" : " cgroup " + request.cgroup());
+}
+
+Value Answer(const v1::CheckPolicyRequest& request, const v1::CheckPolicyReply& reply) {
+  Value steps = Value::MakeArray();
+  for (const auto& step : reply.steps()) {
+    Value item = Value::MakeObject();
+    item.Set("rule", step.rule()).Set("matched", step.matched()).Set("reason", step.reason());
+    steps.array().push_back(std::move(item));
+  }
+  Value limits = Value::MakeArray();
+  for (const auto& limit : reply.limits()) {
+    Value item = Value::MakeObject();
+    item.Set("resource", limit.resource())
+        .Set("used", limit.used())
+        .Set("limit", limit.limit() == kNoLimit ? Value() : Value(limit.limit()))
+        .Set("rule", limit.rule());
+    limits.array().push_back(std::move(item));
+  }
+  Value row = Value::MakeObject();
+  row.Set("caller", CallerText(request))
+      .Set("action", request.action())
+      .Set("address", AddressText(request.address()))
+      .Set("allowed", reply.allowed())
+      .Set("rule", reply.rule())
+      .Set("reason", reply.reason())
+      .Set("steps", std::move(steps))
+      .Set("limits", std::move(limits));
+  return row;
+}
+
+std::string LimitsTable(const Value& answer, const Output& output) {
+  const Shape shape{"PolicyLimit",
+                    "resource",
+                    {{"RESOURCE", "resource"},
+                     {"USED", "used", Show::kNumber},
+                     {"LIMIT", "limit", Show::kNumber},
+                     {"RULE", "rule"}},
+                    {}};
+  Table table;
+  const Failure none = ListTable(shape, answer.Find("limits")->array(), output, &table);
+  return table.Format(output.headers, output.color);
+}
+
+std::string StepsTable(const Value& answer, const Output& output) {
+  Table table;
+  table.headers = {{"#", true}, {"RULE"}, {"MATCHES"}, {"BECAUSE"}};
+  int number = 0;
+  for (const Value& step : answer.Find("steps")->array()) {
+    const bool matched = step.Find("matched")->Text() == "true";
+    table.rows.push_back({{std::to_string(++number)},
+                          {step.Find("rule")->Text()},
+                          {matched ? "yes" : "no", matched ? "32" : nullptr},
+                          {step.Find("reason")->Text()}});
+  }
+  return table.rows.empty() ? std::string() : table.Format(output.headers, output.color);
+}
+
+// One sentence that names the deciding rule.
+std::string Reason(const v1::CheckPolicyRequest& request, const v1::CheckPolicyReply& reply) {
+  const std::string what =
+      request.action() + " " + AddressText(request.address()) + " by " + CallerText(request);
+  const std::string reason = reply.reason().empty() ? what : reply.reason();
+  return reason.find(reply.rule()) == std::string::npos ? reason + " (rule " + reply.rule() + ")" : reason;
+}
+
+Failure Check(Context& context, const Question& question) {
+  v1::CheckPolicyRequest request;
+  if (Failure failure = ToRequest(question, &request)) return failure;
+  v1::CheckPolicyReply reply;
+  if (Failure failure = context.admin().Call(&AdminClient::Stub::CheckPolicy, request, &reply))
+    return failure;
+  if (Failure failure = FailureOf(StatusOf(reply.status()), "the policy cannot be asked")) return failure;
+  const Value answer = Answer(request, reply);
+  const Shape shape{
+      "PolicyAnswer", "rule", {{"ALLOWED", "allowed"}, {"RULE", "rule"}, {"REASON", "reason"}}, answer};
+  const bool limits = question.action == "limits";
+  if (context.output.format == Format::kTable || context.output.format == Format::kWide) {
+    std::string text = question.explain ? StepsTable(answer, context.output) : std::string();
+    if (limits) {
+      text += LimitsTable(answer, context.output);
+    } else {
+      Table verdict;
+      verdict.headers = {{""}, {""}};
+      const char* word = reply.allowed() ? "allowed" : "refused";
+      verdict.rows.push_back({{word, StateColor(word)}, {Reason(request, reply)}});
+      text += verdict.Format(false, context.output.color);
+    }
+    if (Failure failure = context.Write(text)) return failure;
+  } else if (Failure failure = context.WriteOne(shape, answer)) {
+    return failure;
+  }
+  if (limits || reply.allowed() || question.explain) return std::nullopt;
+  return Error{Exit::kNotFound, {}, {}, {}};
+}
+
+void AddQuestion(CLI::App& app, Context& context, bool explain) {
+  CLI::App* verb =
+      explain ? AddVerb(app, "explain", "As check, with every rule that was asked and why it did not decide")
+              : AddVerb(app, "check", "What would the policy say: exit 0 allowed, 3 refused");
+  const auto question = std::make_shared<Question>();
+  question->explain = explain;
+  verb->add_option("ACTION", question->action, "listen, connect or limits")->required();
+  verb->add_option("ADDRESS", question->address, "IP:PORT, for listen and connect");
+  verb->add_option("--session", question->session, "Ask for the application of this session");
+  verb->add_option("--uid", question->user, "Ask for this user, by number or name (default: yourself)");
+  verb->add_option("--gid", question->group, "Ask for this group, by number or name");
+  verb->add_option("--cgroup", question->cgroup, "Ask for a process in this cgroup");
+  verb->callback(
+      [&context, question] { context.run = [&context, question] { return Check(context, *question); }; });
+}
+
+}  // namespace
+
+void AddPolicy(CLI::App& root, Context& context) {
+  CLI::App* app = root.add_subcommand("policy", "Who may listen and connect where: show, check, explain");
+  app->fallthrough();
+  app->require_subcommand(1);
+  CLI::App* show = AddVerb(*app, "show", "The rules in force, in the order in which they are asked");
+  show->alias("list");
+  show->callback([&context] { context.run = [&context] { return ShowRules(context); }; });
+  AddQuestion(*app, context, false);
+  AddQuestion(*app, context, true);
+}
+
+}  // namespace nd::cli

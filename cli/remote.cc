@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tells apart what gRPC would call "unavailable": no such name, nobody there, not our certificate.
+#include "cli/remote.h"
+
+#include <netdb.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <vector>
+
+#include "base/tls/tls.h"
+
+namespace nd::cli {
+namespace {
+
+Failure Unreachable(const Remote& remote, const std::string& why) {
+  return Error{Exit::kUnreachable,
+               "no gateway answers at " + remote.host + ": " + why,
+               "ndbroker-gateway must run there and listen on an address that can be reached from here",
+               {}};
+}
+
+std::string TlsDirectory(const Remote& remote) {
+  if (!remote.tls.empty()) return remote.tls;
+  if (const char* config = std::getenv("XDG_CONFIG_HOME"); config != nullptr && config[0] == '/') {
+    return std::string(config) + "/ndctl/tls";
+  }
+  const char* home = std::getenv("HOME");
+  return std::string(home == nullptr ? "" : home) + "/.config/ndctl/tls";
+}
+
+// The one client certificate of the directory.
+Failure FindIdentity(const std::string& directory, tls::Identity* identity) {
+  std::vector<std::string> stems;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(directory, error)) {
+    const std::string name = entry.path().filename().string();
+    constexpr std::string_view kEnd = "-key.pem";
+    if (!name.ends_with(kEnd) || name == "ca-key.pem" || name == "server-key.pem") continue;
+    stems.push_back(directory + "/" + name.substr(0, name.size() - kEnd.size()));
+  }
+  if (error) {
+    return Error{Exit::kUsage,
+                 "no certificates in " + directory + ": " + error.message(),
+                 "name their directory with --tls; 'ndctl tls init DIR' makes a set for a trial",
+                 {}};
+  }
+  if (stems.size() != 1) {
+    return Error{
+        Exit::kUsage,
+        directory + " has " + (stems.empty() ? "no" : "more than one") + " NAME-key.pem of a client",
+        "put ca.pem and exactly one NAME.pem with NAME-key.pem there, or name another directory with --tls",
+        {}};
+  }
+  *identity = {stems.front() + ".pem", stems.front() + "-key.pem", directory + "/ca.pem"};
+  return std::nullopt;
+}
+
+struct Found {
+  addrinfo* list = nullptr;
+  ~Found() {
+    if (list != nullptr) freeaddrinfo(list);
+  }
+};
+
+// Connects to one address within the time; errno says why not.
+UniqueFd Connect(const addrinfo& to, int timeout_ms) {
+  UniqueFd fd(::socket(to.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd || ::connect(fd.get(), to.ai_addr, to.ai_addrlen) == 0) return fd;
+  if (errno != EINPROGRESS) return {};
+  pollfd wait{fd.get(), POLLOUT, 0};
+  const int ready = ::poll(&wait, 1, timeout_ms);
+  int error = ETIMEDOUT;
+  socklen_t size = sizeof error;
+  if (ready > 0) ::getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &error, &size);
+  if (error == 0) return fd;
+  errno = error;
+  return {};
+}
+
+}  // namespace
+
+Failure ParseHost(const std::string& text, std::string* host, int* port) {
+  *port = kGatewayPort;
+  std::string rest;
+  if (text.starts_with("[")) {
+    const std::size_t end = text.find(']');
+    *host = text.substr(1, end == std::string::npos ? end : end - 1);
+    rest = end == std::string::npos ? "]" : text.substr(end + 1);
+  } else if (const std::size_t colon = text.find(':');
+             colon != std::string::npos && text.find(':', colon + 1) == std::string::npos) {
+    *host = text.substr(0, colon);
+    rest = text.substr(colon);
+  } else {
+    *host = text;  // A name, or an IPv6 address without a port.
+  }
+  if (!rest.empty()) {
+    char* end = nullptr;
+    const long number = rest[0] == ':' ? std::strtol(rest.c_str() + 1, &end, 10) : 0;
+    if (number < 1 || number > 65535 || *end != '\0') *host = {};
+    *port = static_cast<int>(number);
+  }
+  if (!host->empty()) return std::nullopt;
+  return Error{Exit::kUsage, "--host " + text + " is no HOST, HOST:PORT or [IPv6]:PORT", {}, {}};
+}
+
+Failure DialRemote(const Remote& remote, double timeout_seconds, UniqueFd* plain) {
+  using std::chrono::steady_clock;
+  const auto deadline =
+      steady_clock::now() + std::chrono::microseconds(static_cast<long long>(timeout_seconds * 1e6));
+  const auto left = [&] {
+    return std::chrono::duration_cast<std::chrono::milliseconds>(deadline - steady_clock::now());
+  };
+  std::string host;
+  int port = 0;
+  if (Failure failure = ParseHost(remote.host, &host, &port)) return failure;
+  tls::Identity identity;
+  if (Failure failure = FindIdentity(TlsDirectory(remote), &identity)) return failure;
+  const Result<std::shared_ptr<tls::Context>> context = tls::Context::Make(tls::Side::kClient, identity);
+  if (!context.ok()) return Error{Exit::kUsage, context.status().message(), {}, {}};
+
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  Found found;
+  const int bad = ::getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found.list);
+  if (bad != 0) return Unreachable(remote, gai_strerror(bad));
+  UniqueFd socket;
+  int error = 0;
+  for (const addrinfo* to = found.list; to != nullptr && !socket; to = to->ai_next) {
+    socket = Connect(*to, static_cast<int>(std::max<long long>(left().count(), 1)));
+    if (!socket) error = errno;
+  }
+  if (!socket && error == ETIMEDOUT) {
+    return Error{
+        Exit::kTimeout, "the host " + remote.host + " did not answer in time", "try a longer --timeout", {}};
+  }
+  if (!socket) return Unreachable(remote, std::strerror(error));
+  Result<tls::Pipe> pipe =
+      tls::Open(context.value(), std::move(socket), host, std::max(left(), std::chrono::milliseconds(1)));
+  if (pipe.ok()) {
+    *plain = std::move(pipe->plain);
+    return std::nullopt;
+  }
+  const std::string why = pipe.status().message();
+  if (pipe.code() == StatusCode::kConnectionRefused) {
+    return Error{Exit::kPermission,
+                 remote.host + ": " + why,
+                 "both sides must trust the authority that signed the other's certificate",
+                 {}};
+  }
+  if (pipe.code() == StatusCode::kIoTimeout) return Error{Exit::kTimeout, remote.host + ": " + why, {}, {}};
+  return Unreachable(remote, why);
+}
+
+}  // namespace nd::cli

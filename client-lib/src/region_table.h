@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// Keeps the broker's table of this session's memory regions and windows up to date, so that ndctl can show
+// them.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "client-lib/src/counters_pages.h"
+#include "client-lib/src/fork_guard.h"
+#include "provider/regions.h"
+
+namespace nd::client {
+
+struct RegionFacts {
+  provider::RegionKind kind = provider::RegionKind::kNone;
+  std::uint64_t bytes = 0;
+  std::uint32_t access = 0, flags = 0;
+};
+
+// Any thread.
+class RegionTable {
+ public:
+  std::uint64_t Add(const RegionFacts& facts);
+  void SetFlags(std::uint64_t number, std::uint32_t flags);
+  void Remove(std::uint64_t number);
+  // The pages of the broker that is there now: everything is written into their table. Nothing when they have
+  // none, or it is the one in use.
+  void Use(const std::shared_ptr<CountersPages>& pages);
+
+ private:
+  struct Entry {
+    RegionFacts facts;
+    std::optional<std::uint32_t> row;
+  };
+  void Place(std::uint64_t number, Entry& entry);
+  void Write(std::uint32_t row, std::uint64_t number, const RegionFacts& facts);
+  void CountUntold();
+
+  std::mutex mutex_;
+  std::uint64_t last_ = 0;
+  std::map<std::uint64_t, Entry> entries_;
+  std::set<std::uint64_t> untold_;
+  std::shared_ptr<CountersPages> pages_;  // Keeps `table_` mapped.
+  provider::RegionTable* table_ = nullptr;
+  std::vector<std::uint32_t> free_;  // Rows below `next_`.
+  std::uint32_t next_ = 0;
+};
+
+// The deleter of a handle's pointer: the row ends with the last handle, or before it by Forget().
+class ListedRegion {
+ public:
+  ListedRegion(std::shared_ptr<const void> kept, std::shared_ptr<RegionTable> table, const RegionFacts& facts)
+      : kept_(std::move(kept)), table_(std::move(table)), number_(table_->Add(facts)) {}
+  void operator()(const void*) {
+    Forget();
+    kept_.reset();
+  }
+  void SetFlags(std::uint32_t flags) { table_->SetFlags(number_, flags); }
+  void Forget() {
+    if (table_ == nullptr || mark_.InChild()) return;
+    table_->Remove(number_);
+    table_.reset();
+  }
+
+ private:
+  std::shared_ptr<const void> kept_;
+  std::shared_ptr<RegionTable> table_;
+  std::uint64_t number_;
+  ForkMark mark_;
+};
+
+template <typename T>
+std::shared_ptr<T> Listed(std::shared_ptr<T> object, const std::shared_ptr<RegionTable>& table,
+                          const RegionFacts& facts) {
+  T* const raw = object.get();
+  return std::shared_ptr<T>(raw, ListedRegion(std::move(object), table, facts));
+}
+
+}  // namespace nd::client

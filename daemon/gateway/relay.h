@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Passes each call of a remote administrator on to the broker, message by message, without knowing any of
+// them.
+//
+// Any thread; gRPC's.
+#pragma once
+
+#include <grpcpp/generic/async_generic_service.h>
+#include <grpcpp/generic/generic_stub.h>
+#include <grpcpp/grpcpp.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "daemon/gateway/roles.h"
+
+namespace nd::gateway {
+
+struct Caller {
+  Role role = Role::kNone;
+  std::string name;  // For the log and for messages.
+};
+
+class Relay final : public grpc::CallbackGenericService {
+ public:
+  // `caller_of` finds who a call came from by grpc::ServerContext::peer().
+  Relay(std::shared_ptr<grpc::Channel> broker, std::function<Caller(const std::string& peer)> caller_of);
+
+  // PERMISSION_DENIED, or what the broker answers; UNAVAILABLE when there is no broker.
+  grpc::ServerGenericBidiReactor* CreateReactor(grpc::GenericCallbackServerContext* context) override;
+
+ private:
+  grpc::GenericStub broker_;
+  const std::function<Caller(const std::string& peer)> caller_of_;
+};
+
+}  // namespace nd::gateway

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Places where a tracer can look in while the broker runs (docs/operations.md has the list): static
+// user-space probes, one no-operation instruction each while nobody looks.
+//
+// Arguments are numbers that are at hand anyway, so that nothing is computed for them.
+#pragma once
+
+#include <sys/sdt.h>
+
+#include <cstdint>
+
+namespace nd::ops {
+
+template <typename T>
+inline std::int64_t ProbeValue(T value) {
+  return static_cast<std::int64_t>(value);
+}
+
+}  // namespace nd::ops
+
+// NDB_PROBE(hand_off, a, b): one to five numbers or enumerators.
+#define NDB_PROBE(name, ...) NDB_PROBE_PICK(__VA_ARGS__, 5, 4, 3, 2, 1)(name, __VA_ARGS__)
+#define NDB_PROBE_PICK(a, b, c, d, e, n, ...) NDB_PROBE_##n
+#define NDB_PROBE_1(name, a) STAP_PROBE1(ndbroker, name, ::nd::ops::ProbeValue(a))
+#define NDB_PROBE_2(name, a, b) \
+  STAP_PROBE2(ndbroker, name, ::nd::ops::ProbeValue(a), ::nd::ops::ProbeValue(b))
+#define NDB_PROBE_3(name, a, b, c) \
+  STAP_PROBE3(ndbroker, name, ::nd::ops::ProbeValue(a), ::nd::ops::ProbeValue(b), ::nd::ops::ProbeValue(c))
+#define NDB_PROBE_4(name, a, b, c, d)                                                                       \
+  STAP_PROBE4(ndbroker, name, ::nd::ops::ProbeValue(a), ::nd::ops::ProbeValue(b), ::nd::ops::ProbeValue(c), \
+              ::nd::ops::ProbeValue(d))
+#define NDB_PROBE_5(name, a, b, c, d, e)                                                                    \
+  STAP_PROBE5(ndbroker, name, ::nd::ops::ProbeValue(a), ::nd::ops::ProbeValue(b), ::nd::ops::ProbeValue(c), \
+              ::nd::ops::ProbeValue(d), ::nd::ops::ProbeValue(e))

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// The past: connections that are over, and who changed what. The file is read on a thread that nothing waits
+// for.
+#include <chrono>
+#include <utility>
+
+#include "daemon/ops/logging.h"
+#include "daemon/service/admin_service.h"
+#include "daemon/service/history_sink.h"
+
+namespace nd::service {
+
+grpc::ServerUnaryReactor* AdminService::ListHistory(Context* context, const pb::HistoryRequest* request,
+                                                    pb::HistoryList* reply) {
+  Unary* reactor = context->DefaultReactor();
+  if (options_.history == nullptr) {
+    reactor->Finish({grpc::StatusCode::FAILED_PRECONDITION,
+                     "this broker keeps no history; set enabled = true in [history] and restart it"});
+    return reactor;
+  }
+  Result<state::HistoryFilter> filter = ToFilter(*request);
+  if (!filter.ok()) {
+    reactor->Finish({grpc::StatusCode::INVALID_ARGUMENT, ops::Printable(filter.status().message())});
+    return reactor;
+  }
+  options_.history_reader->Post([this, reactor, reply, filter = std::move(filter.value())] {
+    const Result<state::HistoryPage> page = options_.history->List(filter);
+    if (!page.ok()) {
+      reactor->Finish({grpc::StatusCode::UNAVAILABLE, page.status().message()});
+      return;
+    }
+    for (const state::HistoryRow& row : page->rows) ToProto(row, reply->add_items());
+    reply->set_truncated(page->truncated);
+    reactor->Finish(grpc::Status::OK);
+  });
+  return reactor;
+}
+
+std::function<Status()> AdminService::Audited(Context* context, std::string type, std::string object,
+                                              std::function<Status()> change) {
+  const std::optional<Peer> peer = PeerOfCall(context->peer());
+  return [this, peer, type = std::move(type), object = ops::Printable(object, 128),
+          change = std::move(change)] {
+    Status outcome = change();
+    std::string what = peer ? "uid " + std::to_string(peer->uid) + " (pid " + std::to_string(peer->pid) + ")"
+                            : std::string("somebody");
+    what += outcome.ok() ? ": done" : ": " + outcome.ToString();
+    const auto now = std::chrono::system_clock::now();
+    // Reload runs on the worker, and the hub wants the loop.
+    loop_.Post([this, type, object, what, now] { hub_.Publish(now, type, object, what); });
+    if (options_.history != nullptr) {
+      state::AuditRow row;
+      row.at = std::chrono::duration_cast<std::chrono::microseconds>(now.time_since_epoch()).count();
+      if (peer) {
+        row.uid = peer->uid;
+        row.pid = peer->pid;
+      }
+      row.type = type;
+      row.object = object;
+      row.outcome = Name(outcome.code());
+      row.message = outcome.message();
+      options_.history->AddAudit(std::move(row));
+    }
+    return outcome;
+  };
+}
+
+}  // namespace nd::service

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the broker makes of its own health: facts that were gathered, judged by a pure function.
+#pragma once
+
+#include <sys/types.h>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+
+namespace nd::service {
+
+struct HealthFacts {
+  struct Adapter {
+    std::string name, provider;
+    bool enabled = true;
+    std::size_t addresses = 0;
+    std::string problem{};  // What its provider says keeps it from working, and what to do.
+  };
+  struct Usage {  // Of one user.
+    std::uint32_t uid = 0;
+    const char* resource = "";
+    std::uint32_t used = 0, limit = 0;
+  };
+  struct Port {  // A TCP port that peers must reach.
+    std::string address;
+    int error = 0;  // errno of a connect() from this host; 0: it was taken.
+  };
+  struct File {
+    std::string path;
+    int error = 0;  // errno of stat().
+    uid_t uid = 0;
+    mode_t mode = 0;
+  };
+
+  std::string version;
+  std::uint64_t fds_open = 0, fd_limit = 0;
+  std::uint64_t fds_wanted = 0;  // What the configured limits can add at most, without established sessions.
+  std::optional<std::uint64_t> memlock;  // Bytes; absent: unlimited.
+  uid_t own_uid = 0;
+  File directory;
+  std::vector<File> sockets;
+  std::vector<Adapter> adapters;
+  std::optional<bool> initial_network;  // Absent: the kernel does not let us see.
+  Duration suspended{};                 // Since boot.
+  bool clock_is_set = true;             // The time of day is one at which this program existed.
+  std::string log_level;
+  std::vector<Usage> near_quota;  // At least nine tenths used.
+  std::vector<Port> ports;
+  bool peer_pidfd = true;
+  std::vector<File> devices;  // Below /dev/infiniband.
+  Duration longest_stall{};   // Of the loop, since the start.
+};
+
+struct Finding {
+  enum class Verdict { kPass, kWarn, kFail };
+  std::string name;
+  Verdict verdict = Verdict::kPass;
+  std::string finding;
+  std::string remedy;  // Empty with kPass.
+};
+const char* Name(Finding::Verdict verdict);
+
+// One finding or more for each subject, always in the same order.
+std::vector<Finding> Judge(const HealthFacts& facts);
+
+}  // namespace nd::service

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// Everything the broker counts about itself, in one place, and a picture of it to take away.
+//
+// Loop thread, but for the picture, which any thread may read.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/event_loop.h"
+#include "daemon/core/broker.h"
+#include "daemon/ops/tallies.h"
+#include "daemon/service/record_sink.h"
+#include "daemon/state/history.h"
+#include "daemon/state/journal.h"
+
+namespace nd::service {
+
+class BrokerShell;
+
+// How the operations of one kind were answered.
+struct OperationTally {
+  ops::Histogram duration;
+  std::map<std::pair<StatusCode, Detail>, std::uint64_t> answers;
+};
+
+inline constexpr std::size_t kOperations = std::variant_size_v<core::Op>;
+// "Connect", as in proto/ndbroker/v1/session.proto.
+const char* OperationName(std::size_t kind);
+
+// The numbers of one moment.
+struct Picture {
+  Time at;
+  std::vector<std::pair<std::shared_ptr<const ops::Who>, ops::Row>> applications;
+  std::vector<std::pair<std::shared_ptr<const std::string>, ops::Row>> peers;
+  std::vector<std::pair<std::shared_ptr<const ops::LinkKey>, ops::Row>> links;
+  ops::Tallies::Total total;
+  std::vector<ops::Tallies::Live> live;  // Only when asked for.
+  std::size_t connections = 0, sessions = 0;
+  // [0] active, [1] passive; by phase, and from the beginning to the end.
+  std::array<std::array<ops::Histogram, core::kPhases>, 2> phases;
+  std::array<ops::Histogram, 2> handshakes;
+  ops::Histogram lifetime;  // Of connections that ended; in seconds times 1000, see kLifetimeUnit.
+  std::array<OperationTally, kOperations> operations;
+  std::map<StatusCode, std::uint64_t> session_ends;
+  std::uint64_t sessions_opened = 0;
+
+  core::Counters counters;
+  std::vector<core::AdapterRow> adapters;
+  struct Listening {
+    std::uint32_t listeners = 0, backlog_used = 0, backlog_limit = 0;
+  };
+  std::map<std::string, Listening> listening;                       // By adapter.
+  std::vector<std::pair<std::uint32_t, core::Quota::Usage>> usage;  // By user.
+  bool draining = false;
+  std::optional<Duration> oldest_pending;
+  std::uint64_t pending_operations = 0;
+  std::uint32_t handshakes_in_progress = 0;
+  state::JournalState journal;
+  std::optional<state::HistoryState> history;
+  EventLoop::Rounds rounds;
+  Duration taking{};  // How long the loop was held up for this.
+
+  // Empty: ready. Otherwise a sentence that says why not.
+  std::string NotReady() const;
+};
+
+class Observatory final : public RecordSink {
+ public:
+  // `history` null: there is none.
+  Observatory(EventLoop& loop, BrokerShell& shell, const state::History* history)
+      : loop_(loop), shell_(shell), history_(history) {}
+
+  void OnRecord(const core::ConnectionRecord& record, provider::Transport transport,
+                const Traffic& traffic) override;
+  void OnOperation(std::size_t kind, const Status& status, Duration took) override;
+  void OnSession(core::SessionId session, const core::Identity& who) override;
+  void OnSessionEnd(core::SessionId session, const Status& why) override;
+
+  // `with_live`: with every live connection.
+  std::shared_ptr<const Picture> Take(bool with_live);
+
+ private:
+  EventLoop& loop_;
+  BrokerShell& shell_;
+  const state::History* const history_;
+  ops::Tallies tallies_;
+  std::array<std::array<ops::Histogram, core::kPhases>, 2> phases_;
+  std::array<ops::Histogram, 2> handshakes_;
+  ops::Histogram lifetime_;
+  std::array<OperationTally, kOperations> operations_;
+  std::map<StatusCode, std::uint64_t> session_ends_;
+  std::uint64_t sessions_opened_ = 0;
+};
+
+// Lifetimes are counted a thousand times shorter, so that the same buckets reach from 10 ms to almost 3
+// hours.
+inline constexpr int kLifetimeUnit = 1000;
+
+}  // namespace nd::service

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+// The writer: gathers, commits, removes what is old a little at a time, and outlives every disk.
+#include "daemon/state/history.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <ctime>
+#include <utility>
+
+#include "daemon/state/history_db.h"
+#include "daemon/state/sqlite.h"
+
+namespace nd::state {
+namespace {
+
+constexpr std::size_t kBatch = 512;
+
+UnixTime Now() {
+  using std::chrono::microseconds;
+  return std::chrono::duration_cast<microseconds>(std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+std::string TimeForName() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  ::gmtime_r(&now, &parts);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y%m%dT%H%M%SZ", &parts);
+  return text;
+}
+
+template <typename Row>
+std::vector<Row> TakeFront(std::deque<Row>& queue) {
+  const auto count = static_cast<std::ptrdiff_t>(std::min(queue.size(), kBatch));
+  std::vector<Row> taken(std::make_move_iterator(queue.begin()),
+                         std::make_move_iterator(queue.begin() + count));
+  queue.erase(queue.begin(), queue.begin() + count);
+  return taken;
+}
+
+}  // namespace
+
+History::History(Options options) : options_(std::move(options)), thread_([this] { Run(); }) {}
+
+History::~History() {
+  {
+    std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  wake_.notify_one();
+  thread_.join();
+}
+
+void History::AwaitOpen(std::chrono::milliseconds patience) {
+  std::unique_lock lock(mutex_);
+  changed_.wait_for(lock, patience, [this] { return tried_; });
+}
+
+template <typename Row>
+void History::Queue(std::deque<Row>& queue, Row row) {
+  {
+    std::lock_guard lock(mutex_);
+    ++added_;
+    if (rows_.size() + audit_.size() >= options_.max_waiting) {
+      ++state_.dropped;
+      ++settled_;
+      return;
+    }
+    queue.push_back(std::move(row));
+  }
+  wake_.notify_one();
+}
+
+void History::Add(HistoryRow row) {
+  Queue(rows_, std::move(row));
+}
+
+void History::AddAudit(AuditRow row) {
+  Queue(audit_, std::move(row));
+}
+
+void History::Flush() {
+  std::unique_lock lock(mutex_);
+  const std::uint64_t until = added_;
+  hurry_ = true;
+  wake_.notify_one();
+  changed_.wait(lock, [&] { return settled_ >= until || !state_.problem.empty(); });
+}
+
+Result<HistoryPage> History::List(const HistoryFilter& filter) {
+  Status why;
+  if (auto db = HistoryDb::Open(options_.file, HistoryDb::Mode::kRead); db.ok()) {
+    Result<HistoryPage> page = (*db)->List(filter);
+    if (page.ok()) return page;
+    why = page.status();
+  } else {
+    why = db.status();
+  }
+  if (IsCorrupt(why)) {
+    {
+      std::lock_guard lock(mutex_);
+      suspect_ = true;
+    }
+    wake_.notify_one();
+  }
+  return Status(why.code(), "the history in " + options_.file + " cannot be read: " + why.message(),
+                Detail::kNone, why.native());
+}
+
+HistoryState History::state() const {
+  std::lock_guard lock(mutex_);
+  HistoryState state = state_;
+  state.waiting = rows_.size() + audit_.size();
+  return state;
+}
+
+void History::Run() {
+  std::chrono::milliseconds backoff = options_.retry;
+  bool trimming = true;  // Much may have become too old while nobody wrote.
+  for (;;) {
+    if (const Status opened = Open(); !opened.ok()) {
+      Trouble(opened);
+      std::unique_lock lock(mutex_);
+      if (wake_.wait_for(lock, backoff, [this] { return stop_; })) return;
+      backoff = std::min(backoff * 2, options_.retry * 64);
+      continue;
+    }
+    Batch batch;
+    if (!Gather(trimming, &batch)) return;
+    const Status status = Write(batch, &trimming);
+    if (status.ok()) {
+      backoff = options_.retry;
+      Recovered();
+      Settle(std::move(batch), true);
+      continue;
+    }
+    Settle(std::move(batch), false);
+    Trouble(status);
+  }
+}
+
+Status History::Open() {
+  bool suspect = false;
+  {
+    std::lock_guard lock(mutex_);
+    suspect = std::exchange(suspect_, false);
+  }
+  if (suspect) SetAside();
+  if (db_ != nullptr) return {};
+  Result<std::unique_ptr<HistoryDb>> db = HistoryDb::Open(options_.file, HistoryDb::Mode::kWrite);
+  if (!db.ok() && IsCorrupt(db.status()) && SetAside()) {
+    db = HistoryDb::Open(options_.file, HistoryDb::Mode::kWrite);
+  }
+  if (!db.ok()) return db.status();
+  db_ = std::move(db.value());
+  bool proven = false;
+  {
+    std::lock_guard lock(mutex_);
+    tried_ = true;
+    // What waits is the better proof: a full disk can be opened.
+    proven = rows_.empty() && audit_.empty();
+  }
+  proven ? Recovered() : changed_.notify_all();
+  return {};
+}
+
+void History::Recovered() {
+  std::string former;
+  {
+    std::lock_guard lock(mutex_);
+    former = std::exchange(state_.problem, "");
+    state_.writing = true;
+  }
+  changed_.notify_all();
+  if (!former.empty() && options_.tell) {
+    options_.tell(true, "the history in " + options_.file + " is written again");
+  }
+}
+
+bool History::Gather(bool trimming, Batch* batch) {
+  std::unique_lock lock(mutex_);
+  const auto waiting = [this] { return rows_.size() + audit_.size(); };
+  const auto something = [&] { return stop_ || suspect_ || waiting() != 0; };
+  if (!trimming) wake_.wait(lock, something);
+  if (something()) {
+    wake_.wait_for(lock, options_.gather, [&] { return stop_ || hurry_ || waiting() >= kBatch; });
+  }
+  if (stop_ && waiting() == 0) return false;
+  hurry_ = false;
+  *batch = {TakeFront(rows_), TakeFront(audit_)};
+  return true;
+}
+
+Status History::Write(const Batch& batch, bool* more) {
+  if (batch.size() != 0) {
+    if (Status status = db_->Add(batch.rows, batch.audit); !status.ok()) return status;
+  }
+  const auto keep = std::chrono::duration_cast<std::chrono::microseconds>(options_.keep).count();
+  const Result<std::size_t> removed = db_->Trim(Now() - keep, options_.max_rows);
+  // What was written stays written: a failure to remove shows again with the next batch.
+  *more = removed.ok() && *removed != 0;
+  if (IsCorrupt(removed.status())) {
+    std::lock_guard lock(mutex_);
+    suspect_ = true;
+  }
+  return {};
+}
+
+void History::Settle(Batch batch, bool written) {
+  {
+    std::lock_guard lock(mutex_);
+    if (written) {
+      settled_ += batch.size();
+      state_.written += batch.size();
+    } else {
+      rows_.insert(rows_.begin(), std::make_move_iterator(batch.rows.begin()),
+                   std::make_move_iterator(batch.rows.end()));
+      audit_.insert(audit_.begin(), std::make_move_iterator(batch.audit.begin()),
+                    std::make_move_iterator(batch.audit.end()));
+    }
+  }
+  changed_.notify_all();
+}
+
+void History::Trouble(Status why) {
+  if (IsCorrupt(why) && SetAside()) return;  // The next Open() makes a new one.
+  db_.reset();
+  bool news = false;
+  {
+    std::lock_guard lock(mutex_);
+    news = state_.problem.empty();
+    state_.problem = why.message();
+    state_.writing = false;
+    tried_ = true;
+  }
+  changed_.notify_all();
+  if (news && options_.tell) {
+    options_.tell(false, "the history in " + options_.file + " cannot be written (" + why.message() +
+                             "); serving goes on, and connections that end wait to be written");
+  }
+}
+
+bool History::SetAside() {
+  db_.reset();
+  const std::string bad = options_.file + ".bad-" + TimeForName();
+  if (std::rename(options_.file.c_str(), bad.c_str()) != 0) return false;
+  // Of the file that is no more: its log must not be taken for the new one's.
+  for (const char* suffix : {"-wal", "-shm"}) std::remove((options_.file + suffix).c_str());
+  if (options_.tell) {
+    options_.tell(
+        false, "the history in " + options_.file + " is damaged; it is now " + bad + " and a new one begins");
+  }
+  return true;
+}
+
+}  // namespace nd::state

@@ -1,0 +1,401 @@
+// SPDX-License-Identifier: Apache-2.0
+// The history on real files: what goes in comes out, also around full, read-only, damaged and foreign ones.
+#include "daemon/state/history.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+
+#include "daemon/state/history_db.h"
+#include "daemon/state/sqlite.h"
+
+namespace nd::state {
+namespace {
+
+using std::chrono::milliseconds;
+using Mode = HistoryDb::Mode;
+
+constexpr UnixTime kDay = UnixTime{24} * 3600 * 1'000'000;
+
+UnixTime Now() {
+  using std::chrono::microseconds;
+  return std::chrono::duration_cast<microseconds>(std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+// The n-th connection; an hour apart, the newest last, among five applications, seven peers and two adapters.
+HistoryRow MakeRow(int n, UnixTime first = UnixTime{1'800'000'000} * 1'000'000) {
+  HistoryRow row;
+  row.id = "c-" + std::to_string(n);
+  row.started = first + UnixTime{n} * 1000;
+  row.established = row.started + 5;
+  row.ended = row.started + 100;
+  row.local = Address::Parse("10.0.0.1").value().WithPort(static_cast<std::uint16_t>(50'000 + n % 1000));
+  row.peer = n % 7 == 0 ? Address::Parse("[fd00::1]:7000").value()
+                        : Address::Parse("10.0.0." + std::to_string(10 + n % 7) + ":7000").value();
+  row.passive = n % 2 == 0;
+  row.pid = 100;
+  row.uid = 4'294'967'294u;
+  row.command = "cmd" + std::to_string(n % 5);
+  if (n % 5 == 0) row.application = "My App; DROP TABLE connection; --";
+  row.unit = "x.service";
+  row.container = "abc";
+  row.cgroup = "/system.slice/x.service";
+  row.adapter = n % 2 == 0 ? "soft0" : "soft1";
+  row.transport = "local";
+  row.outcome = n % 4 == 0 ? "failed" : n % 4 == 1 ? "broken" : "closed";
+  if (row.outcome == "failed") row.established.reset();
+  row.status = "CONNECTION_REFUSED";
+  row.detail = "peer rejected";
+  row.reason = "It said \"no\"\n\xc3\xa4.";
+  row.tx_bytes = ~std::uint64_t{0};
+  row.rx_bytes = std::uint64_t{1} << 63;
+  row.wakeups = 7;
+  row.phases = {{"queue", 0.000012345}, {"connect", 1.5}};
+  return row;
+}
+
+std::vector<HistoryRow> MakeRows(int count) {
+  std::vector<HistoryRow> rows;
+  for (int n = 0; n < count; ++n) rows.push_back(MakeRow(n));
+  return rows;
+}
+
+class HistoryTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    char name[] = "/tmp/ndhistoryXXXXXX";
+    directory_ = ::mkdtemp(name);
+    file_ = directory_ + "/history.db";
+  }
+  void TearDown() override { std::filesystem::remove_all(directory_); }
+  std::unique_ptr<HistoryDb> Open(Mode mode = Mode::kWrite) {
+    auto db = HistoryDb::Open(file_, mode);
+    EXPECT_TRUE(db.ok()) << db.status().ToString();
+    return db.ok() ? std::move(db.value()) : nullptr;
+  }
+  History::Options MakeOptions() {
+    History::Options options;
+    options.file = file_;
+    options.keep = std::chrono::hours(24 * 365 * 100);
+    options.gather = milliseconds(1);
+    options.retry = milliseconds(1);
+    options.tell = [this](bool good, const std::string& line) {
+      std::lock_guard lock(mutex_);
+      told_.push_back((good ? "+" : "-") + line);
+    };
+    return options;
+  }
+  std::vector<std::string> Told() {
+    std::lock_guard lock(mutex_);
+    return told_;
+  }
+  // Bounded by ctest only: what is waited for happens, or the test hangs and is killed.
+  template <typename Condition>
+  void Await(Condition condition) {
+    while (!condition()) std::this_thread::yield();
+  }
+  std::vector<std::string> Files() {
+    std::vector<std::string> names;
+    for (const auto& entry : std::filesystem::directory_iterator(directory_)) {
+      names.push_back(entry.path().filename());
+    }
+    std::sort(names.begin(), names.end());
+    return names;
+  }
+  std::string directory_, file_;
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::string> told_;
+};
+
+TEST_F(HistoryTest, WhatGoesInComesOut) {
+  const auto rows = MakeRows(40);
+  const std::vector<AuditRow> audit = {{5, 0, 77, "admin.connection-kill", "c-1", "SUCCESS", "bye"},
+                                       {6, 1000, 78, "admin.reload", "", "INVALID_PARAMETER", ""}};
+  {
+    const auto db = Open();
+    ASSERT_TRUE(db->Add(rows, audit).ok());
+  }
+  const auto db = Open(Mode::kRead);
+  const auto page = db->List({});
+  ASSERT_TRUE(page.ok());
+  ASSERT_EQ(page->rows.size(), 40u);
+  for (std::size_t n = 0; n < 40; ++n) EXPECT_EQ(page->rows[n], rows[39 - n]) << n;
+  EXPECT_FALSE(page->truncated);
+  EXPECT_EQ(db->ListAudit(10).value(), (std::vector{audit[1], audit[0]}));
+  struct stat st;
+  ASSERT_EQ(::stat(file_.c_str(), &st), 0);
+  EXPECT_EQ(st.st_mode & 0777, 0600u);
+}
+
+TEST_F(HistoryTest, EveryFilterAloneAndTogether) {
+  const auto rows = MakeRows(400);
+  const auto db = Open();
+  ASSERT_TRUE(db->Add(rows, {}).ok());
+  for (int mask = 0; mask < 128; ++mask) {
+    HistoryFilter filter;
+    if (mask & 1) filter.since = rows[100].ended;
+    if (mask & 2) filter.until = rows[300].ended;
+    if (mask & 4) filter.application = mask & 64 ? "cmd3" : "My App; DROP TABLE connection; --";
+    if (mask & 8) filter.peer = Address::Parse(mask & 64 ? "10.0.0.12:7000" : "fd00::1").value();
+    if (mask & 16) filter.adapter = "soft1";
+    if (mask & 32) filter.failed_only = true;
+    std::vector<HistoryRow> want;
+    for (auto row = rows.rbegin(); row != rows.rend(); ++row) {
+      const bool failed = row->outcome == "failed" || row->outcome == "broken";
+      const std::string shown = row->application.empty() ? row->command : row->application;
+      if (filter.since && row->ended < *filter.since) continue;
+      if (filter.until && row->ended > *filter.until) continue;
+      if (!filter.application.empty() && shown != filter.application) continue;
+      if (filter.peer.well_formed() && !row->peer.same_ip(filter.peer)) continue;
+      if (!filter.adapter.empty() && row->adapter != filter.adapter) continue;
+      if (filter.failed_only && !failed) continue;
+      want.push_back(*row);
+    }
+    const auto page = db->List(filter);
+    ASSERT_TRUE(page.ok()) << page.status().ToString();
+    EXPECT_EQ(page->rows, want) << mask;
+    // Never the whole table, and never a sort.
+    const std::string plan = db->Plan(filter).value();
+    const bool bare = (mask & ~67) == 0;
+    EXPECT_NE(plan.find("USING INDEX connection_"), plan.npos) << mask << plan;
+    EXPECT_EQ(plan.find("TEMP B-TREE"), plan.npos) << mask << plan;
+    if (!bare) {
+      EXPECT_EQ(plan.find("SCAN"), plan.npos) << mask << plan;
+    }
+    filter.limit = 1;
+    const auto first = db->List(filter);
+    EXPECT_EQ(first->truncated, want.size() > 1);
+    EXPECT_EQ(first->rows.size(), std::min<std::size_t>(1, want.size()));
+  }
+  HistoryFilter port;
+  port.peer = Address::Parse("10.0.0.12:7001").value();
+  EXPECT_TRUE(db->List(port)->rows.empty());
+}
+
+TEST_F(HistoryTest, WhatIsOldGoesInSmallSteps) {
+  const auto db = Open();
+  ASSERT_TRUE(db->Add(MakeRows(3000), {}).ok());
+  std::vector<AuditRow> audit(1200);
+  for (std::size_t i = 0; i < audit.size(); ++i) audit[i].at = static_cast<UnixTime>(i);
+  ASSERT_TRUE(db->Add({}, audit).ok());
+  std::size_t steps = 0, removed = 0;
+  for (;; ++steps) {
+    const auto step = db->Trim(MakeRow(700).ended, 2000);
+    ASSERT_TRUE(step.ok()) << step.status().ToString();
+    EXPECT_LE(*step, 2000u);
+    removed += *step;
+    if (*step == 0) break;
+  }
+  EXPECT_GE(steps, 2u);
+  EXPECT_EQ(removed, 1000u + 1200u);
+  HistoryFilter all;
+  all.limit = 5000;
+  const auto page = db->List(all);
+  ASSERT_EQ(page->rows.size(), 2000u);
+  EXPECT_EQ(page->rows.back().id, "c-1000");
+}
+
+TEST_F(HistoryTest, TheWriterKeepsWithinItsBounds) {
+  auto options = MakeOptions();
+  options.max_rows = 300;
+  options.keep = std::chrono::hours(48);
+  History history(options);
+  for (int n = 0; n < 50; ++n) history.Add(MakeRow(n, Now() - 3 * kDay));
+  for (int n = 0; n < 2000; ++n) history.Add(MakeRow(n, Now()));
+  history.Flush();
+  HistoryFilter all;
+  all.limit = 5000;
+  Await([&] { return history.List(all)->rows.size() == 300; });
+  EXPECT_EQ(history.state().written, 2050u);
+  EXPECT_EQ(history.List(all)->rows.front().id, "c-1999");
+}
+
+TEST_F(HistoryTest, ARestartKeepsIt) {
+  for (int life = 0; life < 3; ++life) {
+    History history(MakeOptions());
+    history.AwaitOpen(milliseconds(10'000));
+    EXPECT_TRUE(history.state().writing);
+    for (int n = 0; n < 10; ++n) history.Add(MakeRow(life * 10 + n));
+  }  // An orderly end writes what waits.
+  EXPECT_EQ(Open(Mode::kRead)->List({})->rows.size(), 30u);
+  EXPECT_TRUE(Told().empty());
+}
+
+TEST_F(HistoryTest, AQueueThatIsFullDropsAndCounts) {
+  auto options = MakeOptions();
+  options.file = directory_ + "/not/there/history.db";
+  options.max_waiting = 5;
+  History history(options);
+  history.AwaitOpen(milliseconds(10'000));
+  for (int n = 0; n < 12; ++n) history.Add(MakeRow(n));
+  const HistoryState state = history.state();
+  EXPECT_FALSE(state.writing);
+  EXPECT_EQ(state.waiting, 5u);
+  EXPECT_EQ(state.dropped, 7u);
+  EXPECT_NE(state.problem.find("No such file"), std::string::npos) << state.problem;
+  EXPECT_FALSE(history.List({}).ok());
+  // It waits for better days and then goes on by itself.
+  std::filesystem::create_directories(directory_ + "/not/there");
+  Await([&] { return history.state().writing; });
+  history.Flush();
+  EXPECT_EQ(history.List({})->rows.size(), 5u);
+  const auto told = Told();
+  ASSERT_EQ(told.size(), 2u) << "one warning, one end of it";
+  EXPECT_EQ(told[0][0], '-');
+  EXPECT_EQ(told[1][0], '+');
+}
+
+TEST_F(HistoryTest, ADamagedFileIsSetAside) {
+  for (const bool whole : {true, false}) {
+    {
+      History history(MakeOptions());
+      for (int n = 0; n < 200; ++n) history.Add(MakeRow(n));
+    }
+    {
+      // All of it, or everything behind the first page, which only shows later.
+      std::fstream file(file_, std::ios::in | std::ios::out | std::ios::binary);
+      const auto size = std::filesystem::file_size(file_);
+      file.seekp(whole ? 0 : 4096);
+      const std::string noise(size - (whole ? 0 : 4096), '\x5a');
+      file.write(noise.data(), static_cast<std::streamsize>(noise.size()));
+    }
+    const std::size_t before = Told().size();
+    History history(MakeOptions());
+    history.Add(MakeRow(7));
+    Await([&] { return history.state().written == 1; });
+    EXPECT_EQ(history.List({})->rows, std::vector{MakeRow(7)});
+    ASSERT_EQ(Told().size(), before + 1);
+    EXPECT_NE(Told().back().find(".bad-"), std::string::npos);
+    std::size_t aside = 0;
+    for (const std::string& name : Files()) aside += name.starts_with("history.db.bad-");
+    EXPECT_GE(aside, 1u);
+    std::filesystem::remove(file_);
+  }
+}
+
+TEST_F(HistoryTest, DamageThatAReaderFindsIsSetAsideToo) {
+  History history(MakeOptions());
+  for (int n = 0; n < 200; ++n) history.Add(MakeRow(n));
+  history.Flush();
+  // Somebody writes over it while it is open, its log included.
+  for (const char* suffix : {"", "-wal"}) {
+    std::fstream file(file_ + suffix, std::ios::in | std::ios::out | std::ios::binary);
+    file << std::string(64 * 1024, '\x5a');
+  }
+  const auto page = history.List({});
+  if (page.ok()) GTEST_SKIP() << "SKIPPED LOUDLY: this SQLite answered from memory";
+  Await([&] { return Told().size() == 1 && history.state().problem.empty(); });
+  history.Add(MakeRow(9));
+  Await([&] {
+    const auto again = history.List({});
+    return again.ok() && !again->rows.empty();
+  });
+}
+
+TEST_F(HistoryTest, AFileOfALaterVersionIsLeftAlone) {
+  { Open(); }
+  {
+    auto db = Database::Open(file_, SQLITE_OPEN_READWRITE);
+    ASSERT_TRUE(db->Run("PRAGMA user_version = 99").ok());
+  }
+  History history(MakeOptions());
+  history.AwaitOpen(milliseconds(10'000));
+  EXPECT_NE(history.state().problem.find("version 99"), std::string::npos);
+  for (const std::string& name : Files()) EXPECT_EQ(name.find(".bad-"), std::string::npos);
+}
+
+TEST_F(HistoryTest, AnEmptyFileIsAFreshOneAndALinkIsNotFollowed) {
+  std::ofstream(file_).close();
+  { ASSERT_NE(Open(), nullptr); }
+  std::filesystem::remove(file_);
+  std::ofstream(directory_ + "/precious") << "precious";
+  std::filesystem::create_symlink("precious", file_);
+  EXPECT_FALSE(HistoryDb::Open(file_, Mode::kWrite).ok());
+  EXPECT_EQ(std::filesystem::file_size(directory_ + "/precious"), 8u);
+}
+
+// A file system of 200 KiB in a mount namespace of the test's own process.
+TEST_F(HistoryTest, AFullDiskStopsNobody) {
+  if (::geteuid() != 0) GTEST_SKIP() << "SKIPPED LOUDLY: needs root to mount a small file system";
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    const auto fail = [](const char* what) {
+      std::fprintf(stderr, "full disk: %s\n", what);
+      ::_exit(1);
+    };
+    if (::unshare(CLONE_NEWNS) != 0 || ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+        ::mount("none", directory_.c_str(), "tmpfs", 0, "size=300k") != 0) {
+      ::_exit(77);
+    }
+    auto options = MakeOptions();
+    options.max_waiting = 10'000;
+    History history(options);
+    int n = 0;
+    const auto problem = [&] { return history.state().problem; };
+    while (problem().empty() && n < 100'000) {
+      history.Add(MakeRow(n++));
+      if (n % 50 == 0) history.Flush();
+    }
+    if (problem().find("full") == std::string::npos) fail("expected it to be full");
+    const auto began = std::chrono::steady_clock::now();
+    for (int i = 0; i < 1000; ++i) history.Add(MakeRow(n++));
+    if (std::chrono::steady_clock::now() - began > std::chrono::seconds(5))
+      fail("adding waited for the disk");
+    Await([&] { return !Told().empty(); });
+    const auto later = std::chrono::steady_clock::now() + milliseconds(50);  // Dozens of tries.
+    Await([&] { return std::chrono::steady_clock::now() > later; });
+    if (Told().size() != 1) fail("expected one warning");
+    if (!history.List({}).ok()) fail("what is there can still be read");
+    if (::mount("none", directory_.c_str(), "tmpfs", MS_REMOUNT, "size=64m") != 0) fail("remount");
+    Await([&] { return history.state().writing && history.state().waiting == 0; });
+    history.Flush();
+    HistoryFilter all;
+    all.limit = 200'000;
+    if (history.List(all)->rows.size() != static_cast<std::size_t>(n)) fail("rows were lost");
+    ::_exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 77) GTEST_SKIP() << "SKIPPED LOUDLY: may not mount here";
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+}
+
+TEST_F(HistoryTest, TenThousandRowsAreListed) {
+  const auto db = Open();
+  for (int batch = 0; batch < 10; ++batch) {
+    std::vector<HistoryRow> rows;
+    for (int n = 0; n < 1000; ++n) rows.push_back(MakeRow(batch * 1000 + n));
+    ASSERT_TRUE(db->Add(rows, {}).ok());
+  }
+  const auto measure = [&](const char* what, HistoryFilter filter, std::size_t want) {
+    const auto began = std::chrono::steady_clock::now();
+    const auto page = Open(Mode::kRead)->List(filter);
+    const auto took = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - began);
+    EXPECT_EQ(page->rows.size(), want);
+    std::printf("%s: %zu of 10000 rows in %.2f ms\n", what, want, took.count());
+  };
+  HistoryFilter filter;
+  measure("the newest", filter, 1000);
+  filter.limit = 10'000;
+  measure("all", filter, 10'000);
+  filter.limit = 100;
+  filter.peer = Address::Parse("10.0.0.12").value();
+  filter.failed_only = true;
+  measure("failures of one peer", filter, 100);
+}
+
+}  // namespace
+}  // namespace nd::state

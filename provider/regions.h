@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// What memory a process has registered, in memory that it writes and the broker reads (docs/wire.md).
+//
+// The table follows the counters of a session's first page. One writer at a time; a row is written when a
+// region is made or ends, never on the data path. The broker treats every value as hostile: rows are shown,
+// never acted upon.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "provider/hand_off.h"
+
+namespace nd::provider {
+
+inline constexpr std::uint32_t kRegionRows = 4096;
+
+enum class RegionKind : std::uint32_t { kNone = 0, kRegion = 1, kWindow = 2 };
+inline constexpr std::uint32_t kRegionOfBuffer = 0x1;  // Flag: the memory is an nd::Buffer's.
+
+struct alignas(64) RegionRow {
+  std::atomic<std::uint32_t> sequence{0};  // Odd while the row is being written; changes with each change.
+  std::atomic<std::uint32_t> kind{0};      // RegionKind
+  std::atomic<std::uint64_t> number{0};    // Of this session; never used again.
+  std::atomic<std::uint64_t> bytes{0};     // Of a window 0: what it opens changes with each bind.
+  std::atomic<std::uint32_t> access{0};    // nd::MemoryAccess
+  std::atomic<std::uint32_t> flags{0};
+  std::uint64_t reserved[4] = {};
+};
+static_assert(sizeof(RegionRow) == 64);
+
+struct alignas(64) RegionTable {
+  std::atomic<std::uint64_t> untold{0};  // Regions and windows that found no free row.
+  std::atomic<std::uint32_t> used{0};    // No row from here on was ever used.
+  RegionRow rows[kRegionRows];
+};
+
+// How many rows follow the counters of this page. A broker without a table leaves it 0, and a client that
+// knows none ignores it.
+inline std::uint32_t& RegionRowsOf(CountersPageRecord& record) {
+  return record.reserved;
+}
+
+}  // namespace nd::provider

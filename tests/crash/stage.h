@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// Real brokers and real applications that may be killed at any time: who lives, what each has, and whether
+// everything is as it was when the dead are back. One thread.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "tests/crash/census.h"
+#include "tests/crash/hold.h"
+#include "tests/testing/actor.h"
+#include "tests/testing/daemon.h"
+
+namespace nd::crash {
+
+using namespace nd::testing;  // NOLINT: steps speak in its words.
+
+// Local: one broker, shared memory. Iwarp: two brokers, TCP between 127.0.0.2 and 127.0.0.3.
+struct Mode {
+  bool local = true;
+  bool tcp = false;  // The adapters' mode.
+  std::string name() const { return std::string(local ? "Local" : "Iwarp") + (tcp ? "Tcp" : "Separate"); }
+};
+
+// Processes, as bits. On one broker kBrokerA and kBrokerP are the same.
+enum Who : unsigned { kNobody = 0, kA = 1, kP = 2, kBrokerA = 4, kBrokerP = 8 };
+std::string Name(unsigned who, const Mode& mode);
+
+class Stage {
+ public:
+  explicit Stage(const Mode& mode);
+  ~Stage();
+  Stage(const Stage&) = delete;
+  Stage& operator=(const Stage&) = delete;
+  const std::string& error() const { return error_; }
+  const Mode& mode() const { return mode_; }
+
+  // 0: the active side, 1: the passive one.
+  Actor& app(int side) { return *apps_[side]; }
+  Daemon& broker(int side) { return *brokers_[mode_.local ? 0 : static_cast<std::size_t>(side)]; }
+  Hold& hold(Who who);
+  Address address(int side, std::uint16_t port) const;
+  // One that no step has used: what the kernel remembers of a connection must not meet the next one.
+  std::uint16_t NewPort() { return next_port_++; }
+
+  void Pause(unsigned who);
+  // SIGKILL to all of them before the first is waited for; whoever lives and stands still goes on. `join`
+  // waits for calls into them that are under way.
+  void Kill(unsigned who, const std::function<void()>& join = {});
+  bool alive(Who who) const { return (dead_ & Same(who)) == 0; }
+  unsigned dead() const { return dead_; }
+
+  // Starts the dead again and waits until every application has its session.
+  void Revive();
+  // Closes what applications still have, lets them connect once more, and compares. What is not as it was
+  // before, one line each; empty: nothing.
+  std::vector<std::string> CloseAndCompare();
+  // Where everybody stands, for a step that hangs.
+  std::string Dump();
+
+ private:
+  unsigned Same(unsigned who) const;
+  void StartBroker(int side);
+  void StartApp(int side);
+  // A whole life of a connection: what it opens on first use stays open. "" or what failed.
+  std::string Exercise();
+  std::vector<Counts> BrokerCounts();
+  std::vector<Census> Censuses();
+  pid_t PidOf(Who who);
+
+  Mode mode_;
+  std::string directory_, error_;
+  std::vector<std::unique_ptr<Daemon>> brokers_;
+  std::unique_ptr<Actor> apps_[2];
+  std::unique_ptr<Hold> holds_[4];
+  unsigned dead_ = 0, paused_ = 0;
+  std::uint16_t next_port_ = 5000;
+  std::vector<Counts> counts_;
+  std::vector<Census> censuses_;  // A, P, then each broker.
+};
+
+// A message each way through new receives; "" or what went wrong.
+std::string Traffic(Actor& a, const Qp& aq, Actor& p, const Qp& pq);
+
+}  // namespace nd::crash

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+// The fd lane at both ends: a broker that sends anything to the client, and a client that sends anything to
+// the broker, with any number of descriptors.
+//
+// Input: a header byte (1: the broker's end is under test, 2: its client acknowledges what was sent), then
+// records: how many descriptors of which kind (low four bits, high four), length, and that much of a
+// datagram.
+#include <fcntl.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <set>
+
+#include "base/fd_lane.h"
+#include "base/memfd.h"
+#include "client-lib/src/lane.h"
+#include "daemon/service/lane.h"
+#include "tests/fuzz/fuzz.h"
+
+namespace nd::fuzz {
+namespace {
+
+// What a hostile end may pass; made once.
+struct Passed {
+  UniqueFd page =
+      CreateSealedMemfd("fuzz-page", sizeof(provider::QpCounters) * provider::kCounterSlotsPerPage).value();
+  UniqueFd small = CreateSealedMemfd("fuzz-small", 4096).value();
+  UniqueFd unsealed{memfd_create("fuzz-unsealed", MFD_CLOEXEC)};
+  UniqueFd null{open("/dev/null", O_RDWR | O_CLOEXEC)};
+  UniqueFd event{eventfd(0, EFD_CLOEXEC)};
+  int Of(unsigned kind) const {
+    const int fds[] = {null.get(), page.get(), small.get(), unsealed.get(), event.get()};
+    return fds[kind % 5];
+  }
+};
+
+// The lowest descriptor that is free: the same before and after, or some were lost.
+int NextFree() {
+  const int fd = dup(0);
+  close(fd);
+  return fd;
+}
+
+// No limit of ours: kMaxFdsPerMessage binds only those who keep it.
+void SendRaw(int socket, std::span<const std::uint8_t> bytes, const Passed& passed, unsigned count,
+             unsigned kind) {
+  alignas(cmsghdr) char control[CMSG_SPACE(16 * sizeof(int))] = {};
+  iovec io{const_cast<std::uint8_t*>(bytes.data()), bytes.size()};
+  msghdr message{};
+  message.msg_iov = &io;
+  message.msg_iovlen = 1;
+  if (count != 0) {
+    message.msg_control = control;
+    message.msg_controllen = CMSG_SPACE(count * sizeof(int));
+    cmsghdr* cmsg = CMSG_FIRSTHDR(&message);
+    cmsg->cmsg_level = SOL_SOCKET;
+    cmsg->cmsg_type = SCM_RIGHTS;
+    cmsg->cmsg_len = CMSG_LEN(count * sizeof(int));
+    for (unsigned i = 0; i < count; ++i) {
+      const int fd = passed.Of(i == 0 ? kind : kind >> 1);
+      std::memcpy(CMSG_DATA(cmsg) + i * sizeof fd, &fd, sizeof fd);
+    }
+  }
+  [[maybe_unused]] const ssize_t sent = sendmsg(socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+void RunClient(Input& input, const Passed& passed) {
+  UniqueFd broker, mine;
+  Require(MakeSeqpacketPair(&broker, &mine).ok(), "a pair of sockets");
+  client::Lane lane(std::move(mine));
+  bool first = true, broken = false;
+  std::size_t acknowledged = 0, good = 0;
+  std::uint64_t last_id = 0;
+  while (!input.empty() && !broken) {
+    const auto fds = input.Number();
+    const auto bytes = input.Take(input.Number());
+    if (bytes.empty()) continue;
+    SendRaw(broker.get(), bytes, passed, fds & 0x0F, fds >> 4);
+    if (std::exchange(first, false)) {
+      const auto token = lane.ReadToken(std::chrono::steady_clock::now());
+      Require(token.ok() ? token->size() == 16 : !token.status().message().empty(), "a token, or why not");
+      broken = !token.ok();
+      continue;
+    }
+    const Status status = lane.Drain();
+    broken = !status.ok();
+    if (broken) {
+      Require(!status.message().empty(), "a broken lane says why");
+      continue;
+    }
+    ++good;
+    provider::AckRecord ack;
+    for (;;) {
+      const auto got = ReceiveWithFds(broker.get(), std::as_writable_bytes(std::span(&ack, 1)), false);
+      if (!got.ok()) break;
+      Require(got->size == sizeof ack && ack.magic == provider::AckRecord::kMagic && got->fds.empty(),
+              "only acknowledgements go to the broker");
+      last_id = ack.id;
+      ++acknowledged;
+    }
+    Require(acknowledged == good, "what is taken is acknowledged, each once");
+    if (auto hand_off = lane.Take(last_id)) {
+      Require(hand_off->record.fd_count == hand_off->fds.size(), "a hand-over has its descriptors");
+      Require(!lane.Take(last_id).has_value(), "and is there once");
+    }
+  }
+  for (std::uint32_t slot = 0; slot < 1024; slot += 255) {
+    if (provider::QpCounters* counters = lane.counters()->Slot(slot)) counters->errors = slot;
+  }
+}
+
+void RunBroker(Input& input, const Passed& passed, bool honest) {
+  static SystemClock clock;
+  static EventLoop loop(clock);
+  UniqueFd client, mine;
+  Require(MakeSeqpacketPair(&client, &mine).ok(), "a pair of sockets");
+  int ended = 0;
+  const auto peer = service::PeerOf(mine.get());
+  Require(peer.has_value() && peer->pid == static_cast<std::uint32_t>(getpid()), "the kernel knows the peer");
+  service::Lane lane(loop, std::move(mine), *peer,
+                     {.room = [] {},
+                      .ended =
+                          [&](const std::string& why) {
+                            Require(!why.empty(), "a lane that ends says why");
+                            ++ended;
+                          }});
+  Require(lane.Open(), "a lane opens");
+  std::uint64_t next_id = 1;
+  std::set<std::uint64_t> out;
+  while (!input.empty() && ended == 0) {
+    const provider::CountersPageRecord record{.id = next_id};
+    const int page = passed.Of(1);
+    if (lane.Send(next_id, std::as_bytes(std::span(&record, 1)), {&page, 1}).ok()) out.insert(next_id++);
+    Require(lane.unacknowledged() <= service::kMaxUnacknowledged, "descriptors in flight are few");
+    const auto fds = input.Number();
+    const auto bytes = input.Take(input.Number());
+    bool good = false;
+    if (honest && !out.empty() && (fds & 0x0F) == 0x0F) {
+      provider::AckRecord ack;
+      ack.id = *out.begin();
+      good = true;
+      SendRaw(client.get(), std::span(reinterpret_cast<const std::uint8_t*>(&ack), sizeof ack), passed, 0, 0);
+      out.erase(out.begin());
+    } else if (!bytes.empty()) {
+      provider::AckRecord ack;
+      const provider::AckRecord right;
+      const bool whole = bytes.size() == sizeof ack && (fds & 0x0F) == 0;
+      if (bytes.size() == sizeof ack) std::memcpy(&ack, bytes.data(), sizeof ack);
+      good = whole && ack.magic == right.magic && ack.version == right.version && ack.size == right.size &&
+             out.erase(ack.id) == 1;
+      SendRaw(client.get(), bytes, passed, fds & 0x0F, fds >> 4);
+    } else {
+      continue;
+    }
+    for (int i = 0; i < 3; ++i) loop.RunOnce(Duration::zero());
+    Require((ended == 0) == good, "anything but a right acknowledgement ends the lane");
+    std::byte sink[512];
+    while (ReceiveWithFds(client.get(), sink, false).ok()) {
+    }
+  }
+  client.reset();
+  loop.RunOnce(Duration::zero());
+  loop.RunOnce(Duration::zero());
+  Require(ended == 1, "a hang-up ends the lane, once");
+}
+
+}  // namespace
+}  // namespace nd::fuzz
+
+int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace nd::fuzz;
+  static const Passed passed;
+  Input input(data, size);
+  const auto flags = input.Number();
+  // Whatever is made once is made now.
+  static const bool warm = [] {
+    Input nothing(nullptr, 0);
+    RunBroker(nothing, passed, false);
+    return true;
+  }();
+  Require(warm, "the loop exists");
+  const int before = NextFree();
+  if ((flags & 1) != 0) {
+    RunBroker(input, passed, (flags & 2) != 0);
+  } else {
+    RunClient(input, passed);
+  }
+  Require(NextFree() == before, "no descriptor is lost");
+  return 0;
+}

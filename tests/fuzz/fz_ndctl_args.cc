@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// The command line of ndctl: words that parse or an error that names one of them; filters, sorting and
+// columns on rows whose texts are anything.
+//
+// Input: a header byte (low bit: command line, else rows), then texts, each behind its length.
+#include <string>
+
+#include "cli/format.h"
+#include "cli/parse.h"
+#include "tests/fuzz/fuzz.h"
+
+namespace nd::fuzz {
+namespace {
+
+using cli::Value;
+
+std::vector<std::string> Texts(Input& input, std::size_t most) {
+  std::vector<std::string> texts;
+  while (!input.empty() && texts.size() < most) {
+    // Arguments end at a zero, and a pattern of many stars takes fnmatch for ever.
+    const auto bytes = input.Take(input.Number() % 48);
+    std::string text(bytes.begin(), bytes.end());
+    std::erase(text, '\0');
+    if (std::count(text.begin(), text.end(), '*') > 4) std::erase(text, '*');
+    texts.push_back(std::move(text));
+  }
+  return texts;
+}
+
+void CheckError(const cli::Error& error) {
+  for (const bool json : {false, true}) {
+    const std::string text = cli::FormatError(error, json);
+    Require(!text.empty() && text.back() == '\n', "an error is a line");
+    if (json) Require(text.front() == '{', "a JSON error is an object");
+  }
+}
+
+void RunCommandLine(const std::vector<std::string>& words) {
+  // Building the commands takes longer than parsing a line, and parsing forgets the line before.
+  static cli::Context context;
+  static CLI::App app("", "ndctl");
+  static const bool built = (cli::BuildApp(app, context), true);
+  Require(built, "the commands exist");
+  std::vector<const char*> argv = {"ndctl"};
+  for (const std::string& word : words) argv.push_back(word.c_str());
+  context.run = nullptr;
+  (void)cli::WantsJson(words);
+  try {
+    app.parse(static_cast<int>(argv.size()), argv.data());
+    Require(context.run != nullptr, "a line that parses runs a command");
+  } catch (const CLI::Success&) {
+    // --help, --version
+  } catch (const CLI::ParseError& error) {
+    const cli::Error told = cli::Diagnose(app, words, error);
+    Require(told.exit == cli::Exit::kUsage && !told.message.empty(), "a wrong line is a usage error");
+    CheckError(told);
+  }
+}
+
+Value Row(const std::string& text, double number) {
+  Value owner = Value::MakeObject();
+  owner.Set("pid", static_cast<std::uint64_t>(number)).Set("command", text);
+  Value row = Value::MakeObject();
+  row.Set("id", text).Set("state", "Connected").Set("bytes", number).Set("owner", owner);
+  row.Set("list", Value::Array{Value(text), Value(), Value(true)});
+  return row;
+}
+
+void RunRows(std::vector<std::string> texts) {
+  texts.resize(std::max<std::size_t>(texts.size(), 4));
+  cli::Shape shape;
+  shape.kind = "Thing";
+  shape.id_path = "id";
+  shape.columns = {{"ID", "id"},
+                   {"STATE", "state", cli::Show::kState},
+                   {"TX", "bytes", cli::Show::kBytes},
+                   {"AGE", "bytes", cli::Show::kSeconds, true},
+                   {"OWNER", "owner.command"},
+                   {"LIST", "list"}};
+  shape.sample = Row("x", 1);
+  Value::Array rows;
+  for (std::size_t i = 3; i < texts.size(); ++i) {
+    rows.push_back(Row(texts[i], static_cast<double>(texts[i].size()) * 1e5 * static_cast<double>(i)));
+  }
+  const std::size_t before = rows.size();
+  cli::Selection selection;
+  if (!texts[0].empty()) selection.filters.push_back(texts[0]);
+  selection.sort = texts[1];
+  if (const auto failure = cli::Select(shape, selection, &rows)) {
+    Require(failure->exit == cli::Exit::kUsage, "a wrong field is a usage error");
+    return CheckError(*failure);
+  }
+  Require(rows.size() <= before, "a filter adds nothing");
+  cli::Output output;
+  for (const std::string& format : {texts[2], std::string("table"), std::string("wide"), std::string("json"),
+                                    std::string("jsonl"), std::string("yaml"), std::string("name")}) {
+    if (const auto failure = cli::Output::Parse(format, &output)) {
+      CheckError(*failure);
+      continue;
+    }
+    std::string text;
+    if (const auto failure = cli::FormatList(shape, rows, output, &text)) {
+      Require(failure->exit == cli::Exit::kUsage, "a wrong column is a usage error");
+      CheckError(*failure);
+      continue;
+    }
+    const bool one_line_each = output.format == cli::Format::kTable || output.format == cli::Format::kJsonl;
+    if (one_line_each) {
+      const auto lines = static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
+      Require(lines <= rows.size() + 1, "no text of a row makes a line of its own");
+    }
+    for (const char c : text) {
+      Require(c == '\n' || c == '\t' || static_cast<unsigned char>(c) >= 0x20, "nothing steers the terminal");
+    }
+  }
+}
+
+}  // namespace
+}  // namespace nd::fuzz
+
+int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace nd::fuzz;
+  Input input(data, size);
+  if ((input.Number() & 1) != 0) {
+    RunCommandLine(Texts(input, 16));
+  } else {
+    RunRows(Texts(input, 12));
+  }
+  return 0;
+}

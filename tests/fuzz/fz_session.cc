@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+// Hostile clients against the real converter and the real core, in a world of two hosts: whatever messages
+// come in whatever order, the invariants hold after every step and each operation completes once.
+//
+// Input: a header byte (1: two hosts), then records: who (the client; 0xF0 and above: the world), length of
+// two bytes, and that much of a ClientMessage, or the world's argument. A number below 64 in a field of 64
+// bits stands for the handle that this client got so many answers ago.
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "daemon/core/core_harness.h"
+#include "daemon/service/convert.h"
+#include "tests/fuzz/fuzz.h"
+
+namespace nd::fuzz {
+namespace {
+
+namespace pb = ::ndbroker::v1;
+using core::World;
+
+constexpr std::size_t kClients = 4, kMostSteps = 48;
+enum class Act : std::uint8_t {
+  kDie = 0xF0,
+  kAdvance,
+  kCutWire,
+  kHoldGoodbyes,
+  kSilentClients,
+  kRelease,
+  kFailConnects
+};
+
+class Clients {
+ public:
+  explicit Clients(std::uint8_t flags) : hosts_((flags & 1) != 0 ? 2 : 1), world_(hosts_) {
+    for (std::size_t i = 0; i < kClients; ++i) Open(i);
+  }
+  ~Clients() {
+    for (std::size_t i = 0; i < kClients; ++i) Die(i);
+    world_.wire_is_cut = world_.delay_goodbyes = false;
+    world_.ReleaseGoodbyes();
+    // Whatever the wire still has to say or to forget.
+    world_.Advance(std::chrono::hours(2));
+    for (int host = 0; host < hosts_; ++host) {
+      Require(world_.broker(host).Connections().empty() && world_.broker(host).Listeners().empty() &&
+                  world_.broker(host).Sessions().empty(),
+              "nothing outlives its client");
+    }
+  }
+
+  void Message(std::size_t who, std::span<const std::uint8_t> bytes);
+  void Act(fuzz::Act act, std::span<const std::uint8_t> argument);
+
+ private:
+  struct One {
+    World::Client client;
+    std::vector<std::uint64_t> handles;
+    std::size_t completions = 0, repeats = 0;
+  };
+  void Open(std::size_t who) {
+    one_[who] = {};
+    one_[who].client =
+        world_.Open(static_cast<int>(who) % hosts_, static_cast<std::uint32_t>(1000 + who % 3));
+    one_[who].handles.push_back(one_[who].client.adapter.value);
+    one_[who].completions = world_.completion_order(one_[who].client).size();
+  }
+  void Die(std::size_t who) {
+    world_.Die(one_[who].client);
+    CheckOnce(who);
+  }
+  void CheckOnce(std::size_t who) const {
+    const auto order = world_.completion_order(one_[who].client);
+    Require(std::set(order.begin(), order.end()).size() + one_[who].repeats == order.size(),
+            "an operation completes once");
+  }
+  // Takes the new completions, as the stream would.
+  void Collect();
+
+  int hosts_;
+  World world_;
+  One one_[kClients];
+};
+
+void Substitute(const std::vector<std::uint64_t>& handles, google::protobuf::Message* message) {
+  const auto* type = message->GetDescriptor();
+  const auto* access = message->GetReflection();
+  for (int i = 0; i < type->field_count(); ++i) {
+    const auto* field = type->field(i);
+    if (field->is_repeated()) continue;
+    if (field->cpp_type() == field->CPPTYPE_UINT64) {
+      const std::uint64_t value = access->GetUInt64(*message, field);
+      if (value == 0 || value >= 64 || handles.empty()) continue;
+      access->SetUInt64(message, field, handles[handles.size() - 1 - (value - 1) % handles.size()]);
+    } else if (field->cpp_type() == field->CPPTYPE_MESSAGE && access->HasField(*message, field)) {
+      Substitute(handles, access->MutableMessage(message, field));
+    }
+  }
+}
+
+// Every answer can be said on the wire.
+void CheckEncodes(const pb::ServerMessage& message) {
+  pb::ServerMessage again;
+  Require(again.ParseFromString(message.SerializeAsString()), "what is encoded can be read");
+}
+
+void Clients::Collect() {
+  for (One& one : one_) {
+    const auto order = world_.completion_order(one.client);
+    for (; one.completions < order.size(); ++one.completions) {
+      const core::Complete& complete = world_.Result(one.client, order[one.completions]);
+      Require(!complete.status.pending(), "a completion is final");
+      CheckEncodes(service::Encode(complete));
+      if (complete.reply.handle) one.handles.push_back(complete.reply.handle.value);
+    }
+  }
+  for (int host = 0; host < hosts_; ++host) {
+    for (const auto& event : world_.Seen<core::SendConnectEvent>(host)) {
+      CheckEncodes(service::Encode(event));
+      for (One& one : one_) {
+        if (one.client.host == host && one.client.session == event.session) {
+          one.handles.push_back(event.connector.value);
+        }
+      }
+    }
+    for (const auto& event : world_.Seen<core::SendDisconnectEvent>(host))
+      CheckEncodes(service::Encode(event));
+    for (const auto& command : world_.Seen<core::SendTransportCommand>(host)) {
+      CheckEncodes(service::Encode(command));
+    }
+    for (const auto& event : world_.Seen<core::SendAdapterEvent>(host)) CheckEncodes(service::Encode(event));
+    // A client that broke the protocol is gone; another comes in its place.
+    for (const auto& end : world_.Seen<core::EndSession>(host)) {
+      for (std::size_t i = 0; i < kClients; ++i) {
+        if (one_[i].client.host != host || one_[i].client.session != end.session) continue;
+        Die(i);
+        Open(i);
+      }
+    }
+  }
+  world_.ClearLog();
+}
+
+void Clients::Message(std::size_t who, std::span<const std::uint8_t> bytes) {
+  One& one = one_[who % kClients];
+  pb::ClientMessage message;
+  if (!message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) return;
+  const auto hello = service::DecodeHello(message);
+  if (hello.ok()) Require(hello->token.size() == 16 && hello->application.size() <= 64, "a Hello is checked");
+  const std::uint64_t op_id = message.op_id();
+  Substitute(one.handles, &message);
+  auto op = service::DecodeOp(message);
+  if (!op.ok()) {
+    CheckEncodes(service::EncodeAnswer(op_id, op.status()));
+    return;
+  }
+  const auto order = world_.completion_order(one.client);
+  if (op_id != 0 && op_id < 64 && op_id <= order.size()) {
+    // Said again; the answer is given again, which is not a second completion.
+    const core::OpId former = order[order.size() - op_id];
+    const StatusCode before = world_.Code(one.client, former);
+    world_.Resubmit(one.client, former, std::move(*op));
+    Require(world_.Code(one.client, former) == before, "an operation that is said again has the same answer");
+    one.completions = world_.completion_order(one.client).size();
+    ++one.repeats;
+    return;
+  }
+  world_.Submit(one.client, std::move(*op));
+  Collect();
+}
+
+void Clients::Act(fuzz::Act act, std::span<const std::uint8_t> argument) {
+  const std::uint8_t first = argument.empty() ? 0 : argument[0];
+  switch (act) {
+    case Act::kDie:
+      Die(first % kClients);
+      Open(first % kClients);
+      break;
+    case Act::kAdvance:
+      world_.Advance(std::chrono::milliseconds(1 << first % 24));
+      break;
+    case Act::kCutWire:
+      world_.wire_is_cut = first % 2 != 0;
+      break;
+    case Act::kHoldGoodbyes:
+      world_.delay_goodbyes = first % 2 != 0;
+      break;
+    case Act::kSilentClients:
+      world_.clients_answer = first % 2 == 0;
+      break;
+    case Act::kRelease:
+      world_.ReleaseGoodbyes();
+      break;
+    case Act::kFailConnects:
+      world_.fail_connects.reset();
+      if (first % 4 == 1) world_.fail_connects = Status(StatusCode::kIoTimeout);
+      if (first % 4 == 2) world_.fail_connects = Status(StatusCode::kNetworkUnreachable);
+      if (first % 4 == 3) world_.fail_connects = Status(StatusCode::kConnectionRefused);
+      break;
+    default:
+      break;
+  }
+  Collect();
+}
+
+}  // namespace
+}  // namespace nd::fuzz
+
+int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace nd::fuzz;
+  // What the harness expects is as good a property as ours.
+  GTEST_FLAG_SET(break_on_failure, true);
+  // Bad messages are what is wanted here, not news.
+  google::protobuf::SetLogHandler(nullptr);
+  Input input(data, size);
+  Clients clients(input.Number());
+  for (std::size_t i = 0; i < kMostSteps && !input.empty(); ++i) {
+    const auto who = input.Number();
+    const auto bytes = input.Take(input.Number<std::uint16_t>());
+    if (who >= 0xF0) {
+      clients.Act(static_cast<Act>(who), bytes);
+    } else {
+      clients.Message(who, bytes);
+    }
+  }
+  return 0;
+}

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// The application side: one process around the public API that runs one program after the other for the test
+// (nd_integrity --app). A program that finds something wrong says so and ends its process at once, as a
+// broken application would; the other side must cope.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "nd/nd.h"
+
+namespace nd::integrity {
+
+// What a program was asked for: "key=value" words.
+class Words {
+ public:
+  explicit Words(const std::string& text);
+  std::string Text(const std::string& key) const;
+  std::uint64_t Number(const std::string& key, std::uint64_t otherwise = 0) const;
+  bool Flag(const std::string& key) const { return Number(key) != 0; }
+  Address At(const std::string& key) const;
+
+ private:
+  std::map<std::string, std::string> values_;
+};
+
+// Answers the test with `what` and ends the process.
+[[noreturn]] void Die(const std::string& what);
+void Must(const Status& status, const char* what);
+template <typename T>
+T Must(Result<T> result, const char* what) {
+  if (!result.ok()) Die(std::string(what) + ": " + result.status().ToString());
+  return std::move(result).value();
+}
+
+// Programs. Both sides are started with the same words but for `active`, `broker`, `from`. "ok ..." when all
+// was right.
+std::string RunTransfer(const Words& words);
+std::string RunOrder(const Words& words);
+std::string RunFlips(const Words& words);
+
+int RunApp();
+
+}  // namespace nd::integrity

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// Brokers and the two application processes of a test. One thread, but for Both().
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/testing/channel.h"
+#include "tests/testing/daemon.h"
+
+namespace nd::integrity {
+
+// Local: one broker, shared memory. Iwarp: two brokers, TCP between 127.0.0.2 and 127.0.0.3.
+enum class Transport { kLocal, kIwarp };
+inline std::string NameOf(Transport transport) {
+  return transport == Transport::kLocal ? "Local" : "Iwarp";
+}
+
+struct WorldOptions {
+  bool crc = true;
+  // Iwarp: where P's broker listens, when something sits at its usual port; 0: there itself.
+  std::uint16_t passive_tcp_port = 0;
+};
+
+inline constexpr std::uint16_t kTcpPort = 4794;
+inline constexpr std::uint16_t kNdPort = 7000;
+
+class World {
+ public:
+  explicit World(Transport transport, WorldOptions options = {});
+  ~World();
+  World(const World&) = delete;
+  World& operator=(const World&) = delete;
+  static World& Shared(Transport transport);
+  static void Forget();
+
+  // Starts `words` on both sides, the passive one first, and waits for both. Fails unless both are "ok ...".
+  struct Reports {
+    std::string active, passive;
+    bool ok() const { return active.substr(0, 2) == "ok" && passive.substr(0, 2) == "ok"; }
+  };
+  Reports Both(const std::string& words);
+  // Nothing is left at the brokers, and nothing in the applications grew.
+  void ExpectNothingLeft();
+  nd::testing::Daemon& broker(int side) { return *brokers_[brokers_.size() == 1 ? 0 : side]; }
+
+ private:
+  std::vector<std::unique_ptr<nd::testing::Daemon>> brokers_;
+  nd::testing::Channel apps_[2];
+  void StartApp(int side);
+  std::string Address(int side) const;
+  std::string Run(int side, const std::string& words);
+};
+
+// Of the command line and the environment.
+struct Settings {
+  bool full = false;         // NDBROKER_FULL=1
+  std::uint64_t bytes = 0;   // --bytes 10G: of each transport and kind of operation.
+  std::uint64_t rounds = 0;  // --rounds 1000000: of each rule of order.
+  std::uint64_t flips = 0;   // --flips 2000: through real sockets.
+};
+const Settings& GetSettings();
+// The number in `text`, with K, M or G behind it; 0 when it is none.
+std::uint64_t ParseAmount(const std::string& text);
+
+}  // namespace nd::integrity

@@ -1,0 +1,58 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Everything that proves the foundation and is too long for every day. docs/proof.md has the last full result.
+# usage: tests/proof.sh [--list] [NAME...]
+set -uo pipefail
+cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/.."
+bin=build/release/bin
+logs=build/proof
+declare -A what=(
+  [model]="SPIN with one more peer and a second crash"
+  [sim]="ten thousand seeds of the simulator"
+  [property]="property tests, a hundred times as many cases"
+  [fuzz]="ten million executions of each fuzz target"
+  [coverage]="line coverage of the codecs from the corpora alone"
+  [crash]="every kill at every step and system call, 10,000 races"
+  [integrity]="10 GiB of stamped data for each transport and operation kind, bit flips, order"
+  [conformance]="the conformance suite with its full counts"
+  [teeth]="every historical bug put back"
+  [address]="address, leak and undefined-behaviour sanitizers over every test"
+  [thread]="thread sanitizer over client library, rings and service"
+  [valgrind]="memcheck over codecs, core and handshakes"
+  [lint]="clang-tidy and cppcheck"
+)
+order=(model sim property fuzz coverage crash integrity conformance teeth address thread valgrind lint)
+declare -A command=(
+  [model]="tests/model/run.sh --large"
+  [sim]="$bin/ndsim --seeds 1..10000"
+  [property]="env RC_PARAMS=max_success=10000 $bin/property_test"
+  [fuzz]="tests/fuzz/run.sh --runs 10000000"
+  [coverage]="tests/fuzz/coverage.sh"
+  [crash]="env NDBROKER_FULL=1 $bin/nd_crash"
+  [integrity]="env NDBROKER_FULL=1 $bin/nd_integrity"
+  [conformance]="env NDBROKER_FULL=1 ctest --test-dir build/release -j2 -L conformance --output-on-failure"
+  [teeth]="tests/teeth/run.sh"
+  [address]="tests/sanitize.sh address"
+  [thread]="tests/sanitize.sh thread"
+  [valgrind]="tests/valgrind.sh"
+  [lint]="tests/lint.sh"
+)
+case ${1:-} in
+  --list) for name in "${order[@]}"; do printf '%-12s %s\n' "$name" "${what[$name]}"; done && exit 0 ;;
+  -h | --help) sed -n '3,4s/^# \{0,1\}//p' "$0" && exit 0 ;;
+esac
+names=("${@:-${order[@]}}")
+[ $# -gt 0 ] || names=("${order[@]}")
+for name in "${names[@]}"; do
+  [ -n "${what[$name]:-}" ] || { echo "no such part: $name; --list shows them" >&2; exit 2; }
+done
+mkdir -p "$logs"
+failed=0
+echo "proof of $(git describe --always --dirty 2> /dev/null || echo '?') on $(date -u +%F), $(nproc) cores"
+for name in "${names[@]}"; do
+  began=$SECONDS
+  # shellcheck disable=SC2086  # The commands are words on purpose.
+  if ${command[$name]} > "$logs/$name.log" 2>&1 < /dev/null; then verdict=proven; else verdict=FAILED && failed=1; fi
+  printf '%-12s %-7s %6d s  %s\n' "$name" "$verdict" $((SECONDS - began)) "$(grep -v '^ *$' "$logs/$name.log" | tail -1 | cut -c1-120)"
+done
+exit "$failed"

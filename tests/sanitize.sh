@@ -1,0 +1,56 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# The tests in an instrumented build.
+# usage: tests/sanitize.sh address [--quick] | thread
+#   address   AddressSanitizer, LeakSanitizer and UndefinedBehaviorSanitizer over every ctest entry but those that
+#             measure, start virtual machines or build the tree again; --quick: only the parts without gRPC, which
+#             is what is remote attack surface (codecs, handshakes, queue pairs, core, fuzz corpora, simulator)
+#   thread    ThreadSanitizer over client library, rings, service and what they stand on
+# Builds in build/asan or build/tsan. Exit 0: no finding.
+set -euo pipefail
+cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/.."
+kind=${1:-} quick=${2:-}
+jobs=${NDBROKER_JOBS:-$(nproc)}
+case $kind in
+  address) preset=asan ;;
+  thread) preset=tsan ;;
+  *) sed -n '3,9s/^# \{0,1\}//p' "$0" && exit 2 ;;
+esac
+build=build/$preset
+export ASAN_OPTIONS=detect_leaks=1:detect_stack_use_after_return=1:strict_string_checks=1:abort_on_error=0
+export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
+export TSAN_OPTIONS="suppressions=$PWD/tests/tsan.supp ignore_noninstrumented_modules=1 halt_on_error=1 second_deadlock_stack=1"
+
+# Programs, not ctest entries, so that nothing else must be built.
+pure=(base_test soft_wire_test soft_cm_test soft_qp_test core_rules_test core_table_test core_random_test core_ports_test
+  core_listen_test core_connect_test core_lifetime_test core_prepare_test)
+threaded=(base_test soft_cm_test soft_qp_test client_test service_test client_e2e_test)
+
+[ -e "$build/build.ninja" ] || cmake --preset "$preset" > "$build.log" 2>&1 || { cat "$build.log" >&2; exit 1; }
+# run NAME COMMAND...: one line; what it printed when it failed.
+failed=0
+run() {
+  local log=$build/$1.log
+  shift
+  if timeout 1800 "$@" > "$log" 2>&1 < /dev/null; then
+    echo "clean   $(basename "$log" .log): $(grep -E '^\[  PASSED  \]|tests passed|^hash=|^replayed ' "$log" | tail -1)"
+  else
+    failed=$((failed + 1))
+    echo "FOUND   $(basename "$log" .log)"
+    grep -nE -m 20 'ERROR: |WARNING: ThreadSanitizer|runtime error|SUMMARY|FAILED|invariant' "$log" || tail -20 "$log"
+  fi
+}
+if [ "$kind" = thread ]; then
+  ninja -C "$build" -j "$jobs" "${threaded[@]}" ndbrokerd ndctl nd_probe > "$build/build.log" 2>&1 || { tail -30 "$build/build.log"; exit 1; }
+  for program in "${threaded[@]}"; do run "$program" "$build/bin/$program" --gtest_brief=1; done
+elif [ "$quick" = --quick ]; then
+  mapfile -t fuzz < <(cd tests/fuzz && ls fz_*.cc | sed 's/\.cc$//')
+  ninja -C "$build" -j "$jobs" "${pure[@]}" "${fuzz[@]}" ndsim > "$build/build.log" 2>&1 || { tail -30 "$build/build.log"; exit 1; }
+  for program in "${pure[@]}"; do run "$program" "$build/bin/$program" --gtest_brief=1; done
+  for target in "${fuzz[@]}"; do run "$target" "$build/bin/$target" "tests/fuzz/corpus/${target#fz_}"; done
+  run ndsim "$build/bin/ndsim" --seeds 1..50
+else
+  ninja -C "$build" -j "$jobs" > "$build/build.log" 2>&1 || { tail -30 "$build/build.log"; exit 1; }
+  run ctest ctest --test-dir "$build" -j "$jobs" --output-on-failure -E '^(teeth|vm|model|metrics)\.'
+fi
+[ "$failed" -eq 0 ]

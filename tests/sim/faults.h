@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Mistakes that can be switched on to see that the simulator notices them. They are the harness's own, as if
+// the core, its shell or the model had them; the core is never touched.
+#pragma once
+
+#include <string_view>
+
+namespace nd::sim {
+
+struct Mistake {
+  std::string_view name, what;
+};
+inline constexpr Mistake kMistakes[] = {
+    {"swallow-completion", "the core forgets to complete an operation"},
+    {"double-completion", "the core completes an operation twice"},
+    {"old-handle", "the core gives out a handle of another life"},
+    {"greedy-limits", "Accept sends one Read more than was agreed"},
+    {"wrong-refusal", "a request is refused for another reason than the true one"},
+    {"forget-reject", "the shell does not pass a refusal on"},
+    {"forget-release", "the shell keeps host ports for ever"},
+    {"forget-lease-end", "the shell does not tell the journal of a released port"},
+    {"leak-failed-hand-off", "the shell keeps the descriptor of a hand-off that failed"},
+    {"model-ignores-wildcards", "the model lets a wildcard and an exact address share a port"},
+};
+
+}  // namespace nd::sim

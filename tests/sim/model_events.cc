@@ -1,0 +1,418 @@
+// SPDX-License-Identifier: Apache-2.0
+// What must come of clients coming and going, of the wire, of time and of the administrator.
+#include <algorithm>
+#include <utility>
+
+#include "tests/sim/model.h"
+
+namespace nd::sim {
+namespace {
+using Code = StatusCode;
+}
+
+void Model::On(const core::SessionOpened& e) {
+  if (sessions_.contains(e.session)) return;
+  const auto limit = policy_.LimitsOf(e.identity).sessions;
+  const auto held = std::ranges::count_if(
+      sessions_, [&](const auto& s) { return s.second.charged && s.second.who.uid == e.identity.uid; });
+  Session& s = sessions_[e.session];
+  s.who = e.identity;
+  if (!draining_ && (!limit || held < *limit)) return;
+  s.ending = true;
+  s.charged = false;
+  expected_ends_.insert(e.session);
+}
+
+void Model::On(const core::SessionClosed& e) {
+  const auto found = sessions_.find(e.session);
+  if (found == sessions_.end()) return;
+  found->second.ending = true;  // Nothing is said to the dead.
+  for (auto& [id, t] : things_) {
+    if (t.session != e.session) continue;
+    if (t.kind == Kind::kConnector && t.state == I) ExpectReject(*t.cm, Detail::kPeerProcessDied);
+    for (const provider::InboundRequest& request : t.requests) {
+      waiting_ids_.erase(static_cast<std::uint64_t>(request.id));
+      ExpectReject(request.id, Detail::kListenerClosed);
+    }
+    if (t.kind == Kind::kConnector && t.state != X) Move(t, X);
+  }
+  std::vector<Id> mine;
+  for (auto& [id, t] : things_) {
+    if (t.session == e.session) mine.push_back(id);
+  }
+  for (const Id id : mine) {
+    Thing& t = *Find(id);
+    Drop(t);
+    if (t.handle) handles_.erase(t.handle);
+  }
+  for (const Id id : mine) things_.erase(id);
+  sessions_.erase(found);
+  // A place that two sessions of one process shared lives on with the other.
+}
+
+void Model::On(const core::ClientOp& e) {
+  const auto found = sessions_.find(e.session);
+  if (found == sessions_.end() || found->second.ending) return;
+  Session& s = found->second;
+  if (e.op_id == 0) {
+    s.ending = true;
+    expected_ends_.insert(e.session);
+    return;
+  }
+  if (s.running.contains(e.op_id)) return;
+  if (const auto done = s.done.find(e.op_id); done != s.done.end()) {
+    expected_[{e.session, e.op_id}].code = done->second;
+    return;
+  }
+  s.running.insert(e.op_id);
+  std::visit([&](const auto& op) { Do(e.session, e.op_id, op); }, e.op);
+}
+
+void Model::On(const core::CmReserved& e) {
+  const auto found = reservations_.find(e.endpoint);
+  if (found == reservations_.end()) return;
+  Thing& t = *Find(found->second);
+  reservations_.erase(found);
+  Reserved(t, e.status.code());
+}
+
+void Model::On(const core::CmRequested& e) {
+  const provider::InboundRequest& r = e.request;
+  const auto id = static_cast<std::uint64_t>(r.id);
+  if (id == 0 || waiting_ids_.contains(id) || ByCm(r.id) != nullptr) return;
+  std::size_t no = 0;
+  while (no < adapters_.size() &&
+         (!adapters_[no].present || adapters_[no].description.info.name != r.adapter)) {
+    ++no;
+  }
+  if (no == adapters_.size() || !adapters_[no].enabled) return ExpectReject(r.id, Detail::kAdapterDisabled);
+  // Exactly that address, else the unspecified one of its family.
+  const auto exact = ports_.find(Key{no, r.local});
+  auto place = exact;
+  if (place == ports_.end()) {
+    place = std::ranges::find_if(ports_, [&](const auto& p) {
+      return p.first.adapter == no && p.first.at.unspecified() && p.first.at.family() == r.local.family() &&
+             p.first.at.port() == r.local.port();
+    });
+  }
+  const bool open = place != ports_.end() && !place->second.lease && place->second.kind == Kind::kListener &&
+                    !place->second.closing;
+  Thing* const l = open ? Find(place->second.holder) : nullptr;
+  if (l == nullptr || l->kind != Kind::kListener || !l->listening) {
+    return ExpectReject(r.id, Detail::kNoListener);
+  }
+  if (l->paused || draining_) return ExpectReject(r.id, Detail::kPaused);
+  if (!policy_.MayListen(sessions_.at(l->session).who, r.local).allowed) {
+    return ExpectReject(r.id, Detail::kPolicy);
+  }
+  for (const bool role : {true, false}) {
+    if (!role && settings_.allow_same_owner_bind_sharing) continue;
+    bool waiting = false;
+    const Thing* const holder = TupleHolder(no, r.local, r.remote, role, &waiting);
+    if (holder == nullptr) continue;
+    const bool over = !waiting && holder->passive && (holder->state == X || holder->state == P);
+    if (!over) return ExpectReject(r.id, Detail::kStaleConnection);
+    break;
+  }
+  const auto take_over = [&] {
+    for (auto& [other, t] : things_) {
+      if (t.kind == Kind::kConnector && t.tuple && t.passive && t.adapter == no && t.local == r.local &&
+          t.remote == r.remote) {
+        t.tuple = false;
+      }
+    }
+  };
+  if (l->events) {
+    const Thing& opened = *Find(l->opened);
+    if (opened.closing) return ExpectReject(r.id, Detail::kListenerClosed);
+    if (Quota(sessions_.at(l->session), Kind::kConnector) != Code::kSuccess) {
+      return ExpectReject(r.id, Detail::kQuota);
+    }
+    take_over();
+    Thing& c = Make(Kind::kConnector, l->session, no, l->opened);
+    Deliver(c, *l, r);
+    const auto* told = Seen<core::SendConnectEvent>(
+        [&](const core::SendConnectEvent& a) { return a.listener == l->handle; });
+    if (told == nullptr) return Fail("the connect event is missing");
+    c.handle = told->connector;
+    Check(handles_.emplace(c.handle, c.id).second, "I5: a handle is given out twice");
+    return;
+  }
+  if (l->gets.empty() && l->requests.size() >= l->backlog) return ExpectReject(r.id, Detail::kBacklogFull);
+  take_over();
+  if (l->gets.empty()) {
+    l->requests.push_back(r);
+    waiting_ids_.insert(id);
+    return;
+  }
+  const Id oldest = l->gets.front();
+  l->gets.pop_front();
+  Deliver(*Find(oldest), *l, r);
+}
+
+void Model::On(const core::CmReplied& e) {
+  Thing* const c = ByCm(e.id);
+  if (c == nullptr || c->state != C) return;
+  std::optional<ReadLimits> limits = c->offer;
+  if (e.limits_known) limits = ActiveEnds(c->offer, e.peer, Caps(*c));
+  if (!limits) {
+    ExpectReject(e.id, Detail::kProtocol);
+    return FailConnect(*c, Code::kInsufficientResources);
+  }
+  c->limits = *limits;
+  c->data = e.private_data;
+  Move(*c, R);
+  Expected& expected = Finish(*c, c->op, Code::kSuccess);
+  expected.limits = c->limits;
+  expected.data = c->data;
+  expected.address = c->local;
+}
+
+void Model::On(const core::CmRejected& e) {
+  Thing* const c = ByCm(e.id);
+  if (c == nullptr || c->state != C) return;
+  if (e.status.detail() == Detail::kPeerRejected && !e.private_data.empty()) {
+    c->data = e.private_data;
+    c->refusal_data = true;
+  }
+  FailConnect(*c, e.status.ok() || e.status.pending() ? Code::kConnectionRefused : e.status.code());
+}
+
+void Model::On(const core::CmFailed& e) {
+  Thing* const c = ByCm(e.id);
+  if (c == nullptr || c->state != C) return;
+  FailConnect(*c, e.status.ok() || e.status.pending() ? Code::kConnectionRefused : e.status.code());
+}
+
+void Model::On(const core::CmPrepare& e) {
+  Thing* const c = ByCm(e.id);
+  if (c != nullptr && (c->state == K || c->state == A)) c->preparing = true;
+}
+
+void Model::On(const core::CmEstablished& e) {
+  Thing* const c = ByCm(e.id);
+  if (c == nullptr || (c->state != K && c->state != A)) return;
+  if (c->passive) {
+    bool waiting = false;
+    const Thing* const other = TupleHolder(c->adapter, c->local, c->remote, false, &waiting);
+    if (other != nullptr && (other->state == E || other->state == K)) {
+      Finish(*c, c->op, Code::kAddressAlreadyExists);
+      return Kill(*c);
+    }
+  }
+  const auto* hand_off = Seen<core::HandOffTo>(
+      [&](const core::HandOffTo& a) { return a.id == e.id && a.connector == c->handle; });
+  Check(hand_off != nullptr && hand_off->limits == c->limits, "b.4: the hand-over has other limits");
+  Up(*c);
+  Finish(*c, c->op, Code::kSuccess).limits = c->limits;
+}
+
+void Model::LoseWaiting(provider::CmId id) {
+  for (auto& [number, t] : things_) {
+    std::erase_if(t.requests, [&](const provider::InboundRequest& r) { return r.id == id; });
+  }
+  waiting_ids_.erase(static_cast<std::uint64_t>(id));
+}
+
+void Model::On(const core::CmLost& e) {
+  if (waiting_ids_.contains(static_cast<std::uint64_t>(e.id))) return LoseWaiting(e.id);
+  Thing* const c = ByCm(e.id);
+  if (c == nullptr) return;
+  c->cm.reset();
+  Lost(*c, e.status.code(), e.status.ok() ? Detail::kPeerWithdrew : e.status.detail(), e.private_data);
+}
+
+void Model::Lost(Thing& c, StatusCode code, Detail detail, const Bytes& data) {
+  const bool timeout = code == Code::kIoTimeout;
+  const auto keep = [&] {
+    if (data.empty()) return;
+    c.data = data;
+    c.refusal_data = true;
+  };
+  switch (c.state) {
+    case C:
+      return FailConnect(c, timeout ? Code::kIoTimeout : Code::kConnectionRefused);
+    case I:
+      Kill(c);
+      c.withdrawn_incoming = true;
+      return keep();
+    case R:
+      Kill(c);
+      (timeout ? c.expired : c.withdrawn_replied) = true;
+      return keep();
+    case A: {
+      Code answer = timeout ? Code::kIoTimeout : Code::kConnectionAborted;
+      const bool said = detail == Detail::kPeerRejected || detail == Detail::kPeerWithdrew;
+      if (!timeout && said && settings_.accept_refused_on_reject) answer = Code::kConnectionRefused;
+      keep();
+      Finish(c, c.op, answer);
+      return Kill(c);
+    }
+    case K:
+      Finish(c, c.op, timeout ? Code::kIoTimeout : Code::kConnectionAborted);
+      return Kill(c);
+    case E:
+      return PeerClosed(c);
+    case D:
+      return FinishGoodbye(c, Code::kSuccess);
+    default:
+      return;
+  }
+}
+
+void Model::On(const core::CmPeerClosed& e) {
+  if (waiting_ids_.contains(static_cast<std::uint64_t>(e.id))) return LoseWaiting(e.id);
+  Thing* const c = ByCm(e.id);
+  if (c == nullptr) return;
+  switch (c->state) {
+    case A:
+    case K:
+      Up(*c);
+      Finish(*c, c->op, Code::kSuccess);
+      return PeerClosed(*c);
+    case E:
+      return PeerClosed(*c);
+    case D:
+      return FinishGoodbye(*c, Code::kSuccess);
+    case C:
+    case R:
+    case I:
+      c->cm.reset();
+      return Lost(*c, Code::kConnectionAborted, Detail::kPeerWithdrew, {});
+    default:
+      return;
+  }
+}
+
+void Model::On(const core::CmDisconnected& e) {
+  Thing* const c = ByCm(e.id);
+  if (c == nullptr || c->state != D) return;
+  FinishGoodbye(*c, e.status == Code::kIoTimeout ? Code::kIoTimeout : Code::kSuccess);
+}
+
+void Model::On(const core::AdaptersChanged& e) {
+  for (std::size_t no = 0; no < adapters_.size(); ++no) {
+    if (!adapters_[no].present) continue;
+    const auto still = std::ranges::find_if(e.adapters, [&](const provider::AdapterDescription& d) {
+      return d.info.name == adapters_[no].description.info.name;
+    });
+    if (still != e.adapters.end()) {
+      adapters_[no].description = *still;
+    } else {
+      adapters_[no].present = false;
+      RemoveThings(no);
+      std::erase_if(kept_, [&](const auto& k) { return k.first.adapter == no; });
+    }
+  }
+  for (const provider::AdapterDescription& d : e.adapters) {
+    const bool known = std::ranges::any_of(
+        adapters_, [&](const Adapter& a) { return a.present && a.description.info.name == d.info.name; });
+    if (!known) adapters_.push_back({d, true, true});
+  }
+}
+
+std::vector<Model::Key> Model::KeysOf(const Address& local) const {
+  std::vector<Key> keys;
+  for (std::size_t no = 0; no < adapters_.size(); ++no) {
+    if (adapters_[no].present && CheckLocal({}, no, local, true) == Code::kSuccess)
+      keys.push_back({no, local});
+  }
+  return keys;
+}
+
+void Model::On(const core::ReservePort& e) {
+  if (e.local.port() == 0) return;
+  const std::vector<Key> keys = KeysOf(e.local);
+  for (const Key& key : keys) {
+    if (Conflicts(key, nullptr) || KeptFor(key, {})) return;
+  }
+  for (const Key& key : keys) kept_[key] = e.uid;
+}
+
+void Model::On(const core::ReleasePort& e) {
+  for (const Key& key : KeysOf(e.local)) kept_.erase(key);
+}
+
+void Model::On(const core::Tick&) {
+  // Who had a port before the broker died and did not come back for it has lost it.
+  if (options_.leases_until <= now_) std::erase_if(ports_, [](const auto& p) { return p.second.lease; });
+  std::vector<Id> due;
+  for (const auto& [id, t] : things_) {
+    if ((t.establish && *t.establish <= now_) || (t.goodbye && *t.goodbye <= now_)) due.push_back(id);
+  }
+  for (const Id id : due) {
+    Thing* const c = Find(id);
+    if (c == nullptr) continue;
+    if (c->goodbye && *c->goodbye <= now_) {
+      c->goodbye.reset();
+      FinishGoodbye(*c, Code::kIoTimeout);
+      continue;
+    }
+    c->establish.reset();
+    if (c->state == C) {
+      if (!c->launched) late_.push_back({Key{c->adapter, c->local}, c->remote});
+      FailConnect(*c, Code::kIoTimeout);
+    } else if (c->state == R) {
+      Kill(*c);
+      c->expired = true;
+    } else if (c->state == K || c->state == A) {
+      Finish(*c, c->op, Code::kIoTimeout);
+      Kill(*c);
+    }
+  }
+}
+
+void Model::On(const core::SetAdapter& e) {
+  for (std::size_t no = 0; no < adapters_.size(); ++no) {
+    Adapter& a = adapters_[no];
+    if (!a.present || a.description.info.name != e.name || a.enabled == e.enabled) continue;
+    a.enabled = e.enabled;
+    if (!e.enabled) RemoveThings(no);
+    return;
+  }
+}
+
+void Model::On(const core::KillConnection& e) {
+  Thing* const c = ByHandle(e.connector);
+  if (c == nullptr || c->kind != Kind::kConnector || c->closing || c->reattaching) return;
+  switch (c->state) {
+    case C:
+    case K:
+    case A:
+      CancelAll(*c, Code::kCanceled);
+      return Kill(*c);
+    case R:
+      Kill(*c);
+      c->withdrawn_replied = true;
+      return;
+    case I:
+      ExpectReject(*c->cm, Detail::kLocalAdministrator);
+      Kill(*c);
+      c->withdrawn_incoming = true;
+      return;
+    case E:
+      c->cm.reset();
+      return PeerClosed(*c);
+    default:
+      return;
+  }
+}
+
+void Model::On(const core::KillSession& e) {
+  const auto found = sessions_.find(e.session);
+  if (found == sessions_.end() || found->second.ending) return;
+  found->second.ending = true;
+  expected_ends_.insert(e.session);
+}
+
+void Model::On(const core::PauseListener& e) {
+  Thing* const l = ByHandle(e.listener);
+  if (l != nullptr && l->kind == Kind::kListener && l->listening) l->paused = e.pause;
+}
+
+void Model::On(const core::SettingsChanged& e) {
+  settings_ = e.settings;
+  policy_ = e.policy;
+}
+
+}  // namespace nd::sim

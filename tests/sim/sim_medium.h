@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where a simulated host keeps its lease journal: memory that survives the broker and fails like a disk.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "daemon/state/journal.h"
+
+namespace nd::sim {
+
+struct Disk {
+  std::vector<std::byte> image;
+  bool full = false;        // Nothing can be written.
+  std::size_t tear_at = 0;  // Not 0: the next write stops after this many bytes and fails.
+};
+
+class SimMedium final : public state::Medium {
+ public:
+  explicit SimMedium(std::shared_ptr<Disk> disk) : disk_(std::move(disk)) {}
+
+  Result<std::vector<std::byte>> Read() override { return disk_->image; }
+  Status Write(std::size_t offset, std::span<const std::byte> bytes) override {
+    std::size_t size = bytes.size();
+    if (disk_->full) return Full();
+    const bool torn = disk_->tear_at != 0;
+    if (torn) size = std::min(size, std::exchange(disk_->tear_at, 0));
+    if (disk_->image.size() < offset + size) disk_->image.resize(offset + size);
+    std::copy_n(bytes.begin(), size, disk_->image.begin() + static_cast<std::ptrdiff_t>(offset));
+    return torn ? Full() : Status();
+  }
+  Status Replace(std::span<const std::byte> image) override {
+    if (disk_->full) return Full();
+    disk_->image.assign(image.begin(), image.end());
+    return {};
+  }
+  void Discard() override { disk_->image.clear(); }
+  Status SetAside() override {
+    if (disk_->full) return Full();
+    disk_->image.clear();
+    return {};
+  }
+
+ private:
+  static Status Full() { return {StatusCode::kInsufficientResources, "The disk is full."}; }
+  const std::shared_ptr<Disk> disk_;
+};
+
+}  // namespace nd::sim
