@@ -3,6 +3,7 @@
 #include "cli/capture.h"
 
 #include <pcap/pcap.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -61,6 +62,9 @@ Failure Capture(const CaptureOptions& options, const std::function<bool()>& ende
   const std::unique_ptr<pcap_dumper_t, Close> dumper(pcap_dump_open(pcap.get(), options.file.c_str()));
   if (!dumper) return Error{Exit::kFailed, pcap_geterr(pcap.get()), {}, {}};
   pcap_dump_flush(dumper.get());  // A reader at the other end of a pipe wants the header at once.
+  // A blocking read returns only with a packet, whatever the time-out says.
+  if (pcap_setnonblock(pcap.get(), 1, error) != 0) return Error{Exit::kFailed, error, {}, {}};
+  pollfd wait{pcap_get_selectable_fd(pcap.get()), POLLIN, 0};
   progress(*totals);
 
   const auto start = std::chrono::steady_clock::now();
@@ -80,6 +84,7 @@ Failure Capture(const CaptureOptions& options, const std::function<bool()>& ende
       if (pcap_dump_flush(dumper.get()) != 0)
         return Error{Exit::kFailed, "cannot write " + options.file, {}, {}};
       progress(*totals);
+      ::poll(&wait, 1, 50);
       continue;
     }
     pcap_dump(reinterpret_cast<unsigned char*>(dumper.get()), header, data);

@@ -118,38 +118,39 @@ std::vector<Candidate> Complete(CLI::App& root, const std::vector<std::string>& 
   return out;
 }
 
+// clang-format off
 const char* CompletionScript(const std::string& shell) {
-  // bash splits words at colons and equals signs too; ndctl does not, so the part in front is taken off
-  // again.
+  // bash splits words at colons and equals signs too; ndctl does not, so the part in front is taken off again.
   if (shell == "bash") {
-    return R"SH(# eval "$(ndctl completion bash)" _ndctl() {
-      local line =
-      ${COMP_LINE : 0 : COMP_POINT} words word about read - ra words < < <
-          "$line"[[$line == *[[:space:]]]]&& words += ('')local last = ${words[${#words[@]} - 1]} piece = $ {
-        COMP_WORDS[COMP_CWORD]
-      }
-      case $piece in: | =) piece= ;
-        ;
-        esac local front = ${last % "$piece"} COMPREPLY = () while IFS = $ '\t' read - r word about;
-        do
-          COMPREPLY += ("${word#" $front "}")done < <
-                           ("${words[0]}" __complete "${words[@]:1}" 2 > / dev / null)
-                               [[$ { #COMPREPLY[@] } - eq 1 && ${COMPREPLY[0]} == *= ]] &&
-                       compopt - o nospace
-    }
+    return R"SH(# eval "$(ndctl completion bash)"
+_ndctl() {
+  local line=${COMP_LINE:0:COMP_POINT} words word about
+  read -ra words <<< "$line"
+  [[ $line == *[[:space:]] ]] && words+=('')
+  local last=${words[${#words[@]}-1]} piece=${COMP_WORDS[COMP_CWORD]}
+  case $piece in : | =) piece= ;; esac
+  local front=${last%"$piece"}
+  COMPREPLY=()
+  while IFS=$'\t' read -r word about; do
+    COMPREPLY+=("${word#"$front"}")
+  done < <("${words[0]}" __complete "${words[@]:1}" 2> /dev/null)
+  [[ ${#COMPREPLY[@]} -eq 1 && ${COMPREPLY[0]} == *= ]] && compopt -o nospace
+  return 0
+}
 complete -F _ndctl ndctl
 )SH";
   }
   if (shell == "zsh") {
     return R"SH(#compdef ndctl
-# eval "$(ndctl completion zsh)",
-           or put it as _ndctl into a directory of $fpath _ndctl() {
-      local - a lines local word about while IFS = $ '\t' read - r word about;
-      do
-        lines +=
-            ("${word//:/\\:}:$about")done < <
-            ("${words[1]}" __complete "${(@)words[2,CURRENT]}" 2 > / dev / null) _describe - V ndctl lines
-    }
+# eval "$(ndctl completion zsh)", or put it as _ndctl into a directory of $fpath
+_ndctl() {
+  local -a lines
+  local word about
+  while IFS=$'\t' read -r word about; do
+    lines+=("${word//:/\\:}:$about")
+  done < <("${words[1]}" __complete "${(@)words[2,CURRENT]}" 2> /dev/null)
+  _describe -V ndctl lines
+}
 compdef _ndctl ndctl
 )SH";
   }
@@ -160,6 +161,7 @@ complete -c ndctl -f -a '(ndctl __complete (commandline -opc)[2..-1] (commandlin
   }
   return nullptr;
 }
+// clang-format on
 
 std::string AnswerShell(Context& context, CLI::App& root, const std::vector<std::string>& words) {
   context.globals.timeout = 0.2;  // Somebody waits with a finger on the key.

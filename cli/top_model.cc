@@ -55,7 +55,7 @@ std::string Numbers(const TopRates& rates, std::size_t connections, bool known) 
 }
 
 bool Trouble(const TopSample& sample) {
-  return sample.errors > 0 || (sample.state != "Connected" && sample.state != "connected");
+  return sample.errors > 0 || sample.state == "Dead";
 }
 
 double Grown(double now, double before, double seconds) {

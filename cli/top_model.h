@@ -47,7 +47,7 @@ struct TopLine {
   std::string text;   // Already as wide as the screen.
   std::string group;  // Name of the group it belongs to; empty on others.
   bool selected = false;
-  bool trouble = false;  // Errors, or a state that is not Connected.
+  bool trouble = false;  // Errors, or a connection that is dead and not closed.
 };
 
 class TopModel {

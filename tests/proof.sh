@@ -25,7 +25,7 @@ order=(model sim property fuzz coverage crash integrity conformance teeth addres
 declare -A command=(
   [model]="tests/model/run.sh --large"
   [sim]="$bin/ndsim --seeds 1..10000"
-  [property]="env RC_PARAMS=max_success=10000 $bin/property_test"
+  [property]="for p in codec core receive table; do RC_PARAMS=max_success=10000 $bin/property_\${p}_test || exit 1; done"
   [fuzz]="tests/fuzz/run.sh --runs 10000000"
   [coverage]="tests/fuzz/coverage.sh"
   [crash]="env NDBROKER_FULL=1 $bin/nd_crash"
@@ -51,8 +51,7 @@ failed=0
 echo "proof of $(git describe --always --dirty 2> /dev/null || echo '?') on $(date -u +%F), $(nproc) cores"
 for name in "${names[@]}"; do
   began=$SECONDS
-  # shellcheck disable=SC2086  # The commands are words on purpose.
-  if ${command[$name]} > "$logs/$name.log" 2>&1 < /dev/null; then verdict=proven; else verdict=FAILED && failed=1; fi
+  if bash -c "${command[$name]}" > "$logs/$name.log" 2>&1 < /dev/null; then verdict=proven; else verdict=FAILED && failed=1; fi
   printf '%-12s %-7s %6d s  %s\n' "$name" "$verdict" $((SECONDS - began)) "$(grep -v '^ *$' "$logs/$name.log" | tail -1 | cut -c1-120)"
 done
 exit "$failed"

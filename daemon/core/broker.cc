@@ -83,6 +83,7 @@ Broker::Impl::Impl(Options options)
     : settings_(Fixed(options.settings)),
       policy_(std::move(options.policy)),
       resolve_(std::move(options.resolve)),
+      may_come_back_(std::move(options.may_come_back)),
       ports_(options.seed, settings_.ephemeral_first, settings_.ephemeral_last),
       objects_(options.boot_epoch) {
   for (provider::AdapterDescription& description : options.adapters) {

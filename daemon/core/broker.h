@@ -116,6 +116,9 @@ class Broker {
     // adapter that is not there, and those that cannot both be true, are left out.
     std::vector<Lease> leases;
     Time leases_until{};
+    // Whether the holder of a lease may still come back for it; asked when somebody else wants the port. Pure for
+    // the core's purposes. Null: it may.
+    std::function<bool(const Process&)> may_come_back;
   };
 
   explicit Broker(Options options);

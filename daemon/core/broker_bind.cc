@@ -68,6 +68,7 @@ Status Broker::Impl::TakePort(const Session& s, const Object& object, PortClaim&
       return {};
     }
     if (Status kept = ports_.CheckReserved(key, s.who.uid); !kept.ok()) return kept;
+    DropDeadLeases(key);
     const Process who = ProcessOf(s);
     if (Status conflict = ports_.Check(key, NewcomerOf(kind), &who); !conflict.ok()) return conflict;
   }
@@ -81,7 +82,8 @@ Status Broker::Impl::TakePort(const Session& s, const Object& object, PortClaim&
   entry.endpoint = provider::EndpointId{next_endpoint_++};
   entry.charge = std::move(*charge);
   claim.key = PortKey::Of(object.adapter_no, chosen);
-  for (const PortKey& lease : ports_.LeasesOf(ProcessOf(s), *claim.key)) DropLease(lease);
+  const auto own = [who = ProcessOf(s)](const Process& holder) { return holder == who; };
+  for (const PortKey& lease : ports_.Leases(*claim.key, own)) DropLease(lease);
   ports_.Add(*claim.key, std::move(entry));
   Emit(LeaseTaken{{StateOf(object).description.info.name, chosen, kind, ProcessOf(s)}});
   *taken = chosen;

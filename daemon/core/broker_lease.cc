@@ -31,6 +31,12 @@ void Broker::Impl::DropLease(const PortKey& key) {
   if (adapter.present) Emit(LeaseFreed{adapter.description.info.name, key.local()});
 }
 
+void Broker::Impl::DropDeadLeases(const PortKey& key) {
+  if (!may_come_back_) return;
+  const auto gone = [this](const Process& holder) { return !may_come_back_(holder); };
+  for (const PortKey& lease : ports_.Leases(key, gone)) DropLease(lease);
+}
+
 void Broker::Impl::EndGrace() {
   std::vector<PortKey> left;
   for (const auto& [key, entry] : ports_.entries()) {

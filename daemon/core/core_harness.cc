@@ -20,7 +20,8 @@ provider::AdapterDescription TestAdapter(const std::string& name, const std::vec
   return d;
 }
 
-World::World(int hosts, const Settings& settings, const Policy& policy) : settings_(settings), policy_(policy) {
+World::World(int hosts, const Settings& settings, const Policy& policy)
+    : settings_(settings), policy_(policy) {
   pending_.status = Status(StatusCode::kPending);
   for (int h = 0; h < hosts; ++h) {
     hosts_.emplace_back();
@@ -28,7 +29,8 @@ World::World(int hosts, const Settings& settings, const Policy& policy) : settin
   }
 }
 
-std::unique_ptr<Broker> World::MakeBroker(int host, std::uint32_t epoch, std::vector<Lease> leases, Time until) {
+std::unique_ptr<Broker> World::MakeBroker(int host, std::uint32_t epoch, std::vector<Lease> leases,
+                                          Time until) {
   const std::string n = std::to_string(host);
   Broker::Options options;
   options.boot_epoch = epoch;
@@ -39,6 +41,7 @@ std::unique_ptr<Broker> World::MakeBroker(int host, std::uint32_t epoch, std::ve
                       TestAdapter("a1", {"10.1." + n + ".1"})};
   options.leases = std::move(leases);
   options.leases_until = until;
+  options.may_come_back = [this](const Process& holder) { return !ended.contains(holder.pid); };
   return std::make_unique<Broker>(std::move(options));
 }
 
@@ -47,7 +50,8 @@ std::vector<Lease> World::Leases(int host) const {
   for (const Action& action : hosts_[static_cast<std::size_t>(host)].log) {
     if (const auto* taken = std::get_if<LeaseTaken>(&action)) held.push_back(taken->lease);
     if (const auto* freed = std::get_if<LeaseFreed>(&action)) {
-      std::erase_if(held, [&](const Lease& l) { return l.adapter == freed->adapter && l.local == freed->local; });
+      std::erase_if(held,
+                    [&](const Lease& l) { return l.adapter == freed->adapter && l.local == freed->local; });
     }
   }
   return held;

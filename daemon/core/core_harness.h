@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -99,6 +100,7 @@ class World {
   std::vector<Lease> Leases(int host = 0) const;
   // kill -9 and start again: everything is gone but those leases.
   void Restart(int host, const std::vector<Lease>& leases, Duration grace);
+  std::set<std::uint32_t> ended;  // Processes that hold leases and will not come back.
   // One line per action, for comparing two runs.
   std::string trace() const { return trace_; }
   std::vector<OpId> completion_order(const Client& client) const;

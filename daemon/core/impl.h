@@ -163,6 +163,8 @@ class Broker::Impl {
   // ---- ports of an earlier life (broker_lease.cc)
   void HoldLeases(const std::vector<Lease>& leases, Time until);
   void DropLease(const PortKey& key);
+  // Those in the way of `key` whose holders have ended since.
+  void DropDeadLeases(const PortKey& key);
   void EndGrace();
   static Process ProcessOf(const Session& s) { return {s.who.uid, s.who.pid, s.who.born}; }
 
@@ -278,6 +280,7 @@ class Broker::Impl {
   Settings settings_;
   Policy policy_;
   std::function<Result<Address>(const std::string&, const Address&)> resolve_;
+  std::function<bool(const Process&)> may_come_back_;
 
   Time now_{};
   Actions* out_ = nullptr;

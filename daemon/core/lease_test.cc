@@ -246,5 +246,16 @@ TEST(Leases, TheActionsAlwaysMatchThePorts) {
   }
 }
 
+TEST(Leases, AreFreeAtOnceWhenTheirHolderEndsMeanwhile) {
+  AfterCrash a;
+  const auto stranger = a.w.Open(0, 1000, kStranger);
+  EXPECT_EQ(ListenNew(a.w, stranger, "0.0.0.0:7000"), SC::kSharingViolation);
+  a.w.ended.insert(kOwner);
+  EXPECT_EQ(ListenNew(a.w, stranger, "0.0.0.0:7000"), SC::kSuccess);
+  EXPECT_EQ(BindNew(a.w, stranger, "10.0.0.1:6000").status.code(), SC::kSuccess);
+  const std::vector<PortRow> rows = a.w.broker().Ports();
+  EXPECT_EQ(std::ranges::count(rows, "lease", &PortRow::kind), 2) << "the others wait for somebody to ask";
+}
+
 }  // namespace
 }  // namespace nd::core

@@ -106,13 +106,14 @@ Status PortSpace::Check(const PortKey& key, Newcomer newcomer, const Process* wh
   return {};
 }
 
-std::vector<PortKey> PortSpace::LeasesOf(const Process& who, const PortKey& key) const {
+std::vector<PortKey> PortSpace::Leases(const PortKey& key,
+                                       const std::function<bool(const Process&)>& of) const {
   std::vector<PortKey> leases;
   const bool wild = key.ip.unspecified();
   for (auto it = entries_.lower_bound(FirstOf(key.adapter, key.family, key.port));
        it != entries_.end() && SameNumber(it->first, key); ++it) {
     const bool overlaps = wild || it->first.ip.unspecified() || it->first.ip == key.ip;
-    if (overlaps && it->second.kind == PortKind::kLease && it->second.owner.process() == who) {
+    if (overlaps && it->second.kind == PortKind::kLease && of(it->second.owner.process())) {
       leases.push_back(it->first);
     }
   }

@@ -87,8 +87,8 @@ class PortSpace {
 
   // SUCCESS, or SHARING_VIOLATION. Leases of `who`, if given, are in nobody's way.
   Status Check(const PortKey& key, Newcomer newcomer, const Process* who = nullptr) const;
-  // The leases of `who` that a newcomer at `key` takes the place of.
-  std::vector<PortKey> LeasesOf(const Process& who, const PortKey& key) const;
+  // The leases in the way of a newcomer at `key` whose holders `of` is true for.
+  std::vector<PortKey> Leases(const PortKey& key, const std::function<bool(const Process&)>& of) const;
   // SHARING_VIOLATION when a reservation for somebody else covers it.
   Status CheckReserved(const PortKey& key, std::uint32_t uid) const;
   // SHARING_VIOLATION when an entry or another reservation is in the way; as for a bind.

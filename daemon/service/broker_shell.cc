@@ -68,6 +68,7 @@ Result<std::unique_ptr<BrokerShell>> BrokerShell::Make(EventLoop& loop, Worker& 
                        [&](const auto& adapter) { return adapter.info.name == name; });
   });
   core.leases_until = loop.clock().Now() + shell->leases_.grace();
+  core.may_come_back = state::MayComeBack;
   shell->core_ = std::make_unique<core::Broker>(std::move(core));
   shell->OnAdaptersChanged();  // What keeps an adapter from working is said once at start, too.
   shell->ArmTimer();

@@ -8,11 +8,6 @@
 namespace nd::state {
 namespace {
 
-// A process that has ended comes back for nothing. One that this broker cannot see may.
-bool MayComeBack(const core::Process& holder) {
-  return holder.pid == 0 || holder.born == 0 || ops::BornOf(holder.pid) == holder.born;
-}
-
 Journal::Options JournalOptions(const LeaseKeeper::Options& options) {
   Journal::Options out;
   out.boot = BootId();
@@ -21,6 +16,10 @@ Journal::Options JournalOptions(const LeaseKeeper::Options& options) {
 }
 
 }  // namespace
+
+bool MayComeBack(const core::Process& holder) {
+  return holder.pid == 0 || holder.born == 0 || ops::BornOf(holder.pid) == holder.born;
+}
 
 LeaseKeeper::LeaseKeeper(EventLoop& loop, Options options)
     : loop_(loop),

@@ -14,6 +14,9 @@
 
 namespace nd::state {
 
+// False for a process that has ended; one that this broker cannot see may come back. Any thread.
+bool MayComeBack(const core::Process& holder);
+
 class LeaseKeeper {
  public:
   struct Options {

@@ -231,7 +231,8 @@ void World::Finish() {
       continue;
     }
     Counts after;
-    if (!Eventually([&] { return (after = brokers_[i]->Count()) == before_[i]; }, milliseconds(5000))) {
+    // Longer than a broker that was killed keeps ports for who held them (reclaim-grace, 10 s).
+    if (!Eventually([&] { return (after = brokers_[i]->Count()) == before_[i]; }, milliseconds(15000))) {
       ADD_FAILURE() << "broker " << i
                     << " does not hold what it held before\nbefore: " << before_[i].ToString()
                     << "\nafter:  " << after.ToString();

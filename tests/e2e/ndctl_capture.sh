@@ -47,7 +47,7 @@ dissect() { tshark -r "$work/all.pcap" --disable-protocol rpcordma --disable-pro
 checks=$((checks + 4))
 
 # One connection that lives, and one that has no wire.
-"$bin/ndctl" ping 127.0.0.3:7000 --count 100000 --interval 0.01 > "$work/ping.out" 2>&1 &
+"$bin/ndctl" ping 127.0.0.3:7000 --count 100000000 > "$work/ping.out" 2>&1 &
 until_true "the connection" count_is 1 connection list --filter state=Connected
 id=$(ndctl connection list --filter state=Connected -o name)
 expect 0 ndctl capture "$id" -w "$work/one.pcap" --count 20 --seconds 20
@@ -55,7 +55,7 @@ contains "$err" "plain TCP"
 [ "$(tshark -r "$work/one.pcap" 2> /dev/null | wc -l)" -ge 20 ] || fail "too few packets"
 "$bin/ndctl" ping --serve 127.0.0.2:7001 > "$work/serve2.out" 2>&1 &
 until_true "the listener here" count_is 1 listener list
-"$bin/ndctl" ping 127.0.0.2:7001 --count 100000 --interval 0.01 > "$work/ping2.out" 2>&1 &
+"$bin/ndctl" ping 127.0.0.2:7001 --count 100000000 > "$work/ping2.out" 2>&1 &
 until_true "the local connection" count_is 2 connection list --filter transport=local --filter state=Connected
 id=$(ndctl connection list --filter transport=local -o name | head -1)
 expect 3 ndctl capture "$id" -w "$work/local.pcap"

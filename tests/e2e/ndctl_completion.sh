@@ -29,13 +29,13 @@ screen -f /dev/null new-session -d -x 110 -y 24 \
 keys 'eval "$(ndctl completion bash)"; clear' Enter
 until_true "the prompt" bash -c "tmux -S '$work/tmux' capture-pane -p | grep -q '^[$] *$'"
 keys 'ndctl listen' Tab
-until_true "the command" shows '$ ndctl listener '
+until_true "the command" shows '$ ndctl listener'
 keys 'sho' Tab
-until_true "the verb" shows '$ ndctl listener show '
+until_true "the verb" shows '$ ndctl listener show'
 keys Tab
 until_true "the live name" shows "\$ ndctl listener show $id"
 keys C-u 'ndctl port show 127.0.0.2:7' Tab
 until_true "the word with a colon, once" shows '$ ndctl port show 127.0.0.2:7000'
-keys C-u 'ndctl --output=js' Tab Tab
-until_true "the value after an equals sign" shows 'jsonl'
+keys C-u 'ndctl --output=ya' Tab
+until_true "the value after an equals sign" shows '$ ndctl --output=yaml'
 done_well

@@ -16,6 +16,7 @@ namespace nd::provider::soft {
 namespace {
 
 constexpr std::size_t kReceiveSize = 96, kReceives = 16, kRegion = 256;
+constexpr std::uint32_t kReads = 4;
 
 // A segment whose STag is filled in when the region's is known.
 struct Item {
@@ -63,6 +64,8 @@ std::vector<Item> AnyConversation() {
         item.ours = true;
         break;
       case 5: {
+        // More at once than the limit is a violation, and how many are open at once is a matter of time.
+        if (read_msn > kReads) continue;
         segment.opcode = wire::Opcode::kReadRequest;
         segment.msn = read_msn++;
         wire::ReadRequest request;
@@ -133,7 +136,7 @@ Result Run(const std::vector<Item>& items, const std::vector<std::size_t>& cuts)
   hand_off.record.transport = nd::provider::Transport::kIwarp;
   hand_off.record.fd_count = 1;
   hand_off.record.flags = kHandOffCrc;
-  hand_off.record.read_inbound = hand_off.record.read_outbound = 4;
+  hand_off.record.read_inbound = hand_off.record.read_outbound = kReads;
   hand_off.record.max_ulpdu = 1000;
   EXPECT_TRUE(end.qp->Attach(std::move(hand_off)).ok());
   for (std::size_t i = 0; i < kReceives; ++i) {
@@ -178,6 +181,14 @@ Result Run(const std::vector<Item>& items, const std::vector<std::size_t>& cuts)
     const bool good = frame.crc_ok && !wire::DecodeSegment(frame.ulpdu, &segment);
     result.answers += good ? std::string(wire::RuleOf(segment.opcode).name) + ";" : "damaged;";
     read += frame.size;
+  }
+  // Whether a Read in front of what ends the connection is still answered is a matter of time.
+  const std::string response = std::string(wire::RuleOf(wire::Opcode::kReadResponse).name) + ";";
+  const bool ended = result.answers.find(wire::RuleOf(wire::Opcode::kTerminate).name) != std::string::npos;
+  if (ended || end.closed != 0) {
+    for (std::size_t found; (found = result.answers.find(response)) != std::string::npos;) {
+      result.answers.erase(found, response.size());
+    }
   }
   result.received.assign(receives.data, receives.data + receives.size);
   result.region.assign(region.data, region.data + region.size);

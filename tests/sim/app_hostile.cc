@@ -50,7 +50,7 @@ core::Op App::RandomOp() {
     case 3:
       return core::CheckAddressOp{AnyHandle(kAdapter), local};
     case 4:
-      return core::CreateQueuePairOp{dice().Chance(600) ? adapter_ : AnyHandle(kAdapter), dice().Below(20),
+      return core::CreateQueuePairOp{dice().Chance(400) ? adapter_ : AnyHandle(kAdapter), dice().Below(20),
                                      dice().Chance(50) ? 1u << 30 : 4, 1};
     case 5:
       return core::CreateConnectorOp{dice().Chance(700) ? adapter_ : AnyHandle(kAdapter)};

@@ -133,6 +133,7 @@ const std::vector<std::pair<std::string, std::string>>& Coverage::Wanted() {
                     "CONNECTION_REFUSED",
                     "ADDRESS_ALREADY_ASSOCIATED",
                     "ADDRESS_NOT_ASSOCIATED",
+                    "BAD_NETWORK_NAME",
                     "CONNECTION_INVALID",
                     "CONNECTION_ACTIVE",
                     "NETWORK_UNREACHABLE",

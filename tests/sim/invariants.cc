@@ -250,6 +250,13 @@ std::string I3StreamsHaveOneOwner(const Net& net, Host& host) {
          " streams and knows " + std::to_string(known);
 }
 
+std::string I3AttemptsAreOfBothSides(Host& host, const Ledger& ledger) {
+  for (const provider::CmId id : host.cm().Attempts()) {
+    if (!ledger.wire.contains(id)) return "I3: an attempt lives on the wire that the core has ended";
+  }
+  return {};
+}
+
 std::string I4OperationsEndOnce(const core::Broker& broker, const Ledger& ledger) {
   // What runs in the core is what was asked and not answered.
   std::map<SessionId, std::uint32_t> waiting;

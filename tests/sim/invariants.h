@@ -45,6 +45,7 @@ std::string FollowActions(Ledger& ledger, const Host& host, const core::Actions&
 std::string I1PortsHaveOneOwner(const core::Broker& broker, const Ledger& ledger);
 std::string I2ChargesAreWithinQuota(const core::Broker& broker, Ledger& ledger);
 std::string I3StreamsHaveOneOwner(const Net& net, Host& host);
+std::string I3AttemptsAreOfBothSides(Host& host, const Ledger& ledger);
 std::string I4OperationsEndOnce(const core::Broker& broker, const Ledger& ledger);
 std::string I6NothingOfTheDeadIsLeft(const core::Broker& broker, const Ledger& ledger);
 std::string I7TimersBelongToTheLiving(const core::Broker& broker, Time now, Time grace_ends);

@@ -274,6 +274,7 @@ void SimCm::Connect(const provider::ConnectParams& params) {
   auto owned = std::make_unique<Connection>();
   Connection& connection = *owned;
   connection.id = params.id;
+  connection.known = true;
   connection.mode = mode;
   connection.stage = Stage::kConnecting;
   connection.adapter = params.adapter;
@@ -384,6 +385,7 @@ void SimCm::Apply(Connection& connection, HandshakeStep step) {
     request.limits_known = step.limits_known;
     request.peer_offer = step.limits;
     request.private_data = std::move(step.private_data);
+    connection.known = true;
     return sink_.OnRequest(request);
   }
   if (step.event == Event::kEstablished) {
@@ -536,6 +538,14 @@ void SimCm::Close(Connection& connection, CloseHow how) {
   ClearTimer(connection);
   if (connection.end != 0) net_.Close(connection.end, how == CloseHow::kReset);
   connections_.erase(connection.id);
+}
+
+std::vector<CmId> SimCm::Attempts() const {
+  std::vector<CmId> all;
+  for (const auto& [id, connection] : connections_) {
+    if (connection->known) all.push_back(id);
+  }
+  return all;
 }
 
 std::size_t SimCm::stream_ends() const {

@@ -68,7 +68,8 @@ class SimCm {
   void Disconnect(provider::CmId id);
   Result<Transport> Take(provider::CmId id);
 
-  std::size_t connections() const { return connections_.size(); }
+  // Attempts over TCP that the core was told of or asked for, and that still live.
+  std::vector<provider::CmId> Attempts() const;
   // Everything alive, for the leak check: connections, same-host pairs, devices' ends, reserved ports.
   std::string Describe() const;
   std::size_t stream_ends() const;
@@ -90,6 +91,7 @@ class SimCm {
     std::optional<Schedule::Id> timer;
     provider::soft::Deadline armed = provider::soft::Deadline::kNone;
     Time replied_at{};
+    bool known = false;  // To the core.
   };
   struct Reservation {
     std::string adapter;

@@ -233,6 +233,8 @@ void World::Administrate() {
       // Something that the wire does not owe anybody: late, unknown, or out of order.
       const provider::CmId id{dice_.Chance(500) ? provider::kInboundBit | (1 + dice_.Below(300))
                                                 : std::uint64_t{1} + dice_.Below(300)};
+      // Of a live attempt the wire says only what is true.
+      if (watchers_[static_cast<std::size_t>(host.number())].ledger.wire.contains(id)) return;
       if (dice_.Chance(500)) return host.Admin(core::CmPeerClosed{id, DisconnectReason::kPeerBrokerLost});
       return host.Admin(core::CmReplied{id, true, {99, 99}, {1}});
     }
@@ -384,9 +386,11 @@ Outcome World::Run() {
       const std::string wrong = I3StreamsHaveOneOwner(net_, *host);
       if (!wrong.empty()) return Violation(wrong);
       if (!host->up()) continue;
-      const std::string journal =
-          I9JournalEqualsLife(*host, watchers_[static_cast<std::size_t>(host->number())].ledger);
-      if (!journal.empty()) return Violation(journal);
+      const Ledger& ledger = watchers_[static_cast<std::size_t>(host->number())].ledger;
+      for (const std::string& bad :
+           {I3AttemptsAreOfBothSides(*host, ledger), I9JournalEqualsLife(*host, ledger)}) {
+        if (!bad.empty()) return Violation(bad);
+      }
     }
   };
   while (!stopped_ && violation_.empty() && steps_ < options_.steps && !schedule_.empty()) {
