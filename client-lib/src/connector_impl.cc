@@ -459,20 +459,25 @@ Status Connector::Impl::Disconnect(Request* request) {
     return {};
   }
   order.unlock();
-  Status status = Simple(OpKind::kDisconnect, request, [self = shared_from_this(), first_word](Reply& reply) {
-    if (!reply.status.ok()) {
-      self->NotLeaving(*first_word);
-      return reply.status;
-    }
-    std::shared_ptr<QueuePair::Impl> alive;
-    {
-      std::lock_guard lock(self->mutex_);
-      if (self->phase_ != Phase::kDead) alive = self->queue_pair_;
-    }
-    // The peer's goodbye was heard meanwhile: nobody asked us to do the same, so it is done here.
-    self->Leave(alive);
-    return reply.status;
-  });
+  const bool waits = request == nullptr;
+  Status status =
+      Simple(OpKind::kDisconnect, request, [self = shared_from_this(), first_word, waits](Reply& reply) {
+        if (!reply.status.ok()) {
+          self->NotLeaving(*first_word);
+          // The operation ended with the broker; what it was for is done all the same. Who waits does it
+          // below.
+          if (IsUnreachable(reply.status) && !waits) self->GoodbyeWithoutBroker();
+          return reply.status;
+        }
+        std::shared_ptr<QueuePair::Impl> alive;
+        {
+          std::lock_guard lock(self->mutex_);
+          if (self->phase_ != Phase::kDead) alive = self->queue_pair_;
+        }
+        // The peer's goodbye was heard meanwhile: nobody asked us to do the same, so it is done here.
+        self->Leave(alive);
+        return reply.status;
+      });
   if (!status.ok() && !status.pending()) NotLeaving(*first_word);
   return IsUnreachable(status) ? DisconnectLocally(request) : status;
 }
@@ -480,6 +485,19 @@ Status Connector::Impl::Disconnect(Request* request) {
 void Connector::Impl::NotLeaving(bool& first_word) {
   std::lock_guard lock(mutex_);
   if (std::exchange(first_word, false)) --leaving_;
+}
+
+void Connector::Impl::GoodbyeWithoutBroker() {
+  std::shared_ptr<QueuePair::Impl> used;
+  {
+    std::lock_guard lock(mutex_);
+    if (phase_ != Phase::kEstablished) return;
+    phase_ = Phase::kDisconnecting;
+    used = queue_pair_;
+  }
+  CompleteLocalNotifies(StatusCode::kConnectionDisconnected);
+  used->real->Disconnect(kLocalDisconnectTimeout,
+                         [self = shared_from_this()](const Status&) { self->Finished(); });
 }
 
 Status Connector::Impl::DisconnectLocally(Request* request) {

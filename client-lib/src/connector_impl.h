@@ -73,6 +73,8 @@ struct Connector::Impl final : client::Target, std::enable_shared_from_this<Impl
   void Report(client::ReportWhat what, DisconnectReason reason, Status status);
   void SendReport(client::ReportWhat what, DisconnectReason reason, Status status);
   Status DisconnectLocally(Request* request);
+  // Of an established connection, when the broker died over an asynchronous Disconnect.
+  void GoodbyeWithoutBroker();
   void TellPeerClosedInOrder();  // `telling_` is held.
   // A Disconnect failed; if it counted, it counts no more.
   void NotLeaving(bool& first_word);

@@ -39,7 +39,8 @@ void Happen(const char* call) {
   control->armed = 0;
   control->reached = 1;
   const int saved = errno;
-  syscall(SYS_kill, getpid(), control->act == Act::kKill ? SIGKILL : SIGSTOP);
+  // To this very thread: a signal to the process may be taken by another one, and this one would go on meanwhile.
+  syscall(SYS_tgkill, getpid(), syscall(SYS_gettid), control->act == Act::kKill ? SIGKILL : SIGSTOP);
   errno = saved;
 }
 

@@ -122,6 +122,8 @@ class PassiveHandshake {
   HandshakeStep Reject(Detail reason, const Bytes& private_data);
 
   Deadline deadline() const { return state_ == State::kAwaitRequest ? Deadline::kRequest : Deadline::kNone; }
+  // Accept() or Reject() was called.
+  bool answered() const { return state_ == State::kAwaitRtr || state_ == State::kDone; }
   const Agreement& agreement() const { return agreement_; }
 
  private:

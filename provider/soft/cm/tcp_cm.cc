@@ -99,6 +99,7 @@ void TcpCm::Connect(const ConnectParams& params, const Adapter& adapter) {
   connection.active.emplace(adapter.Handshake(mode), params.local.port(), params.remote.port(), params.offer,
                             params.private_data);
   SetHandshakeOptions(connection.fd.get(), options_.keepalive);
+  ResetOnClose(connection.fd.get());  // A broker that dies says no goodbye.
   connections_[params.id] = std::move(owned);
 
   sockaddr_storage storage{};
@@ -356,9 +357,12 @@ void TcpCm::SendConfirmation(CmId id) {
 void TcpCm::Abort(CmId id) {
   Connection* connection = Find(id);
   if (connection == nullptr) return;
-  // A reset leaves no TIME_WAIT on the connecting side's port; the accepting side must not overtake its
-  // reply.
-  Close(*connection, connection->active ? CloseHow::kReset : CloseHow::kGraceful);
+  // A reset leaves no TIME_WAIT on the connecting side's port. The accepting side must not overtake its
+  // reply; once that is there, an end without reset would look like the goodbye of an application that never
+  // had the connection.
+  const bool reset =
+      connection->active || (connection->passive->answered() && NothingUnsent(connection->fd.get()));
+  Close(*connection, reset ? CloseHow::kReset : CloseHow::kGraceful);
 }
 
 Result<HandOff> TcpCm::TakeHandOff(CmId id) {

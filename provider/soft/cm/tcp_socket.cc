@@ -2,9 +2,11 @@
 // Socket options and errno, kept away from the protocol.
 #include "provider/soft/cm/tcp_socket.h"
 
+#include <linux/sockios.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -181,6 +183,11 @@ void SetHandOverOptions(int fd) {
   if (current == "cubic" || current == "reno") return;
   if (setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "cubic", 5) == 0) return;
   setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "reno", 4);
+}
+
+bool NothingUnsent(int fd) {
+  int bytes = 0;
+  return ioctl(fd, SIOCOUTQ, &bytes) == 0 && bytes == 0;
 }
 
 void ResetOnClose(int fd) {

@@ -34,6 +34,8 @@ void SetHandshakeOptions(int fd, Duration keepalive);
 // For the queue pair: a closed process resets the connection (docs/wire.md), congestion control without
 // pacing where the system's default is another, low-water mark back to one byte.
 void SetHandOverOptions(int fd);
+// Everything that was sent has been acknowledged by the other host.
+bool NothingUnsent(int fd);
 void ResetOnClose(int fd);
 void SetLowWater(int fd, int bytes);
 // True when the peer has sent its FIN (or worse).

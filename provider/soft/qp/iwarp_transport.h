@@ -101,6 +101,7 @@ class IwarpTransport final : public Transport {
   void HandleTerminate(const wire::Segment& segment);
   bool Violation(const wire::Fault& fault, wire::ByteSpan ulpdu);
   void EndOfStream();
+  bool WasReset() const;
   void Lost(int error);
 
   SoftQueuePair& queue_pair_;

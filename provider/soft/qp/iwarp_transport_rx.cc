@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The receiver: every segment is checked against what may come now, before a byte of it is placed.
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -93,8 +95,17 @@ bool IwarpTransport::Receive() {
   return moved;
 }
 
+// A reset that came while the broker still had the socket is told only once, and not to us: then the stream
+// merely ends. But a connection that the peer finished in order is not closed before we finish it, too.
+bool IwarpTransport::WasReset() const {
+  if (goodbye_wanted_) return false;
+  tcp_info info{};
+  socklen_t size = sizeof info;
+  return getsockopt(socket_.get(), IPPROTO_TCP, TCP_INFO, &info, &size) == 0 && info.tcpi_state == TCP_CLOSE;
+}
+
 void IwarpTransport::EndOfStream() {
-  if (reset_) return Lost(ECONNRESET);
+  if (reset_ || WasReset()) return Lost(ECONNRESET);
   // A stream that ends inside a frame or a message was cut off.
   if (rx_begin_ != rx_end_ || in_message_) return queue_pair_.OnTransportLost(DisconnectReason::kUnknown);
   stream_ended_ = true;
