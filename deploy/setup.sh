@@ -30,16 +30,24 @@ install_packages() {
   [ ${#missing[@]} -eq 0 ] && return
   say "installing Debian packages: ${missing[*]}"
   # Questions (tshark's about capturing) get their default answer. What apt prints is shown if it fails.
-  local log
+  local log guard=/usr/sbin/policy-rc.d guarded=
   log=$(mktemp)
+  # What is installed for tests (Prometheus) is not to be started as a service of this host.
+  if [ ! -e "$guard" ]; then
+    guarded=1
+    printf '#!/bin/sh\nexit 101\n' | as_root tee "$guard" > /dev/null
+    as_root chmod 755 "$guard"
+  fi
   if ! { as_root env DEBIAN_FRONTEND=noninteractive apt-get -q update &&
     as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -y --no-install-recommends install "${missing[@]}"; } \
     < /dev/null > "$log" 2>&1; then
     cat "$log" >&2
     rm -f "$log"
+    [ -z "$guarded" ] || as_root rm -f "$guard"
     die "could not install: ${missing[*]}"
   fi
   rm -f "$log"
+  [ -z "$guarded" ] || as_root rm -f "$guard"
 }
 
 # A build directory that we may write: build/release, or one of our own when that, or the tree, is another's.

@@ -44,10 +44,10 @@ if [ "$kind" = thread ]; then
   ninja -C "$build" -j "$jobs" "${threaded[@]}" ndbrokerd ndctl nd_probe > "$build/build.log" 2>&1 || { tail -30 "$build/build.log"; exit 1; }
   for program in "${threaded[@]}"; do run "$program" "$build/bin/$program" --gtest_brief=1; done
 elif [ "$quick" = --quick ]; then
-  mapfile -t fuzz < <(cd tests/fuzz && ls fz_*.cc | sed 's/\.cc$//')
+  mapfile -t fuzz < <(cd tests/fuzz && ls fz_*.cc | sed 's/^fz_\(.*\)\.cc$/fuzz_\1/')
   ninja -C "$build" -j "$jobs" "${pure[@]}" "${fuzz[@]}" ndsim > "$build/build.log" 2>&1 || { tail -30 "$build/build.log"; exit 1; }
   for program in "${pure[@]}"; do run "$program" "$build/bin/$program" --gtest_brief=1; done
-  for target in "${fuzz[@]}"; do run "$target" "$build/bin/$target" "tests/fuzz/corpus/${target#fz_}"; done
+  for target in "${fuzz[@]}"; do run "$target" "$build/bin/$target" "tests/fuzz/corpus/${target#fuzz_}"; done
   run ndsim "$build/bin/ndsim" --seeds 1..50
 else
   ninja -C "$build" -j "$jobs" > "$build/build.log" 2>&1 || { tail -30 "$build/build.log"; exit 1; }
