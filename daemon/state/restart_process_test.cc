@@ -310,7 +310,6 @@ TEST_F(RestartTest, AConnectionAndItsPortComeBackTogether) {
   static_cast<void>(server.connector.Accept(server.pair, {}, &accepted));
   ASSERT_TRUE(accepted.GetResult().ok());
   listener = Listener();
-  KillAndStart();
   const auto connected = [&] {
     const Flat rows = daemon_->Admin("ListConnections");
     std::size_t count = 0;
@@ -319,6 +318,9 @@ TEST_F(RestartTest, AConnectionAndItsPortComeBackTogether) {
     }
     return count;
   };
+  // The peer's CompleteConnect is not to be under way any more: that would end with the broker.
+  ASSERT_TRUE(Eventually([&] { return connected() == 2; }, seconds(30)));
+  KillAndStart();
   EXPECT_TRUE(Eventually([&] { return connected() == 2; }, seconds(30))) << daemon_->log();
   EXPECT_EQ(KindOf(kPort), "connector");
 }
