@@ -4,6 +4,7 @@
 
 #include <set>
 
+#include "daemon/core/op_names.h"
 #include "daemon/service/admin_rows.h"
 #include "daemon/service/broker_shell.h"
 
@@ -60,33 +61,7 @@ void Copy(const ops::Ledger<Key>& ledger, std::vector<std::pair<std::shared_ptr<
 }  // namespace
 
 const char* OperationName(std::size_t kind) {
-  static constexpr std::array<const char*, kOperations> kNames = {"ListAdapters",
-                                                                  "OpenAdapter",
-                                                                  "ResolveAddress",
-                                                                  "CheckAddress",
-                                                                  "CreateQueuePair",
-                                                                  "CreateConnector",
-                                                                  "CreateListener",
-                                                                  "CreateSharedEndpoint",
-                                                                  "Close",
-                                                                  "Bind",
-                                                                  "Connect",
-                                                                  "CompleteConnect",
-                                                                  "Accept",
-                                                                  "Reject",
-                                                                  "GetReadLimits",
-                                                                  "GetPrivateData",
-                                                                  "GetLocalAddress",
-                                                                  "GetPeerAddress",
-                                                                  "NotifyDisconnect",
-                                                                  "Disconnect",
-                                                                  "Cancel",
-                                                                  "Listen",
-                                                                  "ControlConnectEvents",
-                                                                  "GetConnectionRequest",
-                                                                  "TransportReport",
-                                                                  "Reattach"};
-  return kind < kNames.size() ? kNames[kind] : "?";
+  return kind < core::kOpNames.size() ? core::kOpNames[kind] : "?";
 }
 
 void Observatory::OnRecord(const core::ConnectionRecord& record, provider::Transport transport,

@@ -4,6 +4,7 @@
 
 #include <cstdio>
 
+#include "daemon/core/op_names.h"
 #include "tests/sim/trace.h"
 
 namespace nd::sim {
@@ -56,32 +57,7 @@ const std::vector<std::pair<std::string, std::string>>& Coverage::Wanted() {
                    "SetAdapter",      "KillConnection", "KillSession",     "PauseListener",
                    "SettingsChanged", "SetDraining",    "ReservePort",     "ReleasePort",
                    "Stopping"});
-    want("operation", {"ListAdapters",
-                       "OpenAdapter",
-                       "ResolveAddress",
-                       "CheckAddress",
-                       "CreateQueuePair",
-                       "CreateConnector",
-                       "CreateListener",
-                       "CreateSharedEndpoint",
-                       "Close",
-                       "Bind",
-                       "Connect",
-                       "CompleteConnect",
-                       "Accept",
-                       "Reject",
-                       "GetReadLimits",
-                       "GetPrivateData",
-                       "GetLocalAddress",
-                       "GetPeerAddress",
-                       "NotifyDisconnect",
-                       "Disconnect",
-                       "Cancel",
-                       "Listen",
-                       "ControlConnectEvents",
-                       "GetConnectionRequest",
-                       "TransportReport",
-                       "Reattach"});
+    for (const char* name : core::kOpNames) all.emplace_back("operation", name);
     want("action", {"Complete",
                     "HandOffTo",
                     "SendConnectEvent",

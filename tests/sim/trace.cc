@@ -6,6 +6,8 @@
 #include <cstdio>
 #include <utility>
 
+#include "daemon/core/op_names.h"
+
 namespace nd::sim {
 namespace {
 
@@ -74,34 +76,6 @@ class Writer {
   std::string text_;
 };
 
-constexpr const char* kOps[] = {"ListAdapters",
-                                "OpenAdapter",
-                                "ResolveAddress",
-                                "CheckAddress",
-                                "CreateQueuePair",
-                                "CreateConnector",
-                                "CreateListener",
-                                "CreateSharedEndpoint",
-                                "Close",
-                                "Bind",
-                                "Connect",
-                                "CompleteConnect",
-                                "Accept",
-                                "Reject",
-                                "GetReadLimits",
-                                "GetPrivateData",
-                                "GetLocalAddress",
-                                "GetPeerAddress",
-                                "NotifyDisconnect",
-                                "Disconnect",
-                                "Cancel",
-                                "Listen",
-                                "ControlConnectEvents",
-                                "GetConnectionRequest",
-                                "TransportReport",
-                                "Reattach"};
-static_assert(std::size(kOps) == std::variant_size_v<Op>);
-
 struct OpFields {
   Writer& w;
   void operator()(const ListAdaptersOp&) {}
@@ -154,7 +128,7 @@ struct EventFields {
   void operator()(const SessionOpened& e) { w(e.session)(e.identity.uid)(e.identity.pid); }
   void operator()(const SessionClosed& e) { w(e.session)(e.why); }
   void operator()(const ClientOp& e) {
-    w(e.session)(e.op_id)(std::string(kOps[e.op.index()]));
+    w(e.session)(e.op_id)(std::string(core::kOpNames[e.op.index()]));
     std::visit(OpFields{w}, e.op);
   }
   void operator()(const CmReserved& e) { w(e.endpoint)(e.status); }
@@ -290,7 +264,7 @@ const char* KindOf(const core::Action& action) {
   return kActions[action.index()];
 }
 const char* KindOf(const core::Op& op) {
-  return kOps[op.index()];
+  return core::kOpNames[op.index()];
 }
 
 void Trace::Line(std::string text) {
