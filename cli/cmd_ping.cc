@@ -2,6 +2,7 @@
 // ndctl ping: without an address the broker's own answer time, with one a real connection to it.
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <memory>
 #include <numeric>
 
@@ -57,9 +58,7 @@ Failure Run(Context& context, PingOptions options, bool serve, bool count_given)
 }  // namespace
 
 Value Statistics(const std::vector<double>& microseconds) {
-  const auto rounded = [](double value) {
-    return static_cast<double>(static_cast<long long>(value * 10 + 0.5)) / 10;
-  };
+  const auto rounded = [](double value) { return std::round(value * 10) / 10; };
   Value out = Value::MakeObject();
   out.Set("count", microseconds.size());
   if (microseconds.empty()) return out;

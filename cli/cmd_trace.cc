@@ -124,7 +124,7 @@ Failure Report(Context& context, const Value& document, const Value::Array& step
   const auto text = [&](const char* field) { return document.Find(field)->Text(); };
   std::string out = text("target") + (text("local").empty() ? "" : " from " + text("local")) +
                     (text("adapter").empty() ? "" : " on " + text("adapter")) + ": ";
-  out += failed.empty() ? "connected in " + HumanShort(std::atof(text("total_seconds").c_str()))
+  out += failed.empty() ? "connected in " + HumanShort(document.Find("total_seconds")->Number())
                         : "failed in phase " + failed;
   return context.Write(Printable(out) + "\n" + table.Format(context.output.headers, context.output.color));
 }

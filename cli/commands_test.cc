@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 
 #include "cli/testing/fake_admin.h"
 #include "cli/testing/run_ndctl.h"
@@ -260,18 +261,57 @@ TEST_F(CommandsTest, StatsAreTotalsThenRates) {
   admin_.stats.push_back(reply);
   const Ran ran = Run({"stats", "--interval", "0.1", "--count", "1"});
   EXPECT_EQ(
-      "APP    CONNS    TX  RX  TX-MSGS  RX-MSGS  CONNECTS  ACCEPTS  FAILED  BROKEN  ERR  STALLS\n"
-      "fio        0  2.0K   0        3        0         0        0       0       0    0       0\n"
-      "total      0  2.0K   0        3        0         0        0       0       0    0       0\n"
+      "APP    CONNS    TX  RX  TX-MSGS  RX-MSGS  CONNECT  ACCEPT  FAILED  BROKEN  ERR  STALLS\n"
+      "fio        0  2.0K   0        3        0        0       0       0       0    0       0\n"
+      "total      0  2.0K   0        3        0        0       0       0       0    0       0\n"
       "\n"
-      "APP (PER S)  CONNS    TX  RX  TX-MSGS  RX-MSGS  CONNECTS  ACCEPTS  FAILED  BROKEN  ERR  STALLS\n"
-      "fio              0  1.0K   0        0        0         0        0       0       0    0       0\n"
-      "total            0  1.0K   0        0        0         0        0       0       0    0       0\n",
+      "APP (PER S)  CONNS    TX  RX  TX-MSGS  RX-MSGS  CONNECT  ACCEPT  FAILED  BROKEN  ERR  STALLS\n"
+      "fio              0  1.0K   0        0        0        0       0       0       0    0       0\n"
+      "total            0  1.0K   0        0        0        0       0       0       0    0       0\n",
       ran.out);
   EXPECT_EQ("by: \"application\"", admin_.asked);
   EXPECT_NE(std::string::npos, Run({"stats", "--by", "pear"}).err.find("did you mean 'peer'?"));
   EXPECT_EQ(0, Run({"stats", "--interval", "0.1", "--count", "1", "--sort", "-TX"}).exit);
   EXPECT_EQ(2, Run({"stats", "--interval", "soon"}).exit);
+}
+
+// Whatever is usual in a day of a busy host: hundreds of gigabytes, thousands of millions of messages.
+TEST_F(CommandsTest, StatsFitAHundredColumns) {
+  v1::StatsReply reply;
+  reply.set_at_seconds(100);
+  for (const char* name : {"postgres-replication-worker-of-the-reporting-cluster", "fio", "192.168.100.200",
+                           "2001:db8:1234:5678:9abc:def0:1234:5678"}) {
+    auto* row = reply.add_items();
+    row->set_name(name);
+    row->set_connections(10000);
+    row->set_connects(123456);
+    row->set_accepts(99999);
+    row->set_connect_failures(12345);
+    row->set_connection_errors(512);
+    auto* traffic = row->mutable_traffic();
+    traffic->set_tx_bytes(900ULL << 30);
+    traffic->set_rx_bytes(123ULL << 40);
+    traffic->set_tx_sends(12'345'678'901);
+    traffic->set_rx_sends(98'765'432);
+    traffic->set_errors(77);
+    traffic->set_stalls(1'234'567'890);
+  }
+  admin_.stats.push_back(reply);
+  reply.set_at_seconds(107);
+  for (auto& row : *reply.mutable_items()) {
+    row.mutable_traffic()->set_tx_bytes(row.traffic().tx_bytes() + 77'777'777'777);
+    row.mutable_traffic()->set_tx_sends(row.traffic().tx_sends() + 7'777'777);
+    row.mutable_traffic()->set_stalls(row.traffic().stalls() + 10);
+  }
+  admin_.stats.push_back(reply);
+  const Ran ran = Run({"stats", "--interval", "0.1", "--count", "1"});
+  std::istringstream lines(ran.out);
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 100u) << line;
+  EXPECT_NE(std::string::npos, ran.out.find("postgres~cluster  ")) << ran.out;
+  EXPECT_NE(std::string::npos, ran.out.find("\n192.168.100.200 ")) << ran.out;
+  EXPECT_NE(std::string::npos, ran.out.find(" 12.3G ")) << ran.out;
+  EXPECT_NE(std::string::npos, ran.out.find(" 99999 ")) << ran.out;
+  EXPECT_EQ(std::string::npos, Run({"stats", "-o", "wide"}).out.find('~')) << "there names are whole";
 }
 
 TEST_F(CommandsTest, EventsOfThePastEnd) {

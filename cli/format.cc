@@ -19,6 +19,8 @@ std::string HumanText(Show show, double number) {
       return HumanShort(number);
     case Show::kBytes:
       return CompactBytes(number);
+    case Show::kCount:
+      return CompactCount(number);
     default:
       return {};
   }
@@ -36,7 +38,7 @@ std::string CellText(const Column& column, const Value& row) {
   if (value == nullptr) return {};
   if (column.show == Show::kList && value->is_array() && value->array().empty()) return "none";
   if (column.show == Show::kTime) return WithoutFraction(value->Text());
-  std::string text = value->is_number() ? HumanText(column.show, std::atof(value->Text().c_str())) : "";
+  std::string text = value->is_number() ? HumanText(column.show, value->Number()) : "";
   return text.empty() ? value->Text() : text;
 }
 
@@ -47,7 +49,8 @@ Cell MakeCell(const Column& column, const Value& row) {
 }
 
 bool Right(const Column& column) {
-  return column.show == Show::kNumber || column.show == Show::kBytes || column.show == Show::kShort;
+  return column.show == Show::kNumber || column.show == Show::kCount || column.show == Show::kBytes ||
+         column.show == Show::kShort;
 }
 
 Failure ColumnsFor(const Shape& shape, const Output& output, std::vector<Column>* columns) {
@@ -78,7 +81,7 @@ std::string IdOf(const Shape& shape, const Value& row) {
 std::string CardText(const std::string& key, const Value& value) {
   std::string text = value.Text();
   if (!value.is_number()) return text;
-  const double number = std::atof(text.c_str());
+  const double number = value.Number();
   if (key == "seconds") return HumanShort(number);
   if (key.ends_with("_seconds")) return HumanSeconds(number);
   if (key.ends_with("_bytes") && text.size() > 4) text += " (" + HumanBytes(number) + ")";
@@ -209,6 +212,9 @@ Failure ListTable(const Shape& shape, const Value::Array& rows, const Output& ou
     cells.reserve(columns.size());
     for (const Column& column : columns) cells.push_back(MakeCell(column, row));
     table->keys.push_back(IdOf(shape, row));
+  }
+  for (std::size_t i = 0; output.format == Format::kTable && i < columns.size(); ++i) {
+    if (columns[i].elastic) table->FitInto(kTableWidth, i);
   }
   return std::nullopt;
 }

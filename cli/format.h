@@ -32,8 +32,8 @@ struct Output {
   }
 };
 
-// kList tells nothing said ("-") from an empty list ("none"); kTime leaves out fractions of seconds.
-enum class Show : unsigned char { kText, kNumber, kBytes, kSeconds, kShort, kState, kList, kTime };
+// kCount is exact below 100000 and 790K above. kList tells nothing said ("-") from an empty list ("none"); kTime leaves out fractions of seconds.
+enum class Show : unsigned char { kText, kNumber, kCount, kBytes, kSeconds, kShort, kState, kList, kTime };
 
 // Growth per second needs two looks and takes the place of totals in --watch; wide shows both.
 enum class When : unsigned char { kAlways, kOnce, kLive };
@@ -44,7 +44,9 @@ struct Column {
   Show show = Show::kText;
   bool wide = false;  // Only in wide.
   When when = When::kAlways;
+  bool elastic = false;  // A name that gives way where a table's lines would be longer than kTableWidth.
 };
+inline constexpr std::size_t kTableWidth = 100;
 
 // What the rows of one noun are called and how they look.
 struct Shape {
@@ -80,6 +82,7 @@ Value Envelope(const std::string& kind);
 // Powers of 1024. "1.5 GiB", "3d4h", "12s", and of short times "45.1 us", "1.3 ms": for people only.
 std::string HumanBytes(double bytes);
 std::string CompactBytes(double bytes);  // "1.5G", for columns.
+std::string CompactCount(double count);  // "99999", "790K", "1.5M": powers of 1000, for columns.
 std::string HumanSeconds(double seconds);
 std::string HumanShort(double seconds);
 // "2026-08-22T10:00:00Z" of a time `seconds` ago.

@@ -226,6 +226,17 @@ TEST(Human, Numbers) {
   EXPECT_EQ("1.5 GiB", HumanBytes(1.5 * 1024 * 1024 * 1024));
   EXPECT_EQ("1023", CompactBytes(1023));
   EXPECT_EQ("1.5G", CompactBytes(1.5 * 1024 * 1024 * 1024));
+  EXPECT_EQ("512G", CompactBytes(512.3 * 1024 * 1024 * 1024));
+  EXPECT_EQ("99999", CompactCount(99999));
+  EXPECT_EQ("100K", CompactCount(99999.5));
+  EXPECT_EQ("790K", CompactCount(790347.5));
+  EXPECT_EQ("1.0M", CompactCount(999999));
+  EXPECT_EQ("12.3G", CompactCount(12345678901));
+  EXPECT_EQ("100G", CompactCount(99.96e9));
+  EXPECT_EQ("18.4E", CompactCount(18446744073709551615.0));
+  EXPECT_EQ("0", CompactCount(0));
+  EXPECT_EQ("0.5", CompactCount(0.5));
+  EXPECT_EQ("1235", CompactCount(1234.56));
   EXPECT_EQ("45.1 us", HumanShort(45.1e-6));
   EXPECT_EQ("1.3 ms", HumanShort(1.3e-3));
   EXPECT_EQ("2.50 s", HumanShort(2.5));

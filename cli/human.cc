@@ -32,7 +32,16 @@ std::string HumanBytes(double bytes) {
 std::string CompactBytes(double bytes) {
   std::size_t unit = 0;
   for (; bytes >= 1024 && unit < 6; ++unit) bytes /= 1024;
-  return unit == 0 ? Print("%.0f", bytes) : Print("%.1f%c", bytes, "BKMGTPE"[unit]);
+  if (unit == 0) return Print("%.0f", bytes);
+  return bytes >= 99.95 ? Print("%.0f%c", bytes, "BKMGTPE"[unit]) : Print("%.1f%c", bytes, "BKMGTPE"[unit]);
+}
+
+std::string CompactCount(double count) {
+  if (count < 1000 && count != std::floor(count)) return Print("%.1f", count);
+  if (count < 99999.5) return Print("%.0f", count);
+  std::size_t unit = 0;
+  for (; count >= 999.5 && unit < 6; ++unit) count /= 1000;
+  return count >= 99.95 ? Print("%.0f%c", count, " KMGTPE"[unit]) : Print("%.1f%c", count, " KMGTPE"[unit]);
 }
 
 std::string HumanSeconds(double seconds) {

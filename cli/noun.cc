@@ -28,7 +28,7 @@ class Rates {
       const auto old = before_.find(id == nullptr ? std::string() : id->Text());
       for (std::size_t i = 0; i < noun_.rates.size(); ++i) {
         const Value* count = row.Find(noun_.rates[i].first);
-        mine.push_back(count == nullptr ? 0 : std::atof(count->Text().c_str()));
+        mine.push_back(count == nullptr ? 0 : count->Number());
         const bool known = old != before_.end() && mine[i] >= old->second[i];
         row.Set(noun_.rates[i].second, known ? Value((mine[i] - old->second[i]) / seconds) : Value());
       }

@@ -109,7 +109,7 @@ std::optional<double> SecondsOf(const std::string& time) {
   std::string fraction;
   const auto whole = ParseRfc3339(time, &fraction);
   if (!whole) return std::nullopt;
-  return static_cast<double>(*whole) + (fraction.empty() ? 0 : std::atof(fraction.c_str()));
+  return static_cast<double>(*whole) + std::strtod(fraction.c_str(), nullptr);
 }
 
 Failure ParseQuantity(const std::string& text, Unit unit, double* value) {

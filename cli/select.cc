@@ -82,7 +82,7 @@ bool Matches(const Filter& filter, const Value& row) {
   const Value* value = row.Find(filter.path);
   if (filter.order != '\0') {
     if (value == nullptr || !value->is_number()) return false;
-    const double number = std::atof(value->Text().c_str());
+    const double number = value->Number();
     if (number == filter.bound) return filter.or_equal;
     return filter.order == '<' ? number < filter.bound : number > filter.bound;
   }

@@ -32,6 +32,34 @@ std::size_t DisplayWidth(std::string_view text) {
       text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
 }
 
+std::string ShortenMiddle(std::string_view text, std::size_t width) {
+  const std::size_t has = DisplayWidth(text);
+  if (has <= width || width == 0) return std::string(text);
+  const std::size_t tail = (width - 1) / 2, head = width - 1 - tail;
+  std::string out;
+  std::size_t at = 0;  // Of the code point.
+  for (const char c : text) {
+    if ((static_cast<unsigned char>(c) & 0xC0) != 0x80) {
+      if (at == head) out += '~';
+      ++at;
+    }
+    if (at <= head || at > has - tail) out += c;
+  }
+  return out;
+}
+
+void Table::FitInto(std::size_t width, std::size_t column) {
+  std::size_t others = 0;
+  for (std::size_t i = 0; i < headers.size(); ++i) {
+    if (i == column) continue;
+    std::size_t widest = DisplayWidth(headers[i].text);
+    for (const auto& row : rows) widest = std::max(widest, DisplayWidth(row[i].text));
+    others += widest + 2;
+  }
+  const std::size_t room = std::max(DisplayWidth(headers[column].text), width - std::min(width, others));
+  for (auto& row : rows) row[column].text = ShortenMiddle(Printable(row[column].text), room);
+}
+
 std::string Table::Format(bool show_headers, bool color) const {
   std::vector<std::size_t> widths(headers.size(), 0);
   // An empty cell would shift `awk`'s columns.

@@ -27,6 +27,8 @@ struct Table {
   // Columns are separated by two spaces; control characters in cells are shown as '?', so that nothing a
   // process calls itself can move the cursor. No line has trailing spaces.
   std::string Format(bool show_headers, bool color) const;
+  // Shortens cells of one column in the middle, never below its header, so that lines have `width` columns.
+  void FitInto(std::size_t width, std::size_t column);
   // Marks the cells that differ from those of the row with the same key in `before`, and new rows. A cell
   // that was empty has not changed, it is known for the first time.
   void MarkChanges(const Table& before);
@@ -42,5 +44,7 @@ const char* StateColor(std::string_view state);
 // Columns that `text` takes on a terminal, one per code point.
 std::size_t DisplayWidth(std::string_view text);
 std::string Printable(std::string_view text);
+// "kubelet~worker-7": what does not fit into `width` columns goes from the middle.
+std::string ShortenMiddle(std::string_view text, std::size_t width);
 
 }  // namespace nd::cli

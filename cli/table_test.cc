@@ -26,6 +26,18 @@ TEST(Table, CountsCodePoints) {
   EXPECT_EQ("A  B\n\xC3\xA9  x\n", table.Format(true, false));
 }
 
+TEST(Table, ShortensNamesInTheMiddle) {
+  EXPECT_EQ("abcdef", ShortenMiddle("abcdef", 6));
+  EXPECT_EQ("abc~hi", ShortenMiddle("abcdefghi", 6));
+  EXPECT_EQ("\xc3\xa4\xc3\xb6~\xc3\x9f", ShortenMiddle("\xc3\xa4\xc3\xb6\xc3\xbc\xc3\x9f\xc3\x9f", 4));
+  EXPECT_EQ("~", ShortenMiddle("ab", 1));
+  Table table{{{"NAME"}, {"N", true}}, {{{"a-long-name-of-something"}, {"1"}}, {{"b"}, {"1000"}}}};
+  table.FitInto(16, 0);
+  EXPECT_EQ("NAME           N\na-lon~hing     1\nb           1000\n", table.Format(true, false));
+  table.FitInto(3, 0);
+  EXPECT_EQ("a-~g", table.rows[0][0].text) << "never below the header";
+}
+
 TEST(Table, ControlCharactersAreShownNotSent) {
   Table table{{{"A", false}}, {{{"\x1b[31m\n\xC2\x9B"}}}};
   EXPECT_EQ("?[31m??\n", table.Format(false, true));

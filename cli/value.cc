@@ -12,10 +12,11 @@ bool Value::is_number() const {
          std::holds_alternative<double>(data_);
 }
 
-double Value::AsDouble() const {
+double Value::Number() const {
   if (const auto* i = std::get_if<std::int64_t>(&data_)) return static_cast<double>(*i);
   if (const auto* u = std::get_if<std::uint64_t>(&data_)) return static_cast<double>(*u);
-  return std::get<double>(data_);
+  const auto* d = std::get_if<double>(&data_);
+  return d == nullptr ? 0 : *d;
 }
 
 Value& Value::Set(std::string_view key, Value value) {
@@ -79,8 +80,8 @@ int Value::Compare(const Value& a, const Value& b) {
     const auto* ua = std::get_if<std::uint64_t>(&a.data_);
     const auto* ub = std::get_if<std::uint64_t>(&b.data_);
     if (ua != nullptr && ub != nullptr) return *ua < *ub ? -1 : (*ua > *ub ? 1 : 0);
-    const double x = a.AsDouble();
-    const double y = b.AsDouble();
+    const double x = a.Number();
+    const double y = b.Number();
     return x < y ? -1 : (x > y ? 1 : 0);
   }
   const int order = a.Text().compare(b.Text());

@@ -58,6 +58,8 @@ class Value {
 
   // One cell of text: numbers in full, true/false, lists joined by commas, null as nothing.
   std::string Text() const;
+  // 0 for what is no number.
+  double Number() const;
   // Orders numbers by size, everything else by text; null first.
   static int Compare(const Value& a, const Value& b);
 
@@ -71,7 +73,6 @@ class Value {
   void AppendYaml(std::string* out, int depth, bool in_list) const;
   std::string ScalarJson() const;
   std::string ScalarYaml() const;
-  double AsDouble() const;
 
   std::variant<std::monostate, bool, std::int64_t, std::uint64_t, double, std::string, Array, Object> data_;
 };

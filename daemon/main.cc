@@ -111,6 +111,7 @@ int Serve(const Flags& flags, const nd::Config& config) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  nd::ops::EndWhenMemoryRunsOut();
   Flags flags;
   CLI::App app("ndbrokerd: the RDMA connection broker of this host", "ndbrokerd");
   app.add_option("--config", flags.config, "Configuration file (docs/configuration.md)");

@@ -36,6 +36,9 @@ struct AdapterDescription {
   std::uint16_t tcp_port = 0;  // The shared TCP port of separate mode, else 0; for people.
   // ND ports are ports of the host (tcp mode, verbs): the core must Reserve() before it grants one.
   bool reserve_ports = false;
+  // Reserve() is asked for idle ports, too: those kept for somebody who is away and those an administrator
+  // reserved. Where endpoints of this adapter cover the same address they share its port.
+  bool keep_ports = false;
   // Goodbyes are said by the client's half (soft) and not by this one (verbs).
   bool client_disconnects = true;
 };
@@ -103,6 +106,8 @@ class CmSink {
   virtual void OnDisconnected(CmId id, const Status& status) = 0;
   // An adapter came or went or changed its addresses; adapters() has the new truth.
   virtual void OnAdaptersChanged() = 0;
+  // A socket on which peers arrive could not take one in: the errno of accept(). To be counted and logged.
+  virtual void OnAcceptError(int error) { static_cast<void>(error); }
 };
 
 class ConnectionManager {
@@ -111,7 +116,8 @@ class ConnectionManager {
 
   virtual std::vector<AdapterDescription> adapters() const = 0;
 
-  // Holds host port `local.port()` (never 0) until Release. Only when reserve_ports.
+  // Holds host port `local.port()` (never 0) until Release. Only when reserve_ports. With keep_ports a port is
+  // not free for a moment when Reserve for one endpoint comes before Release of the other.
   virtual void Reserve(EndpointId endpoint, const std::string& adapter, const Address& local) = 0;
   virtual void Release(EndpointId endpoint) = 0;
   // From now on / no longer, requests for `local` may arrive. Unlisten keeps the reservation. Called in

@@ -38,6 +38,7 @@ class CombinedCm::Sink final : public CmSink {
   void OnPeerClosed(CmId id, DisconnectReason reason) override { owner_.sink_.OnPeerClosed(id, reason); }
   void OnDisconnected(CmId id, const Status& status) override { owner_.sink_.OnDisconnected(id, status); }
   void OnAdaptersChanged() override { owner_.sink_.OnAdaptersChanged(); }
+  void OnAcceptError(int error) override { owner_.sink_.OnAcceptError(error); }
 
  private:
   CombinedCm& owner_;

@@ -26,7 +26,7 @@ declare -A command=(
   [model]="tests/model/run.sh --large"
   [sim]="$bin/ndsim --seeds 1..10000"
   [property]="for p in codec core receive table; do RC_PARAMS=max_success=10000 $bin/property_\${p}_test || exit 1; done"
-  [fuzz]="tests/fuzz/run.sh --runs 10000000"
+  [fuzz]="tests/fuzz/run.sh --fast --runs 10000000"
   [coverage]="tests/fuzz/coverage.sh"
   [crash]="env NDBROKER_FULL=1 $bin/nd_crash"
   [integrity]="env NDBROKER_FULL=1 $bin/nd_integrity"

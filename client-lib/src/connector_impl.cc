@@ -69,7 +69,7 @@ Status Connector::Impl::CheckQueuePair(const QueuePair& queue_pair, std::shared_
             "the queue pair was made from another adapter than the connector"};
   }
   *out = queue_pair.impl()->shared_from_this();
-  return {};
+  return (*out)->real->CheckConnectable();
 }
 
 Status Connector::Impl::CheckData(PrivateData data) {
@@ -192,6 +192,8 @@ Status Connector::Impl::Establish(const std::shared_ptr<QueuePair::Impl>& queue_
       queue_pair_ = queue_pair;
       phase_ = Phase::kEstablished;
       limits_ = {reply.transport->record.read_inbound, reply.transport->record.read_outbound};
+      flush_on_goodbye_ = reply.transport->record.transport == provider::Transport::kVerbs &&
+                          (reply.transport->record.flags & provider::kHandOffFlushOnGoodbye) != 0;
       holds_queue_pair_ = queue_pair->users.AddSuccessor();
     }
     // Before Attach: the peer's goodbye may already be waiting inside.
@@ -310,7 +312,15 @@ void Connector::Impl::OnDisconnectEvent(DisconnectReason reason) {
     if (reason_ == DisconnectReason::kUnknown) reason_ = reason;
   }
   HeardPeerClosed();
+  FlushOnGoodbye();
   FireCallback(reason);
+}
+
+// On the keeper, since a device may take its time.
+void Connector::Impl::FlushOnGoodbye() {
+  std::lock_guard lock(mutex_);
+  if (!flush_on_goodbye_ || !queue_pair_) return;
+  adapter->session->Post([queue_pair = queue_pair_] { static_cast<void>(queue_pair->real->Flush()); });
 }
 
 void Connector::Impl::FireCallback(DisconnectReason reason) {

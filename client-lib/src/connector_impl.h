@@ -84,6 +84,7 @@ struct Connector::Impl final : client::Target, std::enable_shared_from_this<Impl
   void Leave(const std::shared_ptr<QueuePair::Impl>& used);
   // The peer left, by the broker's word.
   void HeardPeerClosed();
+  void FlushOnGoodbye();
   // The broker's attributes for the queue pair that is being connected.
   void Prepare(const std::vector<std::uint8_t>& attributes);
   // The transport is over on this side too.
@@ -106,6 +107,7 @@ struct Connector::Impl final : client::Target, std::enable_shared_from_this<Impl
   bool holds_queue_pair_ = false;
   Address local_, remote_;
   ReadLimits limits_;
+  bool flush_on_goodbye_ = false;  // Compatibility, on devices.
   DisconnectReason reason_ = DisconnectReason::kUnknown;
   std::function<void(DisconnectReason)> callback_;
   std::vector<State> notifies_;  // NotifyDisconnects made while the broker was away.

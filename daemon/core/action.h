@@ -121,6 +121,12 @@ struct LeaseFreed {
   std::string adapter;
   Address local;
 };
+// The one answer to a ReservePort: SUCCESS, the statuses of Broker::CheckReserve, what the provider said, or
+// CANCELED when it was taken back before the provider had answered.
+struct ReserveDone {
+  std::uint64_t request = 0;
+  Status status;
+};
 // Something worth telling an operator: log line, watch event.
 struct Notice {
   enum class Level { kInfo, kWarning };
@@ -133,7 +139,7 @@ struct Notice {
 using Action = std::variant<Complete, HandOffTo, SendConnectEvent, SendDisconnectEvent, SendTransportCommand,
                             SendAdapterEvent, EndSession, CmReserve, CmRelease, CmListen, CmUnlisten,
                             CmConnect, CmAccept, CmReject, CmConfirm, CmPrepared, CmAbort, CmDisconnect,
-                            Notice, ConnectionRecord, LeaseTaken, LeaseFreed>;
+                            Notice, ConnectionRecord, LeaseTaken, LeaseFreed, ReserveDone>;
 using Actions = std::vector<Action>;
 
 }  // namespace nd::core

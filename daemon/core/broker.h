@@ -76,10 +76,10 @@ struct PortRow {
   Address local;
   std::string adapter;
   std::string kind;   // "listener", "connector", "shared endpoint", "lease", "reservation"
-  std::string state;  // "held", "lingering", "reserved"
+  std::string state;  // "held", "lingering", "reserved", "unheld" (a lease whose host port another has)
   Handle holder;
   std::optional<Identity> owner;  // Absent: of nobody. Of a reservation: only the uid.
-  std::string comment;            // Of a reservation.
+  std::string comment;            // Of a reservation; of what is unheld, why.
   std::uint32_t references = 0;
 };
 struct SessionRow {
@@ -145,8 +145,8 @@ class Broker {
   Quota::Usage UsageOf(std::uint32_t uid) const;
   // Absent: there is no such session.
   std::optional<Identity> OwnerOf(SessionId session) const;
-  // What the event ReservePort would do: SUCCESS, SHARING_VIOLATION with the holder, INVALID_ADDRESS,
-  // INVALID_PARAMETER. And ReleasePort: SUCCESS or INVALID_HANDLE.
+  // What the event ReservePort would do if the provider agrees: SUCCESS, SHARING_VIOLATION with the holder,
+  // INVALID_ADDRESS, INVALID_PARAMETER. And ReleasePort: SUCCESS or INVALID_HANDLE.
   Status CheckReserve(const Address& local) const;
   Status CheckRelease(const Address& local) const;
 

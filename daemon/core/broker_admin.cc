@@ -151,7 +151,12 @@ void Broker::Impl::On(const AdaptersChanged& event) {
       if (key.adapter == no) Emit(LeaseFreed{name, key.local()});
     }
     RemoveFromUse(no, SendAdapterEvent::What::kRemoved);
-    ports_.DropReservations(no);  // An adapter that comes back is a new one.
+    // Its reservations, too: an adapter that comes back is a new one.
+    std::vector<PortKey> reserved;
+    for (const auto& [key, reservation] : ports_.reservations()) {
+      if (key.adapter == no) reserved.push_back(key);
+    }
+    for (const PortKey& key : reserved) DropReservation(key);
   }
   for (const provider::AdapterDescription& now : event.adapters) {
     if (AdapterNamed(now.info.name)) continue;
@@ -160,6 +165,9 @@ void Broker::Impl::On(const AdaptersChanged& event) {
       Note(Notice::Level::kInfo, "adapter.added", now.info.name, "The provider has a new adapter.");
     }
     NoteProblem(&adapters_.back());
+  }
+  for (AdapterNo no = 0; no < adapters_.size(); ++no) {
+    if (adapters_[no].present) KeepLeases(no);
   }
 }
 

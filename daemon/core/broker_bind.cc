@@ -83,7 +83,7 @@ Status Broker::Impl::TakePort(const Session& s, const Object& object, PortClaim&
   entry.charge = std::move(*charge);
   claim.key = PortKey::Of(object.adapter_no, chosen);
   const auto own = [who = ProcessOf(s)](const Process& holder) { return holder == who; };
-  for (const PortKey& lease : ports_.Leases(*claim.key, own)) DropLease(lease);
+  for (const PortKey& lease : ports_.Leases(*claim.key, own)) DropLease(lease, &claim.replaced);
   ports_.Add(*claim.key, std::move(entry));
   Emit(LeaseTaken{{StateOf(object).description.info.name, chosen, kind, ProcessOf(s)}});
   *taken = chosen;
@@ -93,12 +93,15 @@ Status Broker::Impl::TakePort(const Session& s, const Object& object, PortClaim&
 bool Broker::Impl::Reserve(const Object& object, PortClaim& claim) {
   const AdapterState& adapter = StateOf(object);
   PortEntry* const entry = ports_.Find(*claim.key);
-  if (!adapter.description.reserve_ports || entry->reserved) return false;
-  entry->reserved = true;
-  claim.reserving = true;
-  reservations_.insert({static_cast<std::uint64_t>(entry->endpoint), object.handle});
-  Emit(CmReserve{entry->endpoint, adapter.description.info.name, claim.key->local()});
-  return true;
+  const bool asks = adapter.description.reserve_ports && !entry->reserved;
+  if (asks) {
+    entry->reserved = true;
+    claim.reserving = true;
+    reservations_.insert({static_cast<std::uint64_t>(entry->endpoint), object.handle});
+    Emit(CmReserve{entry->endpoint, adapter.description.info.name, claim.key->local()});
+  }
+  for (const EndpointId old : std::exchange(claim.replaced, {})) LetGo(old);
+  return asks;
 }
 
 void Broker::Impl::DropPort(PortClaim& claim) {
@@ -112,6 +115,7 @@ void Broker::Impl::DropPort(PortClaim& claim) {
   }
   std::optional<PortEntry> last = ports_.Release(*claim.key);
   if (last && last->reserved) Emit(CmRelease{last->endpoint});
+  for (const EndpointId old : claim.replaced) LetGo(old);
   // The leases of an adapter that vanished ended with it.
   const AdapterState& adapter = adapters_[claim.key->adapter];
   if (last && adapter.present) Emit(LeaseFreed{adapter.description.info.name, claim.key->local()});
@@ -119,6 +123,7 @@ void Broker::Impl::DropPort(PortClaim& claim) {
 }
 
 void Broker::Impl::On(const CmReserved& event) {
+  if (Kept(event)) return;
   const auto found = reservations_.find(static_cast<std::uint64_t>(event.endpoint));
   if (found == reservations_.end()) return;  // Given up in the meantime.
   Object* const object = FindAny(found->second);

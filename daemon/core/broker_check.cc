@@ -62,6 +62,7 @@ std::string Broker::Impl::CheckInvariants() const {
   };
   const auto note_claim = [&](const PortClaim& claim, Handle holder) {
     report.Must(claim.key || !claim.reserving, "reserving without a port");
+    report.Must(claim.replaced.empty(), "a replaced hold was not let go");
     if (!claim.key) return;
     ++references[*claim.key];
     if (!claim.reserving) return;
@@ -257,6 +258,25 @@ std::string Broker::Impl::CheckInvariants() const {
       report.Must(other == key || !covers(other), "I12: two reservations of " + key.local().ToString());
     }
   }
+  std::map<std::uint64_t, std::uint32_t> owed;
+  for (const auto& [endpoint, kept] : keeping_) {
+    ++owed[kept.request];
+    const PortEntry* const entry = ports_.Find(kept.key);
+    const auto reservation = ports_.reservations().find(kept.key);
+    const bool lease = entry != nullptr && entry->kind == PortKind::kLease && entry->reserved &&
+                       entry->endpoint == EndpointId{endpoint};
+    const bool reserved =
+        reservation != ports_.reservations().end() && reservation->second.endpoint == EndpointId{endpoint};
+    report.Must(kept.request == 0 ? lease : reserved,
+                "I5: a hold is awaited for nobody: " + kept.key.local().ToString());
+  }
+  for (const auto& [request, asked] : reserving_) {
+    report.Same("I4: answers owed to a ReservePort", asked.open, owed[request]);
+    report.Must(asked.open > 0, "I4: a ReservePort waits for nothing");
+    owed.erase(request);
+  }
+  owed.erase(0);
+  report.Must(owed.empty(), "I4: answers owed to no ReservePort");
   report.Same("ports", ports_.entries().size(), references.size());
   report.Must(usage == std::map<std::uint32_t, Quota::Usage>(quota_.usage().begin(), quota_.usage().end()),
               "I2: charges differ from the recount");

@@ -19,6 +19,15 @@ DisconnectReason Known(DisconnectReason reason) {
   return reason <= DisconnectReason::kEstablishmentFailed ? reason : DisconnectReason::kUnknown;
 }
 
+// What a transport said, unless this broker knows better. A goodbye is one, unless it was said by order.
+DisconnectReason Truth(const Connector& c, DisconnectReason reason) {
+  if (!c.other_end || reason == DisconnectReason::kLocalAdministrator) return reason;
+  const DisconnectReason known = c.other_end->reason;
+  const bool by_order =
+      known == DisconnectReason::kLocalAdministrator || known == DisconnectReason::kAdapterDisabled;
+  return reason == DisconnectReason::kPeerDisconnected && !by_order ? reason : known;
+}
+
 }  // namespace
 
 void Broker::Impl::FinishNotifies(Connector& c, const Status& status) {
@@ -66,14 +75,17 @@ void Broker::Impl::AfterDead(Connector& c) {
 void Broker::Impl::PeerClosed(Connector& c, DisconnectReason reason) {
   ND_CORE_CHECK(c.state == ConnectorState::kConnected);
   --counters_.active_connection;
+  reason = Truth(c, reason);
   if (reason != DisconnectReason::kPeerDisconnected) ++counters_.connection_error;
   c.state = ConnectorState::kPeerClosed;
   c.reason = reason;
-  RecordEnd(c, EndingOf(reason));
+  const Ending ending = EndingOf(c, reason);
+  const std::string why = ending.why.message().empty() ? std::string(Name(reason)) : ending.why.message();
+  RecordEnd(c, ending);
   FinishNotifies(c, {});
   if (std::exchange(c.disconnect_event, false)) Emit(SendDisconnectEvent{c.session, c.handle, reason});
   Note(Notice::Level::kInfo, "connection.disconnected", Show(c.handle),
-       c.local.ToString() + " and " + c.remote.ToString() + ": " + std::string(Name(reason)) + ".");
+       c.local.ToString() + " and " + c.remote.ToString() + ": " + why + (why.ends_with('.') ? "" : "."));
 }
 
 void Broker::Impl::Do(Session& s, Pending p, const NotifyDisconnectOp& op) {

@@ -25,10 +25,16 @@ void Broker::Impl::HoldLeases(const std::vector<Lease>& leases, Time until) {
   }
 }
 
-void Broker::Impl::DropLease(const PortKey& key) {
-  ports_.Release(key);
+void Broker::Impl::DropLease(const PortKey& key, std::vector<EndpointId>* replaced) {
+  const std::optional<PortEntry> lease = ports_.Release(key);
   const AdapterState& adapter = adapters_[key.adapter];
   if (adapter.present) Emit(LeaseFreed{adapter.description.info.name, key.local()});
+  if (!lease->reserved) return;
+  if (replaced == nullptr) {
+    LetGo(lease->endpoint);
+  } else {
+    replaced->push_back(lease->endpoint);
+  }
 }
 
 void Broker::Impl::DropDeadLeases(const PortKey& key) {

@@ -3,6 +3,8 @@
 //
 // A passive attempt begins when its request arrived and has a record from the moment an application was
 // given it; requests that nobody took are counted as refusals and have none.
+#include <algorithm>
+#include <cerrno>
 #include <utility>
 
 #include "daemon/core/check.h"
@@ -18,6 +20,7 @@ void Broker::Impl::BeginAttempt(Connector& c, Time began) {
   c.phases = PhaseTimes{began, {}};
   c.established.reset();
   c.reason = DisconnectReason::kUnknown;
+  c.other_end.reset();
 }
 
 ConnectionRecord Broker::Impl::RecordOf(const Connector& c) {
@@ -43,7 +46,40 @@ void Broker::Impl::RecordEstablished(Connector& c) {
   ND_CORE_CHECK(c.recording && !c.established);
   c.phases->End(Phase::kEstablish, now_);
   c.established = now_;
+  // One that came back after its session was ended.
+  if (Connector* const other = OtherEndOf(c)) other->other_end.reset();
   Emit(RecordOf(c));
+}
+
+Connector* Broker::Impl::OtherEndOf(const Connector& c) {
+  for (AdapterNo no = 0; no < adapters_.size(); ++no) {
+    const TupleHolder holder =
+        tuples_.Find({no, c.remote, c.local}, c.passive ? Role::kActive : Role::kPassive);
+    Connector* const other = holder.connector ? Find<Connector>(holder.connector) : nullptr;
+    if (other != nullptr && other->established) return other;
+  }
+  return nullptr;
+}
+
+// A transport within the host tells no kill from a death, and its owner tells this broker later than we know.
+void Broker::Impl::TellOtherEnd(const Connector& c, const Ending& ending) {
+  const auto told = [&](DisconnectReason reason, const std::string& why, Detail detail) {
+    if (Connector* const other = OtherEndOf(c)) {
+      other->other_end = OtherEnd{reason, {StatusCode::kConnectionAborted, why, detail}};
+    }
+  };
+  if (ending.outcome == Outcome::kKilled) {
+    told(DisconnectReason::kLocalAdministrator, "The administrator ended its other side.",
+         Detail::kLocalAdministrator);
+  } else if (ending.outcome == Outcome::kDied) {
+    const bool left = SessionOf(c.session).ended_because.ok();
+    told(left ? DisconnectReason::kPeerProcessDied : DisconnectReason::kUnknown,
+         "At its other side: " + ending.why.message(),
+         left ? Detail::kPeerProcessDied : ending.why.detail());
+  } else if (ending.outcome == Outcome::kBroken && ending.why.detail() == Detail::kAdapterDisabled) {
+    told(DisconnectReason::kAdapterDisabled, "At its other side: " + ending.why.message(),
+         Detail::kAdapterDisabled);
+  }
 }
 
 void Broker::Impl::RecordEnd(Connector& c, Ending ending) {
@@ -51,32 +87,44 @@ void Broker::Impl::RecordEnd(Connector& c, Ending ending) {
   ConnectionRecord record = RecordOf(c);
   record.outcome = ending.outcome;
   record.ended = now_;
+  if (c.established) TellOtherEnd(c, ending);
   record.why = std::move(ending.why);
   Emit(std::move(record));
 }
 
-Ending Broker::Impl::EndingOf(DisconnectReason reason) {
-  const auto broken = [&](StatusCode code, Detail detail) {
-    return Ending{Outcome::kBroken, {code, std::string(Name(reason)), detail}};
+Ending Broker::Impl::EndingOf(const Connector& c, DisconnectReason reason) const {
+  const auto broken = [](StatusCode code, std::string why, Detail detail, std::int32_t native = 0) {
+    return Ending{Outcome::kBroken, {code, std::move(why), detail, native}};
   };
+  if (c.other_end && c.other_end->reason == reason) return {Outcome::kBroken, c.other_end->why};
   switch (reason) {
     case DisconnectReason::kPeerDisconnected:
       return {Outcome::kClosed, {}};
-    case DisconnectReason::kPeerProcessDied:
-      return broken(StatusCode::kConnectionAborted, Detail::kPeerProcessDied);
+    case DisconnectReason::kPeerProcessDied: {
+      // Between hosts there was a reset and no word before it: a death most often, but that is a guess.
+      const bool here = std::any_of(adapters_.begin(), adapters_.end(), [&](const AdapterState& adapter) {
+        const std::vector<Address>& own = adapter.description.info.addresses;
+        return std::any_of(own.begin(), own.end(), [&](const Address& a) { return a.same_ip(c.remote); });
+      });
+      if (here) return broken(StatusCode::kConnectionAborted, std::string(Name(reason)), Detail::kPeerProcessDied);
+      return broken(StatusCode::kConnectionAborted,
+                    "Reset by the other side without a word: its process died, or something cut it off there.",
+                    Detail::kTransport, ECONNRESET);
+    }
     case DisconnectReason::kPeerBrokerLost:
-      return broken(StatusCode::kConnectionAborted, Detail::kPeerBrokerLost);
+      return broken(StatusCode::kConnectionAborted, std::string(Name(reason)), Detail::kPeerBrokerLost);
     case DisconnectReason::kTransportRetryExceeded:
-      return broken(StatusCode::kIoTimeout, Detail::kWireTimeout);
+      return broken(StatusCode::kIoTimeout, std::string(Name(reason)), Detail::kWireTimeout);
     case DisconnectReason::kLocalAdministrator:
-      return broken(StatusCode::kConnectionAborted, Detail::kLocalAdministrator);
+      return broken(StatusCode::kConnectionAborted, std::string(Name(reason)), Detail::kLocalAdministrator);
     case DisconnectReason::kAdapterDisabled:
-      return broken(StatusCode::kDeviceRemoved, Detail::kAdapterDisabled);
+      return broken(StatusCode::kDeviceRemoved, std::string(Name(reason)), Detail::kAdapterDisabled);
     case DisconnectReason::kUnknown:
     case DisconnectReason::kEstablishmentFailed:
       break;
   }
-  return broken(StatusCode::kConnectionAborted, Detail::kTransport);
+  return broken(StatusCode::kConnectionAborted, "One side gave it up without a goodbye; the transport says no more.",
+                Detail::kTransport);
 }
 
 Ending Broker::Impl::EndingOf(const Session& s, const Connector& c) {
@@ -93,6 +141,11 @@ Ending Broker::Impl::EndingOf(const Session& s, const Connector& c) {
 
 void Broker::Impl::On(const Stopping&) {
   stopping_ = true;
+  while (!reserving_.empty()) {
+    const std::uint64_t request = reserving_.begin()->second.event.request;
+    reserving_.erase(reserving_.begin());
+    Emit(ReserveDone{request, {StatusCode::kCanceled, "The broker stopped."}});
+  }
   for (const auto& [id, s] : sessions_) {
     for (const auto& [sequence, handle] : s.objects) {
       Connector* const c = Find<Connector>(handle);

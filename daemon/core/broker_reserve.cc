@@ -53,16 +53,53 @@ Status Broker::Impl::CheckRelease(const Address& local) const {
 }
 
 void Broker::Impl::On(const ReservePort& event) {
-  if (!CheckReserve(event.local).ok()) return;
-  for (const PortKey& key : KeysOf(event.local)) ports_.Reserve(key, {event.uid, event.comment, 0});
-  Note(Notice::Level::kInfo, "port.reserved", event.local.ToString(),
-       (event.uid ? "For uid " + std::to_string(*event.uid) : std::string("For nobody")) +
-           (event.comment.empty() ? "." : ": " + event.comment));
+  if (Status bad = CheckReserve(event.local); !bad.ok()) {
+    Emit(ReserveDone{event.request, std::move(bad)});
+    return;
+  }
+  const std::uint64_t request = next_sequence_++;
+  Reserving& reserving = reserving_[request];
+  reserving.event = event;
+  reserving.open = 1;  // This function itself.
+  for (const PortKey& key : KeysOf(event.local)) {
+    const EndpointId endpoint = Keep(key, request);
+    ports_.Reserve(key, {event.uid, event.comment, endpoint, 0});
+    reserving.ports.emplace_back(key, endpoint);
+    if (endpoint != EndpointId{}) ++reserving.open;
+  }
+  AnswerReserve(request, {});
+}
+
+void Broker::Impl::AnswerReserve(std::uint64_t request, const Status& status) {
+  Reserving& reserving = reserving_.at(request);
+  if (reserving.status.ok()) reserving.status = status;
+  if (--reserving.open > 0) return;
+  const Reserving done = std::move(reserving);
+  reserving_.erase(request);
+  const ReservePort& event = done.event;
+  if (!done.status.ok()) {
+    for (const auto& [key, endpoint] : done.ports) {
+      const auto left = ports_.reservations().find(key);
+      if (left != ports_.reservations().end() && left->second.endpoint == endpoint) DropReservation(key);
+    }
+  } else {
+    Note(Notice::Level::kInfo, "port.reserved", event.local.ToString(),
+         (event.uid ? "For uid " + std::to_string(*event.uid) : std::string("For nobody")) +
+             (event.comment.empty() ? "." : ": " + event.comment));
+  }
+  Emit(ReserveDone{event.request, done.status});
+}
+
+bool Broker::Impl::DropReservation(const PortKey& key) {
+  const std::optional<PortReservation> reservation = ports_.Unreserve(key);
+  if (!reservation) return false;
+  LetGo(reservation->endpoint);
+  return true;
 }
 
 void Broker::Impl::On(const ReleasePort& event) {
   bool released = false;
-  for (const PortKey& key : KeysOf(event.local)) released |= ports_.Unreserve(key);
+  for (const PortKey& key : KeysOf(event.local)) released |= DropReservation(key);
   if (released) Note(Notice::Level::kInfo, "port.released", event.local.ToString(), "By the administrator.");
 }
 

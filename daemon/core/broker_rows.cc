@@ -158,7 +158,10 @@ std::vector<PortRow> Broker::Impl::Ports() const {
         holder == nullptr || (holder->kind == ObjectKind::kConnector &&
                               static_cast<const Connector*>(holder)->state == ConnectorState::kDead);
     const bool lingers = entry.closing || (dead && entry.references == 1);
-    row.state = lingers && entry.kind != PortKind::kLease ? "lingering" : "held";
+    row.state = !entry.unheld.ok()                          ? "unheld"
+                : lingers && entry.kind != PortKind::kLease ? "lingering"
+                                                            : "held";
+    row.comment = entry.unheld.message();
     row.holder = entry.holder;
     if (const auto s = sessions_.find(entry.owner.session); s != sessions_.end()) {
       row.owner = s->second.who;

@@ -54,6 +54,8 @@ void Broker::Impl::On(const CmEstablished& event) {
   Reply reply;
   reply.limits = c.limits;
   reply.hand_off = next_hand_off_++;
+  // A device does not hear the goodbye: its queue pair is flushed when the library does.
+  c.disconnect_event |= settings_.flush_on_peer_disconnect;
   Emit(HandOffTo{c.session, *c.cm, c.handle, reply.hand_off, c.limits, settings_.flush_on_peer_disconnect});
   RecordEstablished(c);
   Finish(c.session, c.op, {}, std::move(reply));

@@ -244,6 +244,7 @@ struct ReservePort {
   Address local;
   std::optional<std::uint32_t> uid;
   std::string comment;
+  std::uint64_t request = 0;  // Named by the ReserveDone that answers; unique among those without an answer.
 };
 struct ReleasePort {
   Address local;
@@ -251,10 +252,9 @@ struct ReleasePort {
 // The last event: the broker ends and its connections go on without it.
 struct Stopping {};
 
-using Event =
-    std::variant<SessionOpened, SessionClosed, ClientOp, CmReserved, CmRequested, CmReached, CmReplied,
-                 CmRejected, CmFailed, CmPrepare, CmEstablished, CmLost, CmPeerClosed, CmDisconnected,
-                 AdaptersChanged, Tick, SetAdapter, KillConnection, KillSession, PauseListener,
-                 SettingsChanged, SetDraining, ReservePort, ReleasePort, Stopping>;
+using Event = std::variant<SessionOpened, SessionClosed, ClientOp, CmReserved, CmRequested, CmReached,
+                           CmReplied, CmRejected, CmFailed, CmPrepare, CmEstablished, CmLost, CmPeerClosed,
+                           CmDisconnected, AdaptersChanged, Tick, SetAdapter, KillConnection, KillSession,
+                           PauseListener, SettingsChanged, SetDraining, ReservePort, ReleasePort, Stopping>;
 
 }  // namespace nd::core

@@ -162,7 +162,8 @@ class Broker::Impl {
 
   // ---- ports of an earlier life (broker_lease.cc)
   void HoldLeases(const std::vector<Lease>& leases, Time until);
-  void DropLease(const PortKey& key);
+  // Its hold is let go at once, or put into `replaced`.
+  void DropLease(const PortKey& key, std::vector<EndpointId>* replaced = nullptr);
   // Those in the way of `key` whose holders have ended since.
   void DropDeadLeases(const PortKey& key);
   void EndGrace();
@@ -242,8 +243,12 @@ class Broker::Impl {
   // Nothing when the end was told before, or nothing had begun.
   void RecordEnd(Connector& c, Ending ending);
   ConnectionRecord RecordOf(const Connector& c);
-  static Ending EndingOf(DisconnectReason reason);
+  // What the transport said, as far as this broker knows it to be true.
+  Ending EndingOf(const Connector& c, DisconnectReason reason) const;
   static Ending EndingOf(const Session& s, const Connector& c);
+  // The established connection's other end, when this broker has it, too.
+  Connector* OtherEndOf(const Connector& c);
+  void TellOtherEnd(const Connector& c, const Ending& ending);
 
   // ---- administration (broker_admin.cc)
   std::optional<AdapterNo> AdapterNamed(std::string_view name) const;
@@ -258,6 +263,19 @@ class Broker::Impl {
   Status Draining() const;
   // One for each adapter that has the address.
   std::vector<PortKey> KeysOf(const Address& local) const;
+  // Nothing when there is no reservation of exactly this key.
+  bool DropReservation(const PortKey& key);
+  // The provider has said what it says of one port of a ReservePort; the last one answers it.
+  void AnswerReserve(std::uint64_t request, const Status& status);
+
+  // ---- host ports that nobody uses (broker_keep.cc)
+  // Asks the provider to hold it; none when this adapter's provider does not do that.
+  EndpointId Keep(const PortKey& key, std::uint64_t request);
+  void LetGo(EndpointId endpoint);
+  // Every lease of this adapter that is not held yet.
+  void KeepLeases(AdapterNo adapter);
+  // True when it was the answer to one of these.
+  bool Kept(const CmReserved& event);
 
   static void FixRange(Settings* settings);
   static Settings Fixed(Settings settings);
@@ -297,6 +315,20 @@ class Broker::Impl {
   absl::btree_map<SessionId, Session> sessions_;
   absl::flat_hash_map<std::uint64_t, CmEntry> cm_;           // By CmId.
   absl::flat_hash_map<std::uint64_t, Handle> reservations_;  // By EndpointId.
+  // A Keep() without an answer. `request`: of the ReservePort; 0: of a lease.
+  struct Keeping {
+    PortKey key;
+    std::uint64_t request = 0;
+  };
+  absl::flat_hash_map<std::uint64_t, Keeping> keeping_;  // By EndpointId.
+  // A ReservePort whose answer is due.
+  struct Reserving {
+    ReservePort event;
+    std::vector<std::pair<PortKey, EndpointId>> ports;
+    std::uint32_t open = 0;  // Answers that the provider owes.
+    Status status;           // The first that was not SUCCESS.
+  };
+  absl::btree_map<std::uint64_t, Reserving> reserving_;  // By request.
   absl::btree_map<TimerKey, Timer> timers_;
   TimerKey grace_timer_;
   absl::btree_map<std::uint64_t, Time> waiting_;         // Sequence of Pending -> submitted.

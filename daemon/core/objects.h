@@ -35,6 +35,12 @@ struct Ending {
   Status why;
 };
 
+// How the other end of a connection ended, where this broker has both ends and knows better than a transport.
+struct OtherEnd {
+  DisconnectReason reason;
+  Status why;
+};
+
 // Key of an armed timer; {0,0} is none.
 struct TimerKey {
   Time when{};
@@ -69,6 +75,8 @@ struct PortClaim {
   bool reserving = false;        // Waits for CmReserved.
   bool any = false;              // Port 0 was asked for: the next candidate may be tried.
   std::uint32_t candidates = 0;  // Tried so far.
+  // Holds of the leases that it replaced: let go once its own was asked for, so that the port is never free.
+  std::vector<EndpointId> replaced{};
 };
 
 struct OpenedAdapter : Object {
@@ -123,6 +131,7 @@ struct Connector : Object {
   bool recording = false;            // An attempt or connection whose end has not been told.
   std::optional<PhaseTimes> phases;  // Of this attempt, or of the latest one.
   std::optional<Time> established;
+  std::optional<OtherEnd> other_end;
 
   // Bind, Connect, CompleteConnect, Accept, Disconnect, GetConnectionRequest or Reattach; one at a time.
   Pending op;

@@ -147,18 +147,13 @@ void PortSpace::Reserve(const PortKey& key, PortReservation reservation) {
   Refresh(key);
 }
 
-bool PortSpace::Unreserve(const PortKey& key) {
-  if (reservations_.erase(key) == 0) return false;
+std::optional<PortReservation> PortSpace::Unreserve(const PortKey& key) {
+  const auto found = reservations_.find(key);
+  if (found == reservations_.end()) return std::nullopt;
+  std::optional<PortReservation> reservation = std::move(found->second);
+  reservations_.erase(found);
   Refresh(key);
-  return true;
-}
-
-void PortSpace::DropReservations(AdapterNo adapter) {
-  std::vector<PortKey> keys;
-  for (const auto& [key, reservation] : reservations_) {
-    if (key.adapter == adapter) keys.push_back(key);
-  }
-  for (const PortKey& key : keys) Unreserve(key);
+  return reservation;
 }
 
 bool PortSpace::Taken(AdapterNo adapter, const Address& ip, std::uint16_t port) const {

@@ -68,6 +68,7 @@ struct PortEntry {
   std::uint32_t references = 0;
   provider::EndpointId endpoint{};
   bool reserved = false;  // The provider holds (or was asked to hold) the host port.
+  Status unheld;          // Of a lease: why the provider does not hold it.
   Quota::Token charge;
   std::uint64_t created = 0;  // Order of creation.
 
@@ -78,7 +79,8 @@ struct PortEntry {
 struct PortReservation {
   std::optional<std::uint32_t> uid;
   std::string comment;
-  std::uint64_t created = 0;  // Order of creation, together with the entries.
+  provider::EndpointId endpoint{};  // What the provider holds for it; 0: nothing.
+  std::uint64_t created = 0;        // Order of creation, together with the entries.
 };
 
 class PortSpace {
@@ -95,9 +97,8 @@ class PortSpace {
   Status CheckReserve(const PortKey& key) const;
   // The place is known to be free (CheckReserve).
   void Reserve(const PortKey& key, PortReservation reservation);
-  // False: there is none of exactly this key.
-  bool Unreserve(const PortKey& key);
-  void DropReservations(AdapterNo adapter);
+  // The one of exactly this key, if there is one.
+  std::optional<PortReservation> Unreserve(const PortKey& key);
   // A port for `local`'s IP out of the ephemeral range: TOO_MANY_ADDRESSES when there is none.
   Result<std::uint16_t> Choose(AdapterNo adapter, const Address& local);
   // A new entry with one reference. The place is known to be free (Check, Choose).

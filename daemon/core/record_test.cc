@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Each connection and each attempt is told of exactly once at its beginning and once at its end, with what it
 // was, how long each step took and why it ended.
+#include <cerrno>
+
 #include "daemon/core/core_harness.h"
 
 namespace nd::core {
@@ -162,7 +164,15 @@ TEST(Record, DeathOfTheApplicationIsDiedHereAndBrokenThere) {
   EXPECT_TRUE(Of(w, 0, up.ac)[1].counter_slot.has_value()) << "its last counts are to be had";
   ASSERT_EQ(Outcomes(w, 1, up.pc), (std::vector{Outcome::kEstablished, Outcome::kBroken}));
   EXPECT_EQ(Of(w, 1, up.pc)[1].reason, DisconnectReason::kPeerProcessDied);
-  EXPECT_EQ(Of(w, 1, up.pc)[1].why.detail(), Detail::kPeerProcessDied);
+  // Between hosts there was a reset, and no more is known.
+  EXPECT_EQ(Of(w, 1, up.pc)[1].why.detail(), Detail::kTransport);
+  EXPECT_EQ(Of(w, 1, up.pc)[1].why.native(), ECONNRESET);
+  EXPECT_TRUE(Of(w, 1, up.pc)[1].why.message().starts_with("Reset by the other side"));
+
+  World here(1);
+  up = here.Pair(Stage::kConnected);
+  here.Die(up.a);
+  EXPECT_EQ(Of(here, 0, up.pc)[1].why.detail(), Detail::kPeerProcessDied);
 }
 
 TEST(Record, DeathAfterTheGoodbyeIsClosed) {
@@ -196,12 +206,80 @@ TEST(Record, KillsAreKilled) {
   EXPECT_EQ(Outcomes(session, 1, up.pc), (std::vector{Outcome::kEstablished, Outcome::kKilled}));
 }
 
+// The transport of the other side hears of each of these as of a death.
+TEST(Record, WhatTheAdministratorEndedSaysSoAtBothEnds) {
+  World w(1);
+  World::Up up = w.Pair(Stage::kConnected);
+  w.Step(0, KillConnection{up.ac});
+  ASSERT_EQ(Outcomes(w, 0, up.pc), (std::vector{Outcome::kEstablished, Outcome::kBroken}));
+  EXPECT_EQ(Of(w, 0, up.pc)[1].reason, DisconnectReason::kLocalAdministrator);
+  EXPECT_EQ(Of(w, 0, up.pc)[1].why.detail(), Detail::kLocalAdministrator);
+  EXPECT_EQ(Of(w, 0, up.pc)[1].why.code(), StatusCode::kConnectionAborted);
+  EXPECT_EQ(Of(w, 0, up.pc)[1].why.message(), "The administrator ended its other side.");
+
+  World passive(1);
+  up = passive.Pair(Stage::kConnected);
+  passive.Step(0, KillConnection{up.pc});
+  EXPECT_EQ(Of(passive, 0, up.ac)[1].why.detail(), Detail::kLocalAdministrator);
+
+  World session(1);
+  up = session.Pair(Stage::kConnected);
+  session.Step(0, KillSession{up.p.session});
+  session.Die(up.p);  // Its client lets go of what it had.
+  EXPECT_EQ(Of(session, 0, up.ac)[1].reason, DisconnectReason::kLocalAdministrator);
+  EXPECT_EQ(Of(session, 0, up.ac)[1].why.detail(), Detail::kLocalAdministrator);
+
+  World adapter(1);
+  const World::Client a = adapter.Open(0, 0, 0, "a1"), p = adapter.Open(0);
+  const Handle listener = adapter.Listener(p, "10.0.0.1:7000");
+  const Handle ac = adapter.Bound(a, "10.1.0.1:6000"), aq = adapter.Qp(a), pq = adapter.Qp(p);
+  adapter.Connect(a, ac, aq, "10.0.0.1:7000");
+  const Handle pc = adapter.Incoming(p, listener);
+  adapter.Submit(p, AcceptOp{pc, pq, {1, 1}, {}, 0, false});
+  ASSERT_EQ(adapter.Try(a, CompleteConnectOp{ac, false}), StatusCode::kSuccess);
+  adapter.Step(0, SetAdapter{"a1", false});
+  ASSERT_EQ(Outcomes(adapter, 0, pc), (std::vector{Outcome::kEstablished, Outcome::kBroken}));
+  EXPECT_EQ(Of(adapter, 0, pc)[1].reason, DisconnectReason::kAdapterDisabled);
+  EXPECT_EQ(Of(adapter, 0, pc)[1].why.detail(), Detail::kAdapterDisabled);
+  EXPECT_EQ(Of(adapter, 0, pc)[1].why.code(), StatusCode::kConnectionAborted) << "this side's adapter is well";
+}
+
+TEST(Record, AnotherBrokersAdministratorIsAResetHere) {
+  World w(2);
+  World::Up up = w.Pair(Stage::kConnected);
+  w.Step(0, KillConnection{up.ac});
+  EXPECT_EQ(Of(w, 1, up.pc)[1].why.detail(), Detail::kTransport);
+  EXPECT_TRUE(Of(w, 1, up.pc)[1].why.message().starts_with("Reset by the other side"));
+}
+
+TEST(Record, AnEndedSessionThatCameBackIsForgiven) {
+  World w(1);
+  World::Up up = w.Pair(Stage::kConnected);
+  w.Step(0, KillSession{up.a.session});
+  const World::Client again = w.Open(0);
+  ASSERT_TRUE(w.Call(again, ReattachOp{again.adapter, w.Qp(again), Ip("10.0.0.1:6000"), Ip("10.0.0.1:7000"),
+                                       {1, 1}, false})
+                  .reply.handle);
+  w.Submit(up.p, TransportReportOp{up.pc, TransportReportOp::What::kPeerClosed,
+                                   DisconnectReason::kPeerProcessDied, {}});
+  EXPECT_EQ(Of(w, 0, up.pc)[1].why.detail(), Detail::kPeerProcessDied);
+}
+
 TEST(Record, ASessionThatMisbehavedSaysWhy) {
   World w(2);
   World::Up up = w.Pair(Stage::kConnected);
   w.Step(0, SessionClosed{up.a.session, {StatusCode::kInsufficientResources, "it does not read"}});
   ASSERT_EQ(Outcomes(w, 0, up.ac), (std::vector{Outcome::kEstablished, Outcome::kDied}));
   EXPECT_NE(Of(w, 0, up.ac)[1].why.message().find("it does not read"), std::string::npos);
+
+  World here(1);
+  up = here.Pair(Stage::kConnected);
+  here.Step(0, SessionClosed{up.a.session, {StatusCode::kInsufficientResources, "it does not read"}});
+  here.Submit(up.p, TransportReportOp{up.pc, TransportReportOp::What::kPeerClosed,
+                                      DisconnectReason::kPeerProcessDied, {}});
+  ASSERT_EQ(Outcomes(here, 0, up.pc), (std::vector{Outcome::kEstablished, Outcome::kBroken}));
+  EXPECT_NE(Of(here, 0, up.pc)[1].why.message().find("it does not read"), std::string::npos);
+  EXPECT_NE(Of(here, 0, up.pc)[1].why.detail(), Detail::kPeerProcessDied) << "its process lives";
 }
 
 TEST(Record, ADisabledAdapterBreaksConnectionsAndFailsAttempts) {

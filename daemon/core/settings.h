@@ -31,7 +31,7 @@ struct Settings {
   bool allow_same_owner_bind_sharing = false;
   bool bad_network_name = false;  // BAD_NETWORK_NAME for an unusable destination.
   bool notify_success_on_local_disconnect = false;
-  bool flush_on_peer_disconnect = false;  // Receives complete CANCELED when the peer says goodbye (soft).
+  bool flush_on_peer_disconnect = false;  // Receives complete CANCELED when the peer says goodbye.
 };
 
 }  // namespace nd::core

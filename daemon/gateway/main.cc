@@ -10,8 +10,10 @@
 #include "base/locate.h"
 #include "daemon/gateway/gateway.h"
 #include "daemon/ops/logging.h"
+#include "daemon/ops/process.h"
 
 int main(int argc, char** argv) {
+  nd::ops::EndWhenMemoryRunsOut();
   nd::gateway::Gateway::Options options;
   std::string listen = "127.0.0.1:9886", tls = "/etc/ndbroker/tls";
   CLI::App app("ndbroker-gateway: lets 'ndctl --host' administer this host's broker over mutual TLS",

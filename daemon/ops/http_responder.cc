@@ -104,13 +104,18 @@ class HttpResponder::Impl {
   void OnListener(Listener& listener) {
     while (listener.connections < 2 * options_.connections) {
       UniqueFd fd(::accept4(listener.fd.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-      if (!fd && (errno == EMFILE || errno == ENFILE) && reserve_) {
+      const int error = fd ? 0 : errno;
+      if (error != 0 && error != EINTR && error != ECONNABORTED && error != EAGAIN &&
+          options_.on_accept_error != nullptr) {
+        options_.on_accept_error(error);
+      }
+      if ((error == EMFILE || error == ENFILE) && reserve_) {
         // When the broker has no descriptor left is when somebody wants to look at it.
         reserve_.reset();
         continue;
       }
-      if (!fd && (errno == EINTR || errno == ECONNABORTED)) continue;
-      if (!fd && errno == EAGAIN) return;
+      if (error == EINTR || error == ECONNABORTED) continue;
+      if (error == EAGAIN) return;
       if (!fd) {
         Suspend(listener);
         return Later(listener);

@@ -40,6 +40,8 @@ class HttpResponder {
     // Names besides localhost and addresses that a Host header may have: a page of another site that made its
     // own name point here (DNS rebinding) must not read ours.
     std::vector<std::string> host_names;
+    // Told the errno of each accept() that failed, on the responder's thread; null: nobody wants to know.
+    std::function<void(int error)> on_accept_error;
   };
 
   HttpResponder(Options options, Handler handler);

@@ -4,6 +4,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <csignal>
+#include <cstdlib>
+#include <limits>
+#include <new>
+#include <thread>
+
 #include "base/unique_fd.h"
 #include "daemon/ops/journal_log.h"
 #include "daemon/ops/logging.h"
@@ -21,6 +27,25 @@ TEST(RateLimit, LetsABurstThroughThenCountsWhatItLeavesOut) {
   EXPECT_EQ(limit.Admit("b", start), 0u) << "causes are counted apart";
   EXPECT_EQ(limit.Admit("a", start + RateLimit::kPeriod), 2u);
   EXPECT_EQ(limit.Admit("a", start + RateLimit::kPeriod), 0u);
+}
+
+// Behind it nothing of the process runs any more, in whatever thread it happened.
+TEST(MemoryDeathTest, ThatIsRefusedEndsTheProgramWithASentence) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "the sanitizer's allocator has its own end";
+#endif
+  const auto ask = [] {
+    EndWhenMemoryRunsOut();
+    std::thread([] {
+      try {
+        volatile std::size_t size = std::numeric_limits<std::size_t>::max() / 4;
+        ::operator delete(::operator new(size));
+      } catch (...) {  // As a library does.
+      }
+    }).join();
+    std::_Exit(0);
+  };
+  EXPECT_EXIT(ask(), testing::KilledBySignal(SIGABRT), "out of memory: .* to be started again");
 }
 
 TEST(Printable, ReplacesWhatCouldForgeALine) {

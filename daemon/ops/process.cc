@@ -12,6 +12,8 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <new>
+#include <string_view>
 
 #include "base/unique_fd.h"
 #include "daemon/ops/logging.h"
@@ -43,6 +45,17 @@ void RandomBytes(std::span<std::byte> out) {
     }
     out = out.subspan(static_cast<std::size_t>(n));
   }
+}
+
+void EndWhenMemoryRunsOut() {
+  std::set_new_handler([] {
+    // Not by the logger, which needs memory.
+    constexpr std::string_view kText =
+        "out of memory: the host or a limit (RLIMIT_AS, MemoryMax) refuses an allocation; ending, to be "
+        "started again\n";
+    (void)!::write(STDERR_FILENO, kText.data(), kText.size());
+    std::abort();
+  });
 }
 
 std::uint64_t RandomNumber() {

@@ -16,6 +16,11 @@ namespace nd::ops {
 void RandomBytes(std::span<std::byte> out);
 std::uint64_t RandomNumber();
 
+// From now on a refused allocation ends the program with a sentence on stderr, in whatever thread it happens. A
+// deed half done, or an exception that a library swallows in a callback, would leave somebody waiting for ever;
+// a broker that ends is started again, and finds its clients and ports as they were.
+void EndWhenMemoryRunsOut();
+
 // RLIMIT_NOFILE: soft limit up to the hard one; returns the limit that holds now.
 std::uint64_t RaiseFdLimit();
 std::uint64_t FdLimit();

@@ -24,9 +24,10 @@ UniqueFd Reserve() {
 
 }  // namespace
 
-Acceptor::Acceptor(EventLoop& loop, const char* name, UniqueFd listener, Accepted accepted)
+Acceptor::Acceptor(EventLoop& loop, const char* name, ops::Door& door, UniqueFd listener, Accepted accepted)
     : loop_(loop),
       name_(name),
+      door_(door),
       listener_(std::move(listener)),
       reserve_(Reserve()),
       accepted_(std::move(accepted)) {
@@ -45,7 +46,13 @@ void Acceptor::OnReadable() {
   for (int i = 0; i < kPerRound; ++i) {
     UniqueFd fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (fd) {
-      if (const std::optional<Peer> peer = PeerOf(fd.get())) accepted_(std::move(fd), *peer);
+      if (const std::optional<Peer> peer = PeerOf(fd.get())) {
+        accepted_(std::move(fd), *peer);
+      } else {
+        door_.Refuse(ops::Refusal::kCredentials);
+        ops::LogWarning("connection refused",
+                        std::string(name_) + ": the kernel does not say whose it is; it was closed");
+      }
       continue;
     }
     switch (errno) {
@@ -61,6 +68,7 @@ void Acceptor::OnReadable() {
 }
 
 void Acceptor::OutOfDescriptors(int error) {
+  door_.Fail(error);
   ops::LogWarning("accept failed", std::string(name_) + ": " + std::strerror(error) +
                                        "; clients are turned away until descriptors are free");
   if (reserve_) {

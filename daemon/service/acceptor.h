@@ -10,6 +10,7 @@
 
 #include "base/event_loop.h"
 #include "base/unique_fd.h"
+#include "daemon/ops/door.h"
 #include "daemon/service/peer.h"
 
 namespace nd::service {
@@ -18,8 +19,8 @@ class Acceptor {
  public:
   using Accepted = std::function<void(UniqueFd, const Peer&)>;
 
-  // `name` for the log. Starts at once.
-  Acceptor(EventLoop& loop, const char* name, UniqueFd listener, Accepted accepted);
+  // `name` for the log; `door` counts what goes wrong and outlives this. Starts at once.
+  Acceptor(EventLoop& loop, const char* name, ops::Door& door, UniqueFd listener, Accepted accepted);
   ~Acceptor();
   Acceptor(const Acceptor&) = delete;
   Acceptor& operator=(const Acceptor&) = delete;
@@ -31,6 +32,7 @@ class Acceptor {
 
   EventLoop& loop_;
   const char* name_;
+  ops::Door& door_;
   UniqueFd listener_, reserve_;
   Accepted accepted_;
   std::optional<EventLoop::TimerId> pause_;

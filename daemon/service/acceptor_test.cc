@@ -2,6 +2,7 @@
 #include "daemon/service/acceptor.h"
 
 #include <gtest/gtest.h>
+#include <netinet/in.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -45,11 +46,12 @@ class AcceptorTest : public testing::Test {
   std::string directory_, path_;
   SystemClock clock_;
   EventLoop loop_{clock_};
+  ops::Door door_;
 };
 
 TEST_F(AcceptorTest, NamesThePeer) {
   std::vector<Peer> peers;
-  Acceptor acceptor(loop_, "test", ListenUnix(path_, SOCK_STREAM, 0600, std::nullopt).value(),
+  Acceptor acceptor(loop_, "test", door_, ListenUnix(path_, SOCK_STREAM, 0600, std::nullopt).value(),
                     [&](UniqueFd, const Peer& peer) { peers.push_back(peer); });
   const UniqueFd a = Connect(), b = Connect();
   ASSERT_TRUE(RunUntil([&] { return peers.size() == 2; }));
@@ -64,7 +66,7 @@ TEST_F(AcceptorTest, RecoversFromHavingNoDescriptors) {
   RunUntil([this] { return loop_.RunOnce(Duration::zero()), true; });
   ops::LogWarning("test", "descriptors are about to run out");
   std::vector<UniqueFd> accepted;
-  Acceptor acceptor(loop_, "test", ListenUnix(path_, SOCK_STREAM, 0600, std::nullopt).value(),
+  Acceptor acceptor(loop_, "test", door_, ListenUnix(path_, SOCK_STREAM, 0600, std::nullopt).value(),
                     [&](UniqueFd fd, const Peer&) { accepted.push_back(std::move(fd)); });
   std::vector<UniqueFd> clients;
   for (int i = 0; i < 3; ++i) clients.push_back(Connect());
@@ -80,9 +82,30 @@ TEST_F(AcceptorTest, RecoversFromHavingNoDescriptors) {
   EXPECT_TRUE(RunUntil(
       [&] { return accepted.size() == 1 && ::recv(clients[1].get(), &byte, 1, MSG_DONTWAIT) == 0; }));
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &old), 0);
+  EXPECT_GE(door_.errors[static_cast<std::size_t>(ops::AcceptError::kDescriptors)], 1u);
+  EXPECT_EQ(door_.errors[static_cast<std::size_t>(ops::AcceptError::kOther)], 0u);
   EXPECT_TRUE(RunUntil([&] { return accepted.size() == 2; })) << "the third waited and is served";
   clients.push_back(Connect());
   EXPECT_TRUE(RunUntil([&] { return accepted.size() == 3; })) << "and so is everybody after it";
+}
+
+// A connection whose other end the kernel cannot name: a socket without credentials stands in for it.
+TEST_F(AcceptorTest, WhoHasNoCredentialsIsTurnedAwayAndCounted) {
+  UniqueFd tcp(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  ASSERT_EQ(::bind(tcp.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  ASSERT_EQ(::listen(tcp.get(), 4), 0);
+  socklen_t size = sizeof address;
+  ASSERT_EQ(::getsockname(tcp.get(), reinterpret_cast<sockaddr*>(&address), &size), 0);
+  int taken = 0;
+  Acceptor acceptor(loop_, "test", door_, std::move(tcp), [&](UniqueFd, const Peer&) { ++taken; });
+  const UniqueFd client(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  ASSERT_EQ(::connect(client.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  RunUntil([&] { return taken != 0 || door_.refused != ops::Door().refused; });
+  EXPECT_EQ(taken, 0);
+  EXPECT_EQ(door_.refused[static_cast<std::size_t>(ops::Refusal::kCredentials)], 1u);
 }
 
 TEST_F(AcceptorTest, SocketFilesAreReplacedOnlyWhenNobodyAnswers) {

@@ -175,13 +175,17 @@ grpc::ServerUnaryReactor* AdminService::ReservePort(Context* context, const pb::
   }
   std::optional<std::uint32_t> uid;
   if (request->has_uid()) uid = request->uid();
-  return Change(context, reply,
-                Audited(context, "admin.port-reserve", local.ToString(),
-                        [this, local, uid, comment = ops::Printable(request->comment())]() -> Status {
-                          if (Status wrong = shell_.core().CheckReserve(local); !wrong.ok()) return wrong;
-                          shell_.Run(core::ReservePort{local, uid, comment});
-                          return Status::Ok();
-                        }));
+  Unary* reactor = context->DefaultReactor();
+  loop_.Post([this, reactor, reply, local, uid, comment = ops::Printable(request->comment()),
+              audit = Auditor(context, "admin.port-reserve", local.ToString())] {
+    // The host's own port may have to be asked for, and another program may have it.
+    shell_.Reserve({local, uid, comment}, [reactor, reply, audit](const Status& outcome) {
+      audit(outcome);
+      ToProto(outcome, reply->mutable_status());
+      reactor->Finish(grpc::Status::OK);
+    });
+  });
+  return reactor;
 }
 
 grpc::ServerUnaryReactor* AdminService::ReleasePort(Context* context, const pb::ReleasePortRequest* request,

@@ -36,31 +36,36 @@ grpc::ServerUnaryReactor* AdminService::ListHistory(Context* context, const pb::
   return reactor;
 }
 
-std::function<Status()> AdminService::Audited(Context* context, std::string type, std::string object,
-                                              std::function<Status()> change) {
+std::function<void(const Status&)> AdminService::Auditor(Context* context, std::string type,
+                                                         std::string object) {
   const std::optional<Peer> peer = PeerOfCall(context->peer());
-  return [this, peer, type = std::move(type), object = ops::Printable(object, 128),
-          change = std::move(change)] {
-    Status outcome = change();
+  return [this, peer, type = std::move(type), object = ops::Printable(object, 128)](const Status& outcome) {
     std::string what = peer ? "uid " + std::to_string(peer->uid) + " (pid " + std::to_string(peer->pid) + ")"
                             : std::string("somebody");
     what += outcome.ok() ? ": done" : ": " + outcome.ToString();
     const auto now = std::chrono::system_clock::now();
     // Reload runs on the worker, and the hub wants the loop.
     loop_.Post([this, type, object, what, now] { hub_.Publish(now, type, object, what); });
-    if (options_.history != nullptr) {
-      state::AuditRow row;
-      row.at = std::chrono::duration_cast<std::chrono::microseconds>(now.time_since_epoch()).count();
-      if (peer) {
-        row.uid = peer->uid;
-        row.pid = peer->pid;
-      }
-      row.type = type;
-      row.object = object;
-      row.outcome = Name(outcome.code());
-      row.message = outcome.message();
-      options_.history->AddAudit(std::move(row));
+    if (options_.history == nullptr) return;
+    state::AuditRow row;
+    row.at = std::chrono::duration_cast<std::chrono::microseconds>(now.time_since_epoch()).count();
+    if (peer) {
+      row.uid = peer->uid;
+      row.pid = peer->pid;
     }
+    row.type = type;
+    row.object = object;
+    row.outcome = Name(outcome.code());
+    row.message = outcome.message();
+    options_.history->AddAudit(std::move(row));
+  };
+}
+
+std::function<Status()> AdminService::Audited(Context* context, std::string type, std::string object,
+                                              std::function<Status()> change) {
+  return [audit = Auditor(context, std::move(type), std::move(object)), change = std::move(change)] {
+    Status outcome = change();
+    audit(outcome);
     return outcome;
   };
 }

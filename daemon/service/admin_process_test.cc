@@ -247,6 +247,19 @@ TEST_F(AdminTest, ItKnowsHowItFeels) {
                            "SO_PEERPIDFD", "/dev/infiniband", "loop stall"}) {
     EXPECT_TRUE(verdicts.contains(name)) << name;
   }
+  EXPECT_EQ(verdicts["lease journal"], "PASS");
+  EXPECT_EQ(verdicts["history database"], "PASS");
+  // Somebody removed one of the files.
+  std::filesystem::remove(directory_ + "/journal");
+  verdicts.clear();
+  for (const pb::Diagnosis& item : Call(&Stub::Diagnose, pb::DiagnoseRequest()).items()) {
+    verdicts[item.name()] = item.verdict();
+    if (item.name() == "lease journal") {
+      EXPECT_TRUE(item.finding().starts_with(directory_ + "/journal: No such file")) << item.finding();
+    }
+  }
+  EXPECT_EQ(verdicts["lease journal"], "FAIL");
+  EXPECT_EQ(verdicts["history database"], "PASS");
 }
 
 TEST_F(AdminTest, TheNewestLogLinesAreThere) {

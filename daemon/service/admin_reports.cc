@@ -10,6 +10,7 @@
 #include "daemon/service/admin_service.h"
 #include "daemon/service/health_facts.h"
 #include "daemon/service/id_text.h"
+#include "daemon/state/journal_file.h"
 
 namespace nd::service {
 namespace {
@@ -196,6 +197,12 @@ grpc::ServerUnaryReactor* AdminService::Diagnose(Context* context, const pb::Dia
     facts->version = "ndbrokerd " + options_.version;
     facts->fds_wanted = options_.descriptors_wanted;
     facts->longest_stall = shell_.LongestStall();
+    facts->journal = shell_.journal_state();
+    facts->journal_file.path = options_.directory + "/" + state::kJournalName;
+    if (options_.history != nullptr) {
+      facts->history = options_.history->state();
+      facts->history_file.path = options_.history->file();
+    }
     for (const core::AdapterRow& row : core.Adapters()) {
       const AdapterInfo& info = row.description.info;
       facts->adapters.push_back(

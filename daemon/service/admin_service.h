@@ -88,6 +88,8 @@ class AdminService final : public pb::Admin::CallbackService {
   // it. `type`: "admin.connection-kill".
   std::function<Status()> Audited(Context* context, std::string type, std::string object,
                                   std::function<Status()> change);
+  // What tells it, for a change whose outcome comes later.
+  std::function<void(const Status&)> Auditor(Context* context, std::string type, std::string object);
 
   EventLoop& loop_;
   Worker& worker_;

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstring>
 #include <utility>
 
+#include "base/locate.h"
 #include "daemon/ops/logging.h"
 #include "daemon/ops/probes.h"
 #include "daemon/service/id_text.h"
@@ -34,12 +36,14 @@ BrokerShell::BrokerShell(EventLoop& loop, Worker& worker, WatchHub& hub, Options
       worker_(worker),
       hub_(hub),
       options_(std::move(options)),
-      lane_gate_("lane.sock",
+      lane_gate_(kLaneSocketName, doors_[kLaneSocketName],
                  {options_.config.limits.unauthenticated, options_.config.limits.unauthenticated_per_uid,
                   options_.config.limits.connections_per_uid},
                  [this](UniqueFd fd, const Peer& peer) { AdmitLane(std::move(fd), peer); }),
       leases_(loop, {options_.directory, options_.config.broker.reclaim_grace,
-                     [this](bool good, const std::string& line) { TellOfJournal(good, line); }}) {}
+                     [this](bool good, const std::string& line) { TellOfJournal(good, line); }}) {
+  doors_.try_emplace(kPeersDoor);
+}
 
 void BrokerShell::TellOfJournal(bool good, const std::string& line) {
   good ? ops::LogInfo(line) : ops::LogWarning("journal", line);
@@ -86,6 +90,17 @@ BrokerShell::~BrokerShell() {
 void BrokerShell::Run(core::Event event) {
   events_.push_back(std::move(event));
   if (!running_) Drain();
+}
+
+void BrokerShell::Reserve(core::ReservePort event, std::function<void(const Status&)> done) {
+  event.request = ++last_reserve_;
+  reserving_.emplace(event.request, std::move(done));
+  Run(std::move(event));
+}
+
+void BrokerShell::Do(core::ReserveDone& action) {
+  const auto waiting = reserving_.extract(action.request);
+  if (waiting) waiting.mapped()(action.status);
 }
 
 void BrokerShell::Queue(core::Event event) {
@@ -290,6 +305,11 @@ void BrokerShell::OnPeerClosed(provider::CmId id, DisconnectReason reason) {
 void BrokerShell::OnDisconnected(provider::CmId id, const Status& status) {
   Queue(core::CmDisconnected{id, status});
 }
+void BrokerShell::OnAcceptError(int error) {
+  doors_[kPeersDoor].Fail(error);
+  ops::LogWarning("accept failed", std::string("a peer's connection: ") + std::strerror(error));
+}
+
 void BrokerShell::OnAdaptersChanged() {
   if (core_ == nullptr) return;  // Still being made; the first list is asked for afterwards.
   adapters_changed_ = true;

@@ -18,6 +18,7 @@
 #include "base/event_loop.h"
 #include "daemon/config.h"
 #include "daemon/core/broker.h"
+#include "daemon/ops/door.h"
 #include "daemon/service/gate.h"
 #include "daemon/service/peer.h"
 #include "daemon/service/record_sink.h"
@@ -28,6 +29,9 @@
 #include "provider/cm.h"
 
 namespace nd::service {
+
+// The sockets at which peers arrive, in BrokerShell::doors().
+inline constexpr const char* kPeersDoor = "peers";
 
 using ManagerFactory = std::function<Result<std::unique_ptr<provider::ConnectionManager>>(
     const provider::ManagerOptions&, EventLoop&, provider::CmSink&)>;
@@ -68,6 +72,9 @@ class BrokerShell final : public provider::CmSink {
 
   // An administrator's or another event for the core.
   void Run(core::Event event);
+  // `done` learns what became of it, once, on the loop, maybe before this returns; not when the broker ends
+  // first.
+  void Reserve(core::ReservePort event, std::function<void(const Status&)> done);
   // Everything that may change while running; see NeedsRestart() for the rest.
   void Apply(const Config& config);
   // Tells every session that the broker stops; no SessionClosed, so that established connections stay.
@@ -79,6 +86,9 @@ class BrokerShell final : public provider::CmSink {
   }
   // Before the loop runs. The sink outlives the shell.
   void AddRecordSink(RecordSink* sink) { record_sinks_.push_back(sink); }
+
+  // What was turned away at which socket.
+  ops::Doors& doors() { return doors_; }
 
   const core::Broker& core() const { return *core_; }
   const provider::ConnectionManager& manager() const { return *manager_; }
@@ -112,6 +122,7 @@ class BrokerShell final : public provider::CmSink {
   void OnPeerClosed(provider::CmId id, DisconnectReason reason) override;
   void OnDisconnected(provider::CmId id, const Status& status) override;
   void OnAdaptersChanged() override;
+  void OnAcceptError(int error) override;
 
  private:
   BrokerShell(EventLoop& loop, Worker& worker, WatchHub& hub, Options options);
@@ -137,6 +148,7 @@ class BrokerShell final : public provider::CmSink {
   void Do(core::ConnectionRecord& record);
   void Do(core::LeaseTaken& a) { leases_.Taken(a.lease); }
   void Do(core::LeaseFreed& a) { leases_.Freed(a.adapter, a.local); }
+  void Do(core::ReserveDone& action);
   void Do(core::CmReserve& a) { manager_->Reserve(a.endpoint, a.adapter, a.local); }
   void Do(core::CmRelease& a) { manager_->Release(a.endpoint); }
   void Do(core::CmListen& a) { manager_->Listen(a.endpoint, a.adapter, a.local); }
@@ -158,6 +170,7 @@ class BrokerShell final : public provider::CmSink {
   WatchHub& hub_;
   const Options options_;
   const std::uint64_t own_network_ = OwnNetwork();
+  ops::Doors doors_;
   Gate lane_gate_;
   std::unique_ptr<provider::ConnectionManager> manager_;
   std::unique_ptr<core::Broker> core_;
@@ -178,6 +191,8 @@ class BrokerShell final : public provider::CmSink {
   // By the connector's slot, which is used again: as many entries as there ever were connectors at once.
   std::unordered_map<std::uint32_t, Link> links_;
   std::vector<RecordSink*> record_sinks_;
+  std::map<std::uint64_t, std::function<void(const Status&)>> reserving_;  // By ReservePort::request.
+  std::uint64_t last_reserve_ = 0;
   Duration longest_stall_{};
 };
 

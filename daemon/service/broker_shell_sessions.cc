@@ -4,6 +4,7 @@
 #include <array>
 #include <utility>
 
+#include "base/locate.h"
 #include "daemon/ops/logging.h"
 #include "daemon/ops/probes.h"
 #include "daemon/ops/process.h"
@@ -42,6 +43,7 @@ void BrokerShell::AdmitLane(UniqueFd socket, const Peer& peer) {
   auto session = std::make_unique<Session>(id, std::move(lane), token);
   session->hello_timer = loop_.At(loop_.clock().Now() + options_.config.limits.hello_timeout, [this, id] {
     Find(id)->hello_timer.reset();
+    doors_[kLaneSocketName].Refuse(ops::Refusal::kNoHello);
     EndSession(id, Status(StatusCode::kIoTimeout, "it did not say Hello in time"));
   });
   by_pid_.emplace(peer.pid, id);
@@ -61,6 +63,7 @@ core::SessionId BrokerShell::Attach(const std::shared_ptr<SessionSink>& stream, 
     }
   }
   if (session == nullptr) {
+    doors_[kBrokerSocketName].Refuse(ops::Refusal::kBadToken);
     ops::LogWarning("hello refused", "uid " + std::to_string(hello.identity.uid) + " (pid " +
                                          std::to_string(hello.identity.pid) +
                                          ") said Hello with a wrong token");

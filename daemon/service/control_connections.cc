@@ -12,13 +12,15 @@
 
 namespace nd::service {
 
-ControlConnections::ControlConnections(EventLoop& loop, const char* name, Gate::Limits limits,
-                                       Duration hello_timeout, std::function<void(int fd)> hand_over)
+ControlConnections::ControlConnections(EventLoop& loop, const char* name, ops::Door& door,
+                                       Gate::Limits limits, Duration hello_timeout,
+                                       std::function<void(int fd)> hand_over)
     : loop_(loop),
       name_(name),
+      door_(door),
       hello_timeout_(hello_timeout),
       hand_over_(std::move(hand_over)),
-      gate_(name, limits, [this](UniqueFd fd, const Peer& peer) { Admit(std::move(fd), peer); }) {}
+      gate_(name, door, limits, [this](UniqueFd fd, const Peer& peer) { Admit(std::move(fd), peer); }) {}
 
 ControlConnections::~ControlConnections() {
   for (auto& [cookie, connection] : connections_) {
@@ -31,6 +33,7 @@ void ControlConnections::Admit(UniqueFd fd, const Peer& peer) {
   UniqueFd watch(::fcntl(fd.get(), F_DUPFD_CLOEXEC, 0));
   const std::uint64_t cookie = peer.cookie;
   if (!watch || !loop_.Add(watch.get(), EPOLLRDHUP, [this, cookie](std::uint32_t) { Ended(cookie); })) {
+    door_.Refuse(ops::Refusal::kDescriptors);
     ops::LogWarning("accept failed",
                     std::string(name_) + ": no descriptor to watch a connection with; it was closed");
     gate_.Gone(peer.uid, false);
@@ -43,6 +46,7 @@ void ControlConnections::Admit(UniqueFd fd, const Peer& peer) {
     connection.deadline = loop_.At(loop_.clock().Now() + hello_timeout_, [this, cookie] {
       Connection& late = connections_.at(cookie);
       late.deadline.reset();
+      door_.Refuse(ops::Refusal::kNoHello);
       ops::LogWarning("no hello", std::string(name_) + ": uid " + std::to_string(late.peer.uid) + " (pid " +
                                       std::to_string(late.peer.pid) + ") did not say Hello in time");
       ::shutdown(late.fd.get(), SHUT_RDWR);  // gRPC reads the end of the stream; so does the watch.

@@ -18,8 +18,9 @@ namespace nd::service {
 class ControlConnections {
  public:
   // `hand_over` gives the socket to gRPC. Zero `hello_timeout`: nothing has to be proven.
-  ControlConnections(EventLoop& loop, const char* name, Gate::Limits limits, Duration hello_timeout,
-                     std::function<void(int fd)> hand_over);
+  // `door` outlives this.
+  ControlConnections(EventLoop& loop, const char* name, ops::Door& door, Gate::Limits limits,
+                     Duration hello_timeout, std::function<void(int fd)> hand_over);
   ~ControlConnections();
 
   void Offer(UniqueFd fd, const Peer& peer) { gate_.Offer(std::move(fd), peer); }
@@ -39,6 +40,7 @@ class ControlConnections {
 
   EventLoop& loop_;
   const char* name_;
+  ops::Door& door_;
   const Duration hello_timeout_;
   const std::function<void(int)> hand_over_;
   std::map<std::uint64_t, Connection> connections_;

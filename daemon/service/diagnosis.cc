@@ -193,6 +193,63 @@ Finding Stall(const HealthFacts& f) {
   return Pass("loop stall", finding);
 }
 
+std::string Bytes(std::uint64_t bytes) {
+  return bytes < 10240 ? std::to_string(bytes) + " bytes" : std::to_string(bytes / 1024) + " KiB";
+}
+
+// "; it failed 3 times, the last time: no space". Nothing when it never did.
+std::string Failures(std::uint64_t times, const std::string& last) {
+  if (times == 0 && last.empty()) return "";
+  return "; writing failed" + (times == 0 ? std::string() : " " + std::to_string(times) + " times") +
+         " since the start, the last time: " + last;
+}
+
+Finding LeaseJournal(const HealthFacts& f) {
+  const std::string name = "lease journal";
+  const std::string& path = f.journal_file.path;
+  const std::string remedy = "Make room in its file system and make it writable; writing is tried again by itself.";
+  if (!f.journal.journaled) {
+    return Fail(name,
+                path + " is not written: " + f.journal.problem +
+                    ". If the broker ended now, no port would be kept for its owner.",
+                remedy);
+  }
+  if (f.journal_file.error != 0) {
+    return Fail(name, path + ": " + std::strerror(f.journal_file.error) + ", though it is being written.",
+                "Somebody removed it: restart the broker; connections live on.");
+  }
+  const std::string state = path + ", " + Bytes(f.journal_file.bytes) + ", " + std::to_string(f.journal.leases) +
+                            " leases" + Failures(f.journal.failures, f.journal.last_error) + ".";
+  if (f.journal.set_aside) {
+    return Warn(name, state + " The former one was set aside at the start: the broker had ended too often.",
+                "Look in the log for why it ended; " + path + ".bad is the former one.");
+  }
+  return Pass(name, state);
+}
+
+Finding HistoryDatabase(const HealthFacts& f) {
+  const std::string name = "history database";
+  if (!f.history) return Pass(name, "switched off (enabled in [history]).");
+  const std::string& path = f.history_file.path;
+  const std::string remedy = "Make room on its disk and make it writable, or set file in [history] and restart.";
+  const std::string lost = std::to_string(f.history->dropped) + " rows are lost";
+  if (!f.history->writing) {
+    const std::string finding =
+        path + " is not written: " + (f.history->problem.empty() ? "it is being opened" : f.history->problem) +
+        "; " + std::to_string(f.history->waiting) + " rows wait";
+    if (f.history->dropped != 0) return Fail(name, finding + ", " + lost + ".", remedy);
+    return Warn(name, finding + ".", remedy);
+  }
+  if (f.history_file.error != 0) {
+    return Fail(name, path + ": " + std::strerror(f.history_file.error) + ", though it is being written.",
+                "Somebody removed it: restart the broker; connections live on.");
+  }
+  const std::string state = path + ", " + Bytes(f.history_file.bytes) + ", " + std::to_string(f.history->written) +
+                            " rows written since the start" + Failures(0, f.history->last_error);
+  if (f.history->dropped == 0) return Pass(name, state + ".");
+  return Warn(name, state + "; " + lost + ".", "Look whether its disk is slow or was full; it is written again now.");
+}
+
 }  // namespace
 
 const char* Name(Finding::Verdict verdict) {
@@ -221,6 +278,8 @@ std::vector<Finding> Judge(const HealthFacts& facts) {
   Quotas(facts, &out);
   out.push_back(PeerPidfd(facts));
   Devices(facts, &out);
+  out.push_back(LeaseJournal(facts));
+  out.push_back(HistoryDatabase(facts));
   out.push_back(Stall(facts));
   return out;
 }

@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "daemon/state/history.h"
+#include "daemon/state/journal.h"
 
 namespace nd::service {
 
@@ -33,6 +35,7 @@ struct HealthFacts {
     int error = 0;  // errno of stat().
     uid_t uid = 0;
     mode_t mode = 0;
+    std::uint64_t bytes = 0;
   };
 
   std::string version;
@@ -52,6 +55,10 @@ struct HealthFacts {
   bool peer_pidfd = true;
   std::vector<File> devices;  // Below /dev/infiniband.
   Duration longest_stall{};   // Of the loop, since the start.
+  state::JournalState journal;
+  File journal_file;
+  std::optional<state::HistoryState> history;  // Absent: switched off.
+  File history_file;                           // With its write-ahead log.
 };
 
 struct Finding {

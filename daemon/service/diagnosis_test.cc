@@ -30,6 +30,13 @@ HealthFacts Healthy() {
   f.log_level = "info";
   f.ports = {{"10.0.0.1:4794", 0}};
   f.devices = {{"/dev/infiniband/uverbs0", 0, 0, 020666}};
+  f.journal.journaled = true;
+  f.journal.leases = 3;
+  f.journal_file = {"/run/ndbroker/journal", 0, 7, 0100600, 512};
+  f.history.emplace();
+  f.history->writing = true;
+  f.history->written = 17;
+  f.history_file = {"/var/lib/ndbroker/history.db", 0, 7, 0100600, 40960};
   return f;
 }
 
@@ -117,6 +124,47 @@ TEST(Diagnosis, NamesEachTrouble) {
        "uverbs0 has mode 0600"},
       {"no devices", [](auto& f) { f.devices.clear(); }, "/dev/infiniband", Verdict::kPass,
        "no RDMA devices"},
+      {"journal", [](auto&) {}, "lease journal", Verdict::kPass, "/run/ndbroker/journal, 512 bytes, 3 leases."},
+      {"journal recovered",
+       [](auto& f) {
+         f.journal.failures = 2;
+         f.journal.last_error = "no space";
+       },
+       "lease journal", Verdict::kPass, "writing failed 2 times since the start, the last time: no space."},
+      {"journal full",
+       [](auto& f) {
+         f.journal.journaled = false;
+         f.journal.problem = "cannot write it: No space left on device";
+       },
+       "lease journal", Verdict::kFail, "No space left on device. If the broker ended now, no port would be kept"},
+      {"journal removed", [](auto& f) { f.journal_file.error = ENOENT; }, "lease journal", Verdict::kFail,
+       "journal: No such file"},
+      {"crash loop", [](auto& f) { f.journal.set_aside = true; }, "lease journal", Verdict::kWarn, "set aside"},
+      {"history", [](auto&) {}, "history database", Verdict::kPass,
+       "/var/lib/ndbroker/history.db, 40 KiB, 17 rows written since the start."},
+      {"history off", [](auto& f) { f.history.reset(); }, "history database", Verdict::kPass, "switched off"},
+      {"history full",
+       [](auto& f) {
+         f.history->writing = false;
+         f.history->problem = "database or disk is full";
+         f.history->waiting = 9;
+       },
+       "history database", Verdict::kWarn, "is not written: database or disk is full; 9 rows wait."},
+      {"history lost",
+       [](auto& f) {
+         f.history->writing = false;
+         f.history->problem = "disk I/O error";
+         f.history->dropped = 4;
+       },
+       "history database", Verdict::kFail, "4 rows are lost"},
+      {"history was lost",
+       [](auto& f) {
+         f.history->dropped = 4;
+         f.history->last_error = "disk I/O error";
+       },
+       "history database", Verdict::kWarn, "the last time: disk I/O error; 4 rows are lost"},
+      {"history removed", [](auto& f) { f.history_file.error = ENOENT; }, "history database", Verdict::kFail,
+       "history.db: No such file"},
       {"slow", [](auto& f) { f.longest_stall = std::chrono::milliseconds(200); }, "loop stall",
        Verdict::kWarn, "0.200 s"},
       {"stuck", [](auto& f) { f.longest_stall = std::chrono::seconds(3); }, "loop stall", Verdict::kFail,

@@ -12,6 +12,7 @@
 #include <map>
 
 #include "base/unique_fd.h"
+#include "daemon/ops/door.h"
 #include "daemon/service/peer.h"
 
 namespace nd::service {
@@ -26,9 +27,9 @@ class Gate {
   };
   using Admitted = std::function<void(UniqueFd, const Peer&)>;
 
-  // `name` for the log.
-  Gate(const char* name, Limits limits, Admitted admitted)
-      : name_(name), limits_(limits), admitted_(std::move(admitted)) {}
+  // `name` for the log; `door` counts who was turned away and outlives this.
+  Gate(const char* name, ops::Door& door, Limits limits, Admitted admitted)
+      : name_(name), door_(door), limits_(limits), admitted_(std::move(admitted)) {}
 
   // Admits now, later, or closes.
   void Offer(UniqueFd fd, const Peer& peer);
@@ -53,6 +54,7 @@ class Gate {
   void Wake();
 
   const char* name_;
+  ops::Door& door_;
   const Limits limits_;
   const Admitted admitted_;
   std::uint32_t unproven_ = 0;

@@ -11,9 +11,11 @@ namespace {
 
 struct Admissions {
   std::vector<std::uint32_t> uids;
+  ops::Door door;
   Gate gate;
+  std::uint64_t Refused(ops::Refusal why) const { return door.refused[static_cast<std::size_t>(why)]; }
   explicit Admissions(Gate::Limits limits)
-      : gate("test", limits, [this](UniqueFd, const Peer& peer) { uids.push_back(peer.uid); }) {}
+      : gate("test", door, limits, [this](UniqueFd, const Peer& peer) { uids.push_back(peer.uid); }) {}
   void Offer(std::uint32_t uid) {
     Peer peer;
     peer.uid = uid;
@@ -28,6 +30,8 @@ TEST(Gate, OneUserCannotTakeEveryPlace) {
   EXPECT_EQ(a.gate.waiting(), 5u) << "five wait, which is half of the waiting room";
   a.Offer(1);
   EXPECT_EQ(a.gate.waiting(), 5u) << "the sixth was refused";
+  EXPECT_EQ(a.Refused(ops::Refusal::kCrowded), 1u);
+  EXPECT_EQ(a.Refused(ops::Refusal::kUserLimit), 0u);
   EXPECT_EQ(a.gate.total(1), 8u);
   a.Offer(2);
   EXPECT_EQ(a.uids.back(), 2u) << "somebody else passes those who wait for their own places";
@@ -60,6 +64,8 @@ TEST(Gate, ProvenConnectionsCountForTheUserOnly) {
   EXPECT_EQ(a.uids.size(), 3u);
   a.Offer(7);
   EXPECT_EQ(a.uids.size(), 3u) << "the user's own limit";
+  EXPECT_EQ(a.Refused(ops::Refusal::kUserLimit), 1u);
+  EXPECT_EQ(a.Refused(ops::Refusal::kCrowded), 0u);
   a.gate.Gone(7, true);
   a.Offer(7);
   EXPECT_EQ(a.uids.size(), 4u);

@@ -29,8 +29,8 @@ constexpr std::time_t kProgramIsNewer = 1735689600;  // 2025-01-01.
 
 HealthFacts::File FileAt(const std::string& path) {
   struct stat st;
-  if (::stat(path.c_str(), &st) != 0) return {path, errno, 0, 0};
-  return {path, 0, st.st_uid, st.st_mode};
+  if (::stat(path.c_str(), &st) != 0) return {path, errno, 0, 0, 0};
+  return {path, 0, st.st_uid, st.st_mode, static_cast<std::uint64_t>(st.st_size)};
 }
 
 int ConnectError(const Address& address) {
@@ -99,6 +99,10 @@ void GatherHealth(const std::string& directory, const std::vector<Address>& port
   for (const Address& port : ports) facts->ports.push_back({port.ToString(), ConnectError(port)});
   facts->peer_pidfd = KernelHasPeerPidfd();
   facts->devices = DeviceNodes();
+  facts->journal_file = FileAt(facts->journal_file.path);
+  if (!facts->history) return;
+  facts->history_file = FileAt(facts->history_file.path);
+  facts->history_file.bytes += FileAt(facts->history_file.path + "-wal").bytes;
 }
 
 }  // namespace nd::service

@@ -95,6 +95,9 @@ HttpService::~HttpService() {
 void HttpService::Start(UniqueFd local) {
   ops::HttpResponder::Options options;
   options.host_names = options_.settings.host_names;
+  options.on_accept_error = [this](int error) {
+    loop_.Post([this, error] { shell_.doors()[kMetricsSocketName].Fail(error); });
+  };
   responder_ = std::make_unique<ops::HttpResponder>(
       std::move(options),
       [this](const ops::HttpRequest& request, Answer answer) { Handle(request, std::move(answer)); });

@@ -9,6 +9,8 @@
 #include <sstream>
 
 #include "daemon/ops/logging.h"
+#include "daemon/service/broker_shell.h"
+#include "daemon/service/http_service.h"
 #include "daemon/service/id_text.h"
 
 namespace nd::service {
@@ -234,6 +236,29 @@ void AddSessions(Page& page, const Picture& p) {
   }
 }
 
+void AddDoors(Page& page, const Picture& p) {
+  page.Begin(MetricType::Counter, "admin_requests_total",
+             "Calls of the admin socket that were answered, by the outcome of what they asked for.");
+  for (const auto& [call, count] : p.admin_calls) {
+    page.Add({{"method", call.first}, {"status", call.second}}, count);
+  }
+  page.Begin(MetricType::Counter, "clients_refused_total",
+             "Connections to a local socket that were closed before they became a session, by why.");
+  for (const auto& [socket, door] : p.doors) {
+    if (socket == kPeersDoor || socket == kMetricsSocketName) continue;  // Nobody says who they are there.
+    for (std::size_t i = 0; i < ops::kRefusals; ++i) {
+      page.Add({{"socket", socket}, {"reason", ops::Name(static_cast<ops::Refusal>(i))}}, door.refused[i]);
+    }
+  }
+  page.Begin(MetricType::Counter, "accept_errors_total",
+             "Connections that a listening socket could not take in, by class of error.");
+  for (const auto& [socket, door] : p.doors) {
+    for (std::size_t i = 0; i < ops::kAcceptErrors; ++i) {
+      page.Add({{"socket", socket}, {"error", ops::Name(static_cast<ops::AcceptError>(i))}}, door.errors[i]);
+    }
+  }
+}
+
 void AddHandshakes(Page& page, const Picture& p) {
   static constexpr const char* kRoles[] = {"active", "passive"};
   page.Begin(MetricType::Histogram, "handshake_phase_duration_seconds",
@@ -337,6 +362,7 @@ std::string MetricsPage(const Picture& picture, const ProcessFacts& process, std
   Page page;
   AddProcess(page, picture, process);
   AddSessions(page, picture);
+  AddDoors(page, picture);
   AddHandshakes(page, picture);
   AddAdapters(page, picture);
   AddLife(page, "adapter", picture.links);

@@ -127,6 +127,8 @@ std::shared_ptr<const Picture> Observatory::Take(bool with_live) {
   p.operations = operations_;
   p.session_ends = session_ends_;
   p.sessions_opened = sessions_opened_;
+  p.admin_calls = admin_.counts();
+  p.doors = shell_.doors();
 
   const core::Broker& core = shell_.core();
   p.counters = core.counters();

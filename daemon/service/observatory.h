@@ -16,7 +16,9 @@
 
 #include "base/event_loop.h"
 #include "daemon/core/broker.h"
+#include "daemon/ops/door.h"
 #include "daemon/ops/tallies.h"
+#include "daemon/service/admin_tally.h"
 #include "daemon/service/record_sink.h"
 #include "daemon/state/history.h"
 #include "daemon/state/journal.h"
@@ -51,6 +53,8 @@ struct Picture {
   std::array<OperationTally, kOperations> operations;
   std::map<StatusCode, std::uint64_t> session_ends;
   std::uint64_t sessions_opened = 0;
+  AdminTally::Counts admin_calls;
+  ops::Doors doors;
 
   core::Counters counters;
   std::vector<core::AdapterRow> adapters;
@@ -75,8 +79,8 @@ struct Picture {
 class Observatory final : public RecordSink {
  public:
   // `history` null: there is none.
-  Observatory(EventLoop& loop, BrokerShell& shell, const state::History* history)
-      : loop_(loop), shell_(shell), history_(history) {}
+  Observatory(EventLoop& loop, BrokerShell& shell, const state::History* history, const AdminTally& admin)
+      : loop_(loop), shell_(shell), history_(history), admin_(admin) {}
 
   void OnRecord(const core::ConnectionRecord& record, provider::Transport transport,
                 const Traffic& traffic) override;
@@ -91,6 +95,7 @@ class Observatory final : public RecordSink {
   EventLoop& loop_;
   BrokerShell& shell_;
   const state::History* const history_;
+  const AdminTally& admin_;
   ops::Tallies tallies_;
   std::array<std::array<ops::Histogram, core::kPhases>, 2> phases_;
   std::array<ops::Histogram, 2> handshakes_;

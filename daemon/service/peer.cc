@@ -31,6 +31,8 @@ std::optional<Peer> PeerOf(int socket) {
   ucred credentials{};
   socklen_t length = sizeof credentials;
   if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &credentials, &length) != 0) return std::nullopt;
+  // What the kernel says of a socket whose other end it does not know.
+  if (credentials.uid == static_cast<uid_t>(-1)) return std::nullopt;
   Peer peer{static_cast<std::uint32_t>(credentials.pid), credentials.uid, credentials.gid, 0,
             NetworkOf(socket)};
   length = sizeof peer.cookie;

@@ -20,6 +20,7 @@
 #include "daemon/ops/process.h"
 #include "daemon/service/acceptor.h"
 #include "daemon/service/admin_service.h"
+#include "daemon/service/admin_tally.h"
 #include "daemon/service/control_connections.h"
 #include "daemon/service/history_sink.h"
 #include "daemon/service/http_service.h"
@@ -40,8 +41,9 @@ std::uint64_t DescriptorsWanted(const Config& config) {
          config.manager.soft.max_half_open + config.core.max_handshakes_in_flight;
 }
 
+// `tally` null: calls are not counted.
 std::unique_ptr<grpc::Server> Build(grpc::Service* service, const char* name, std::uint32_t memory,
-                                    int max_message) {
+                                    int max_message, AdminTally* tally) {
   static std::once_flag once;
   std::call_once(once, [] {
     grpc::EnableDefaultHealthCheckService(true);
@@ -61,6 +63,11 @@ std::unique_ptr<grpc::Server> Build(grpc::Service* service, const char* name, st
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 2);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   builder.AddChannelArgument(GRPC_ARG_ENABLE_CHANNELZ, 0);
+  if (tally != nullptr) {
+    std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> interceptors;
+    interceptors.push_back(CountCalls(*tally));
+    builder.experimental().SetInterceptorCreators(std::move(interceptors));
+  }
   return builder.BuildAndStart();
 }
 
@@ -87,6 +94,7 @@ class Server::Impl {
   EventLoop loop_;
   Worker worker_;
   WatchHub hub_;
+  AdminTally admin_tally_;
   std::unique_ptr<state::History> history_;
   std::unique_ptr<HistorySink> history_sink_;
   Worker history_reader_;
@@ -150,7 +158,7 @@ Status Server::Impl::Start() {
   shell_ = std::move(made.value());
 
   StartHistory();
-  observatory_ = std::make_unique<Observatory>(loop_, *shell_, history_.get());
+  observatory_ = std::make_unique<Observatory>(loop_, *shell_, history_.get(), admin_tally_);
   shell_->AddRecordSink(observatory_.get());
 
   session_service_ = std::make_unique<SessionService>(
@@ -179,8 +187,9 @@ Status Server::Impl::Start() {
   admin.history_reader = &history_reader_;
   admin_service_ = std::make_unique<AdminService>(loop_, worker_, hub_, *shell_, std::move(admin));
   broker_server_ =
-      Build(session_service_.get(), "broker", config.limits.grpc_memory_bytes, kMaxClientMessage);
-  admin_server_ = Build(admin_service_.get(), "admin", config.limits.grpc_memory_bytes, kMaxAdminMessage);
+      Build(session_service_.get(), "broker", config.limits.grpc_memory_bytes, kMaxClientMessage, nullptr);
+  admin_server_ = Build(admin_service_.get(), "admin", config.limits.grpc_memory_bytes, kMaxAdminMessage,
+                        &admin_tally_);
   if (broker_server_ == nullptr || admin_server_ == nullptr) {
     return {StatusCode::kUnsuccessful, "gRPC did not start"};
   }
@@ -189,11 +198,11 @@ Status Server::Impl::Start() {
 
   const ServiceLimits& limits = config.limits;
   clients_ = std::make_unique<ControlConnections>(
-      loop_, kBrokerSocketName,
+      loop_, kBrokerSocketName, shell_->doors()[kBrokerSocketName],
       Gate::Limits{limits.unauthenticated, limits.unauthenticated_per_uid, limits.connections_per_uid},
       limits.hello_timeout, [this](int fd) { grpc::AddInsecureChannelFromFd(broker_server_.get(), fd); });
   admins_ = std::make_unique<ControlConnections>(
-      loop_, kAdminSocketName,
+      loop_, kAdminSocketName, shell_->doors()[kAdminSocketName],
       Gate::Limits{limits.admin_connections, limits.admin_connections, limits.admin_connections},
       Duration::zero(), [this](int fd) { grpc::AddInsecureChannelFromFd(admin_server_.get(), fd); });
 
@@ -208,6 +217,7 @@ Status Server::Impl::Start() {
     return s;
   }
   if (config.metrics.enabled) {
+    shell_->doors().try_emplace(kMetricsSocketName);  // So that it is shown before anything went wrong.
     UniqueFd metrics_fd;
     if (Status s =
             Listen(kMetricsSocketName, SOCK_STREAM, broker.admin_mode, broker.admin_group, &metrics_fd);
@@ -225,7 +235,8 @@ Status Server::Impl::Start() {
     return s;
   }
   const auto accept = [this](const char* name, UniqueFd fd, Acceptor::Accepted accepted) {
-    acceptors_.push_back(std::make_unique<Acceptor>(loop_, name, std::move(fd), std::move(accepted)));
+    acceptors_.push_back(std::make_unique<Acceptor>(loop_, name, shell_->doors()[name], std::move(fd),
+                                                    std::move(accepted)));
   };
   accept(kLaneSocketName, std::move(lane_fd),
          [this](UniqueFd fd, const Peer& peer) { shell_->OfferLane(std::move(fd), peer); });

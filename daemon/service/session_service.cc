@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "base/locate.h"
 #include "daemon/ops/logging.h"
 #include "daemon/ops/process.h"
 #include "daemon/service/cgroup_name.h"
@@ -46,6 +47,8 @@ class SessionStream final
   void Start(std::shared_ptr<SessionStream> self) {
     self_ = std::move(self);
     if (!peer_) {
+      loop_.Post(
+          [this, self = self_] { shell_.doors()[kBrokerSocketName].Refuse(ops::Refusal::kCredentials); });
       return FinishAfterQueue({grpc::StatusCode::PERMISSION_DENIED,
                                "the kernel does not say who is calling; use the broker's Unix socket"});
     }
@@ -149,6 +152,7 @@ class SessionStream final
       hello = Status(StatusCode::kInvalidParameter, "op_id must not be 0");
     }
     if (!hello.ok()) {
+      loop_.Post([this, self = self_] { shell_.doors()[kBrokerSocketName].Refuse(ops::Refusal::kBadHello); });
       ops::LogWarning("hello refused", "uid " + std::to_string(peer_->uid) + " (pid " +
                                            std::to_string(peer_->pid) + "): " + hello.status().ToString());
       Send(EncodeAnswer(in_.op_id(), hello.status()));

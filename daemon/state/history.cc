@@ -230,7 +230,7 @@ void History::Trouble(Status why) {
   {
     std::lock_guard lock(mutex_);
     news = state_.problem.empty();
-    state_.problem = why.message();
+    state_.problem = state_.last_error = why.message();
     state_.writing = false;
     tried_ = true;
   }

@@ -29,6 +29,7 @@ struct HistoryState {
   std::uint64_t written = 0;  // Rows, of both kinds.
   std::uint64_t dropped = 0;
   std::size_t waiting = 0;
+  std::string last_error;  // Also once writing works again.
 };
 
 class History {

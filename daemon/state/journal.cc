@@ -165,7 +165,7 @@ void Journal::Failed(Time now, const Status& why) {
   medium_->Discard();
   const bool news = problem_.empty();
   journaled_ = false;
-  problem_ = why.message().empty() ? why.ToString() : why.message();
+  problem_ = last_error_ = why.message().empty() ? why.ToString() : why.message();
   if (!news) backoff_ = std::min(backoff_ * 2, options_.retry * 64);
   retry_at_ = now + backoff_;
   if (news) {
@@ -180,7 +180,7 @@ void Journal::Tell(bool good, const std::string& line) const {
 
 JournalState Journal::state() const {
   return {journaled_,         problem_,   leases_.size(), records_,
-          header_.generation, recovered_, failures_,      set_aside_};
+          header_.generation, recovered_, failures_,      set_aside_, last_error_};
 }
 
 }  // namespace nd::state

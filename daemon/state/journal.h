@@ -93,6 +93,7 @@ struct JournalState {
   std::size_t recovered = 0;     // Leases taken over at the start.
   std::uint64_t failures = 0;    // Writes that failed.
   bool set_aside = false;        // At the start, because of a crash loop.
+  std::string last_error = {};   // Of the latest write that failed, also once writing works again.
 };
 
 class Journal {
@@ -137,7 +138,7 @@ class Journal {
   Header header_;
   std::uint32_t records_ = 0;
   bool journaled_ = false;
-  std::string problem_;
+  std::string problem_, last_error_;
   std::optional<Time> retry_at_;
   Duration backoff_{};
   std::size_t recovered_ = 0;

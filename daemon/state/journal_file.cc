@@ -34,7 +34,7 @@ Status WriteAll(int fd, std::span<const std::byte> bytes, off_t offset, const st
 
 }  // namespace
 
-JournalFile::JournalFile(std::string directory) : path_(std::move(directory) + "/journal") {}
+JournalFile::JournalFile(std::string directory) : path_(std::move(directory) + "/" + kJournalName) {}
 
 Status JournalFile::Open(UniqueFd* out) const {
   UniqueFd fd(::open(path_.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));

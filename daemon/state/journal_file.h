@@ -14,6 +14,8 @@
 
 namespace nd::state {
 
+inline constexpr char kJournalName[] = "journal";  // In the broker's directory.
+
 class JournalFile final : public Medium {
  public:
   explicit JournalFile(std::string directory);

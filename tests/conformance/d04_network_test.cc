@@ -66,13 +66,13 @@ TEST_P(D04, ND_084_RejectedThenAccepted) {
   Link link = w.Incoming();
   EXPECT_ND(link.p.Reject(), SUCCESS);
   EXPECT_ND(link.connect, CONNECTION_REFUSED);
-  w.ExpectTraffic(w.Up({.aq = link.aq, .a = link.a, .l = link.l}));
+  w.ExpectTraffic(w.Up({.aq = w.Again(link.a, link.aq, link.to), .a = link.a, .l = link.l}));
 }
 
 TEST_P(D04, ND_085_TenRejectionsThenAccepted) {
   const Listener l = w.Listening();
   const Connector c = w.BoundA();
-  const Qp qp = A.CreateQp();
+  Qp qp = A.CreateQp();
   const Address local = c.GetLocalAddress().value();
   for (int i = 0; i < 10; ++i) {
     Link link = w.Incoming({.aq = qp, .a = c, .l = l});
@@ -80,6 +80,7 @@ TEST_P(D04, ND_085_TenRejectionsThenAccepted) {
     EXPECT_ND(link.p.Reject(), SUCCESS);
     EXPECT_ND(link.connect, CONNECTION_REFUSED);
     EXPECT_EQ(c.GetLocalAddress().value(), local);
+    qp = w.Again(c, qp, link.to);
   }
   const Link up = w.Up({.aq = qp, .a = c, .l = l});
   EXPECT_EQ(up.p.GetPeerAddress().value(), local);
@@ -103,7 +104,8 @@ TEST_P(D04, ND_086_NdkRetryFromSamePort) {
   w.Deliver(link);
   EXPECT_ND(link.p.Reject(), SUCCESS);
   EXPECT_ND(link.connect, CONNECTION_REFUSED);
-  link.connect = c.NdkConnect(qp, w.a(6000), w.p(7000));
+  link.aq = w.Again(c, qp, link.to);
+  link.connect = c.NdkConnect(link.aq, w.a(6000), w.p(7000));
   w.Deliver(link);
   w.Reply(link);
   w.Complete(link);

@@ -209,7 +209,8 @@ TEST_P(D06, ND_131_RetryWithOtherLimits) {
   const Link first = w.Incoming({.connect = {.limits = {3, 9}}});
   EXPECT_ND(first.p.Reject(), SUCCESS);
   EXPECT_ND(first.connect, CONNECTION_REFUSED);
-  const Link second = w.Incoming({.connect = {.limits = {7, 2}}, .aq = first.aq, .a = first.a, .l = first.l});
+  const Qp aq = w.Again(first.a, first.aq, first.to);
+  const Link second = w.Incoming({.connect = {.limits = {7, 2}}, .aq = aq, .a = first.a, .l = first.l});
   EXPECT_EQ(LimitsOf(second.p), (ReadLimits{2, 7}));
 }
 

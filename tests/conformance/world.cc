@@ -357,6 +357,12 @@ Link World::Replied(LinkArguments arguments) {
   return link;
 }
 
+Qp World::Again(const Connector& a, const Qp& qp, const Address& to) {
+  if (!one_phase()) return qp;
+  EXPECT_ND(a.Connect(qp, to), INVALID_DEVICE_STATE);
+  return qp.actor().CreateQp();
+}
+
 void World::Complete(Link& link) {
   EXPECT_ND(link.a.CompleteConnect(), SUCCESS);
   EXPECT_ND(link.accept, SUCCESS);

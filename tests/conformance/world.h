@@ -124,6 +124,8 @@ class World {
   void Deliver(Link& link);
   void Reply(Link& link, const ConnectArguments& arguments = {});
   void Complete(Link& link);
+  // What `a` connects with after a refusal: the same queue pair, or another where the device gives it up.
+  Qp Again(const Connector& a, const Qp& qp, const Address& to);
   // A message each way, checked, through new receives and sends with contexts 1000 and 1001.
   void ExpectTraffic(const Link& link);
 
@@ -226,6 +228,7 @@ class OwnWorld : public ::testing::TestWithParam<Transport> {};
 #define ND_GROUP(group)                                                          \
   class group : public Case {};                                                  \
   class group##Own : public OwnWorld {};                                         \
+  GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(group##Own);                     \
   INSTANTIATE_TEST_SUITE_P(group, group, ::testing::ValuesIn(Transports()),      \
                            [](const auto& test) { return NameOf(test.param); }); \
   INSTANTIATE_TEST_SUITE_P(group, group##Own, ::testing::ValuesIn(Transports()), \

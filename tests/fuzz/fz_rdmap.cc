@@ -442,6 +442,8 @@ void Connection::Run(const Step& step, Input* rest) {
       if (!attached_ || !wire_.empty()) Look();
       const Status status = end_.qp().Invalidate(end_.NextInitiator(), *window_, 0);
       end_.Posted(status, false, false);
+      // As with Bind: it has its turn when those before it have been answered.
+      if (status.ok()) exact_ = exact_ && model_.asked.empty() && !model_.held();
       if (status.ok()) std::erase_if(model_.memory, [](const auto& memory) { return memory.own_window; });
       break;
     }

@@ -39,17 +39,18 @@ std::uint32_t ReceivePool::SlotOf(const Completion& completion) {
 Flow::Flow(Side side, Plan plan, std::uint32_t receive_size)
     : side_(side),
       plan_(std::move(plan)),
-      link_(side.adapter, side.completions, {.receive_depth = kReceives, .srq = side.srq, .context = this}),
+      link_(side.adapter, side.completions,
+            {.receive_depth = plan_.receives(), .srq = side.srq, .context = this}),
       control_(side.adapter, kControlSlots * kControlStride, false) {
   if (side.srq == nullptr) {
     own_receives_ = std::make_unique<ReceivePool>(side.adapter, plan_.stream.seed + plan_.stream.number,
-                                                  kReceives, receive_size, plan_.sge, plan_.heap);
+                                                  plan_.receives(), receive_size, plan_.sge, plan_.heap);
   }
 }
 
 void Flow::PostReceives() {
   if (side_.srq != nullptr) return;  // Whoever made the queue has posted them.
-  for (std::uint32_t slot = 0; slot < kReceives; ++slot) Repost(slot);
+  for (std::uint32_t slot = 0; slot < plan_.receives(); ++slot) Repost(slot);
 }
 
 void Flow::Repost(std::uint32_t slot) {

@@ -21,6 +21,9 @@ struct Plan {
   std::uint32_t most = 0;  // Bytes of a message.
   std::uint32_t sge = 16;
   bool heap = false;
+  // Messages on the way. Many small ones: what they cost is above all waiting for each other.
+  std::uint32_t in_flight() const { return most <= 256 ? 48 : 4; }
+  std::uint32_t receives() const { return 2 * in_flight(); }  // Posted at any time, by a flow.
 };
 
 // Posted receives, of one queue pair or of all that share a receive queue.
@@ -53,8 +56,6 @@ struct Side {
 
 class Flow {
  public:
-  static constexpr std::uint32_t kReceives = 8;  // Posted at any time, by this flow.
-
   // `receive_size`: of the largest message that comes.
   Flow(Side side, Plan plan, std::uint32_t receive_size);
   virtual ~Flow() = default;

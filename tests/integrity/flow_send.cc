@@ -6,8 +6,6 @@
 namespace nd::integrity {
 namespace {
 
-constexpr std::uint32_t kInFlight = 4;
-
 class SendSource : public Flow {
  public:
   SendSource(const Side& side, const Plan& plan)
@@ -15,11 +13,14 @@ class SendSource : public Flow {
         shapes_(plan.stream.seed ^ 0x5EED),
         sizes_(plan.stream.seed + plan.stream.number),
         stride_(plan.most + Scatter::kOverhead),
-        memory_(side.adapter, kInFlight * stride_, plan.heap) {
-    for (std::uint32_t slot = 0; slot < kInFlight; ++slot) free_.push_back(slot);
+        memory_(side.adapter, plan.in_flight() * stride_, plan.heap),
+        credits_(plan.in_flight()) {
+    for (std::uint32_t slot = 0; slot < plan.in_flight(); ++slot) free_.push_back(slot);
   }
   void Start() override { Pump(); }
-  bool done() const override { return bytes_ == plan_.bytes && credits_ == kInFlight && outstanding() == 0; }
+  bool done() const override {
+    return bytes_ == plan_.bytes && credits_ == plan_.in_flight() && outstanding() == 0;
+  }
 
  private:
   void Pump() {
@@ -43,7 +44,7 @@ class SendSource : public Flow {
   }
   void OnReceive(std::uint32_t slot, std::uint32_t size) override {
     if (size != 0) Fault("a credit of " + std::to_string(size) + " bytes");
-    if (++credits_ > kInFlight) Fault("more credits than messages");
+    if (++credits_ > plan_.in_flight()) Fault("more credits than messages");
     Repost(slot);
     Pump();
   }
@@ -56,7 +57,7 @@ class SendSource : public Flow {
   std::size_t stride_;
   Memory memory_;
   std::deque<std::uint32_t> free_;
-  std::uint32_t credits_ = kInFlight;
+  std::uint32_t credits_;
 };
 
 class SendSink : public Flow {

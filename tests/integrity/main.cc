@@ -48,7 +48,7 @@ int Main(int argc, char** argv) {
   settings.full = full != nullptr && std::string(full) == "1";
   settings.bytes = settings.full ? std::uint64_t{10} << 30 : std::uint64_t{192} << 20;
   settings.rounds = settings.full ? 1'000'000 : 10'000;
-  settings.flips = settings.full ? 10'000 : 600;
+  settings.flips = settings.full ? 10'000 : 2'000;
   for (int i = 1; i < argc; ++i) {
     const char* amount = i + 1 < argc ? argv[i + 1] : nullptr;
     if (Take("--bytes", argv[i], amount, &settings.bytes) ||

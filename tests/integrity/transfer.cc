@@ -71,7 +71,7 @@ std::string RunTransfer(const Words& words) {
   SharedReceiveQueue srq;
   std::unique_ptr<ReceivePool> shared;
   Side side{adapter, completions};
-  const std::uint32_t receives = Flow::kReceives * pairs;
+  const std::uint32_t receives = plan.receives() * pairs;
   if (words.Flag("srq")) {
     srq = Must(adapter.CreateSharedReceiveQueue(receives, 16), "CreateSharedReceiveQueue");
     std::uint32_t size = 0;

@@ -79,7 +79,8 @@ const std::vector<std::pair<std::string, std::string>>& Coverage::Wanted() {
                     "Notice",
                     "ConnectionRecord",
                     "LeaseTaken",
-                    "LeaseFreed"});
+                    "LeaseFreed",
+                    "ReserveDone"});
     want("command", {"disconnect", "drop", "prepare"});
     want("adapter", {"removed", "disabled", "enabled"});
     want("refusal",
@@ -126,7 +127,7 @@ const std::vector<std::pair<std::string, std::string>>& Coverage::Wanted() {
           "Connected-Dead",       "PeerClosed-Dead", "Disconnecting-Dead",   "Dead-Bound"});
     want("harness", {"broker crash", "broker restart", "session refused", "hand-off failed", "journal stale",
                      "broker stop", "lease kept", "reattached", "duplicate", "clock jump",
-                     "silent client ended", "child keeps stream"});
+                     "silent client ended", "child keeps stream", "allocation failed"});
     return all;
   }();
   return wanted;

@@ -20,7 +20,8 @@ Host::Host(Options options, Schedule& schedule, Dice& dice, Net& net, Fabric& fa
       dice_(dice),
       net_(net),
       fabric_(fabric),
-      observer_(observer) {}
+      observer_(observer),
+      memory_(dice, faults.no_memory, [this](bool met) { OnShortage(met); }) {}
 
 Host::~Host() = default;
 
@@ -28,7 +29,8 @@ void Host::Start() {
   ++epoch_;
   ++life_;
   last_session_ = 0;
-  cm_ = std::make_unique<SimCm>(options_.cm, schedule_, dice_, net_, fabric_, *this);
+  memory_.Revive();
+  cm_ = std::make_unique<SimCm>(options_.cm, schedule_, dice_, net_, fabric_, *this, memory_);
   core::Broker::Options core;
   core.boot_epoch = epoch_;
   core.seed = options_.seed + epoch_;
@@ -37,7 +39,8 @@ void Host::Start() {
   core.adapters = cm_->adapters();
   state::Journal::Options journal;
   journal.boot = kBoot;
-  journal_ = std::make_unique<state::Journal>(std::make_unique<SimMedium>(disk_), std::move(journal));
+  journal_ =
+      std::make_unique<state::Journal>(std::make_unique<SimMedium>(disk_, memory_), std::move(journal));
   leases_ = journal_->Start(
       schedule_.now(), [this](const core::Lease& lease) { return observer_.Lives(*this, lease.holder); });
   leases_until_ = schedule_.now() + kReclaimGrace;
@@ -46,7 +49,8 @@ void Host::Start() {
   core.resolve = [cm = cm_.get()](const std::string& adapter, const Address& remote) {
     return cm->Resolve(adapter, remote);
   };
-  broker_ = std::make_unique<core::Broker>(std::move(core));
+  // One that cannot even start is started again, too.
+  if (!memory_.Lets([&] { broker_ = std::make_unique<core::Broker>(std::move(core)); })) return CrashNow();
   observer_.OnStart(*this);
   ArmTimer();
 }
@@ -220,7 +224,8 @@ void Host::Drain() {
     }
     core::Actions actions;
     WearDisk();
-    broker_->Step(schedule_.now(), event, &actions);
+    const bool done = memory_.Lets([&] { broker_->Step(schedule_.now(), event, &actions); });
+    if (!done && crash_wanted_) break;
     observer_.Spoil(&actions);
     observer_.AfterStep(*this, event, actions);
     for (core::Action& action : actions) {
@@ -259,10 +264,21 @@ void Host::WearDisk() {
   if (journal_->retry_at() && *journal_->retry_at() <= schedule_.now()) journal_->Retry(schedule_.now());
 }
 
+void Host::OnShortage(bool met) {
+  observer_.OnShortage(*this, met);
+  if (observer_.Broken("outlive-shortage")) return memory_.Revive();
+  crash_wanted_ = true;
+  if (running_) return;  // Drain() sees to it; otherwise nothing else happens to it before it is dead.
+  schedule_.After(Duration{}, [this, life = life_] {
+    if (life == life_ && crash_wanted_ && !running_) CrashNow();
+  });
+}
+
 void Host::Do(core::HandOffTo& action) {
   Session* const session = Find(action.session);
   if (session == nullptr) return;
   Result<SimCm::Transport> taken = cm_->Take(action.id);
+  if (memory_.gone()) return;
   if (!taken.ok()) return EndSession(action.session, taken.status());
   HandOffMessage message{action.hand_off, action.connector, std::move(*taken)};
   message.transport.record.connector = action.connector.value;
@@ -308,10 +324,12 @@ void Host::Do(Other& action) {
   } else if constexpr (std::is_same_v<T, core::EndSession>) {
     EndSession(action.session, action.why);
   } else if constexpr (std::is_same_v<T, core::LeaseTaken>) {
-    journal_->Taken(schedule_.now(), action.lease);
+    memory_.Lets([&] { journal_->Taken(schedule_.now(), action.lease); });
   } else if constexpr (std::is_same_v<T, core::LeaseFreed>) {
-    if (!observer_.Broken("forget-lease-end")) journal_->Freed(schedule_.now(), action.adapter, action.local);
-  } else if constexpr (!std::is_same_v<T, core::Notice> && !std::is_same_v<T, core::ConnectionRecord>) {
+    if (observer_.Broken("forget-lease-end")) return;
+    memory_.Lets([&] { journal_->Freed(schedule_.now(), action.adapter, action.local); });
+  } else if constexpr (!std::is_same_v<T, core::Notice> && !std::is_same_v<T, core::ConnectionRecord> &&
+                       !std::is_same_v<T, core::ReserveDone>) {
     if (Session* const session = Find(action.session)) Send(*session, Message(action));
   }
 }

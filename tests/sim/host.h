@@ -16,6 +16,7 @@
 
 #include "daemon/core/broker.h"
 #include "tests/sim/client.h"
+#include "tests/sim/memory.h"
 #include "tests/sim/sim_cm.h"
 #include "tests/sim/sim_medium.h"
 
@@ -26,6 +27,7 @@ struct HostFaults {
   std::uint32_t lane_fails = 0;     // Each hand-off: EAGAIN for ever, EPIPE, ETOOMANYREFS, EMFILE.
   std::uint32_t duplicate = 0;      // Each operation comes a second time, later.
   std::uint32_t journal_fails = 0;  // Each step: the disk is full for a while, or tears a write.
+  std::uint32_t no_memory = 0;      // Each step, handshake or journal entry: an allocation inside it fails.
 };
 
 class Host final : public provider::CmSink {
@@ -44,6 +46,8 @@ class Host final : public provider::CmSink {
     virtual void OnSilence(Host& host) = 0;
     virtual void OnLostHandOff(Host& host) = 0;
     virtual void OnDuplicate(Host& host) = 0;
+    // It dies of it. `met`: an allocation failed; otherwise the work needed fewer.
+    virtual void OnShortage(Host& host, bool met) = 0;
     // Such a fault of the core: what its actions look like with it.
     virtual void Spoil(core::Actions* actions) = 0;
     // Whether this process still runs.
@@ -91,7 +95,7 @@ class Host final : public provider::CmSink {
   std::vector<core::Lease> JournaledLeases() const;
   const std::vector<core::Lease>& leases() const { return leases_; }  // That this life began with.
   Time leases_until() const { return leases_until_; }
-  bool settled() const { return events_.empty() && !running_; }
+  bool settled() const { return events_.empty() && !running_ && !crash_wanted_; }
 
   // provider::CmSink: only queues.
   void OnReserved(provider::EndpointId endpoint, const Status& status) override;
@@ -128,6 +132,7 @@ class Host final : public provider::CmSink {
   void Arrive(Token token, Message message);
   void EndSession(core::SessionId id, const Status& why);
   void WearDisk();
+  void OnShortage(bool met);
 
   template <typename Other>
   void Do(Other& action);
@@ -139,6 +144,7 @@ class Host final : public provider::CmSink {
   Net& net_;
   Fabric& fabric_;
   Observer& observer_;
+  Memory memory_;
 
   std::unique_ptr<core::Broker> broker_;
   std::unique_ptr<SimCm> cm_;

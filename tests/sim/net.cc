@@ -216,6 +216,11 @@ void Net::Cut(EndId end) {
   }
 }
 
+bool Net::AllArrived(EndId end) const {
+  const End* const e = Find(end);
+  return e == nullptr || (!e->dead && e->last_arrival <= schedule_.now());
+}
+
 void Net::Shutdown(EndId end) {
   End* const e = Find(end);
   if (e == nullptr || e->sent_fin || !e->connected) return;

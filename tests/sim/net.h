@@ -71,6 +71,8 @@ class Net {
 
   // False: the stream is broken.
   bool Send(EndId end, std::span<const std::uint8_t> bytes);
+  // Everything that was said has arrived.
+  bool AllArrived(EndId end) const;
   void Shutdown(EndId end);
   // Unread bytes turn a close into a reset.
   void Close(EndId end, bool reset);

@@ -56,16 +56,21 @@ class SimCm::LoopSink final : public provider::CmSink {
  public:
   explicit LoopSink(SimCm& cm) : cm_(cm) {}
   void OnReserved(provider::EndpointId, const Status&) override {}
-  void OnRequest(const provider::InboundRequest& request) override { cm_.sink_.OnRequest(request); }
+  void OnRequest(const provider::InboundRequest& request) override {
+    if (!gone()) cm_.sink_.OnRequest(request);
+  }
   void OnReply(CmId id, bool known, const ReadLimits& peer, const Bytes& data) override {
-    cm_.sink_.OnReply(id, known, peer, data);
+    if (!gone()) cm_.sink_.OnReply(id, known, peer, data);
   }
   void OnRejected(CmId id, const Status& status, const Bytes& data) override {
-    cm_.sink_.OnRejected(id, status, data);
+    if (!gone()) cm_.sink_.OnRejected(id, status, data);
   }
-  void OnFailed(CmId id, const Status& status) override { cm_.sink_.OnFailed(id, status); }
+  void OnFailed(CmId id, const Status& status) override {
+    if (!gone()) cm_.sink_.OnFailed(id, status);
+  }
   // Comes for the active side first, then at once for the passive one.
   void OnEstablished(CmId id) override {
+    if (gone()) return;
     if (other_ == 0) {
       const EndId first = cm_.net_.MakePair(Owner::kBroker, cm_.options_.host);
       cm_.local_ends_[id] = first;
@@ -76,24 +81,26 @@ class SimCm::LoopSink final : public provider::CmSink {
     cm_.sink_.OnEstablished(id);
   }
   void OnLost(CmId id, const Status& status, const Bytes& data) override {
-    cm_.sink_.OnLost(id, status, data);
+    if (!gone()) cm_.sink_.OnLost(id, status, data);
   }
   void OnPeerClosed(CmId, DisconnectReason) override {}
   void OnDisconnected(CmId, const Status&) override {}
   void OnAdaptersChanged() override {}
 
  private:
+  bool gone() const { return cm_.memory_.gone(); }
   SimCm& cm_;
   EndId other_ = 0;
 };
 
 SimCm::SimCm(Options options, Schedule& schedule, Dice& dice, Net& net, Fabric& fabric,
-             provider::CmSink& sink)
+             provider::CmSink& sink, Memory& memory)
     : options_(std::move(options)),
       schedule_(schedule),
       dice_(dice),
       net_(net),
       sink_(sink),
+      memory_(memory),
       set_(provider::soft::AdapterSet::Make(options_.soft, {}).value()),
       loop_sink_(std::make_unique<LoopSink>(*this)),
       loop_(*loop_sink_, ids_),
@@ -116,15 +123,16 @@ SimCm::~SimCm() {
     for (const Address& ip : adapter.addresses) net_.Unlisten(ip.WithPort(adapter.options.tcp_port));
   }
   while (!reserved_.empty()) Release(reserved_.begin()->first);
-  // Accepted sockets reset when nobody closed them with care (SO_LINGER); others say goodbye.
+  // Sockets reset when nobody closed them with care (SO_LINGER): a death is no goodbye.
   for (auto& [id, connection] : connections_) {
     ClearTimer(*connection);
-    net_.Close(connection->end, connection->passive.has_value());
+    net_.Close(connection->end, true);
   }
   for (const auto& [id, end] : local_ends_) net_.Close(end, true);
 }
 
 SimCm::Connection* SimCm::Find(CmId id) {
+  if (memory_.gone()) return nullptr;
   const auto found = connections_.find(id);
   return found == connections_.end() ? nullptr : found->second.get();
 }
@@ -268,7 +276,8 @@ void SimCm::Connect(const provider::ConnectParams& params) {
     return;
   }
   if (const Adapter* own = set_.Owner(params.remote); own != nullptr) {
-    return loop_.Connect(params, own->options.name);
+    memory_.Lets([&] { loop_.Connect(params, own->options.name); });
+    return;
   }
   const PortMode mode = adapter->ModeFor(params.remote);
   auto owned = std::make_unique<Connection>();
@@ -280,8 +289,12 @@ void SimCm::Connect(const provider::ConnectParams& params) {
   connection.adapter = params.adapter;
   connection.local = params.local;
   connection.remote = params.remote;
-  connection.active.emplace(adapter->Handshake(mode), params.local.port(), params.remote.port(), params.offer,
-                            params.private_data);
+  if (!memory_.Lets([&] {
+        connection.active.emplace(adapter->Handshake(mode), params.local.port(), params.remote.port(),
+                                  params.offer, params.private_data);
+      })) {
+    return;
+  }
   const std::uint16_t port = mode == PortMode::kTcp ? params.remote.port() : adapter->options.tcp_port;
   connections_[params.id] = std::move(owned);
   const Address from = mode == PortMode::kTcp
@@ -296,7 +309,7 @@ void SimCm::OnAccepted(EndId end, const std::string& adapter_name, PortMode mode
                        const Address& peer) {
   net_.SetOwner(end, Owner::kBroker, options_.host);
   const Adapter* const adapter = set_.Find(adapter_name);
-  if (adapter == nullptr || hidden_.contains(adapter_name)) return net_.Close(end, true);
+  if (adapter == nullptr || hidden_.contains(adapter_name) || memory_.gone()) return net_.Close(end, true);
   auto owned = std::make_unique<Connection>();
   Connection& connection = *owned;
   connection.id = ids_.Next();
@@ -305,9 +318,11 @@ void SimCm::OnAccepted(EndId end, const std::string& adapter_name, PortMode mode
   connection.adapter = adapter_name;
   connection.local = local;
   connection.remote = peer;
-  connection.passive.emplace(adapter->Handshake(mode));
   const CmId id = connection.id;
   connections_[id] = std::move(owned);
+  if (!memory_.Lets([&] { connection.passive.emplace(adapter->Handshake(mode)); })) {
+    return Close(connection, CloseHow::kReset);
+  }
   net_.Watch(end, [this, id] { Examine(id); });
   ArmDeadline(connection);
 }
@@ -325,7 +340,7 @@ void SimCm::OnConnected(CmId id, int error) {
   connection->stage = Stage::kHandshake;
   net_.Watch(connection->end, [this, id] { Examine(id); });
   sink_.OnReached(id);
-  Apply(*connection, connection->active->Start());
+  Advance(*connection, [&] { return connection->active->Start(); });
 }
 
 void SimCm::Examine(CmId id) {
@@ -340,16 +355,27 @@ void SimCm::Examine(CmId id) {
     return;
   }
   unread = unread.first(std::min(unread.size(), provider::soft::kHandshakePeek));
-  HandshakeStep step = connection->active
-                           ? connection->active->OnInput(provider::soft::wire::AsBytes(unread))
-                           : connection->passive->OnInput(provider::soft::wire::AsBytes(unread));
+  HandshakeStep step;
+  const auto input = provider::soft::wire::AsBytes(unread);
+  if (!memory_.Lets([&] {
+        step = connection->active ? connection->active->OnInput(input) : connection->passive->OnInput(input);
+      })) {
+    return;
+  }
   if (step.event != Event::kNone || step.consumed != 0) return Apply(*connection, std::move(step));
   if (net_.PeerFinished(connection->end)) OnClosed(*connection, Ending::kFin);
 }
 
 void SimCm::OnClosed(Connection& connection, Ending ending) {
-  Apply(connection,
-        connection.active ? connection.active->OnClosed(ending) : connection.passive->OnClosed(ending));
+  Advance(connection, [&] {
+    return connection.active ? connection.active->OnClosed(ending) : connection.passive->OnClosed(ending);
+  });
+}
+
+template <typename Machine>
+void SimCm::Advance(Connection& connection, Machine&& machine) {
+  HandshakeStep step;
+  if (memory_.Lets([&] { step = machine(); })) Apply(connection, std::move(step));
 }
 
 void SimCm::Apply(Connection& connection, HandshakeStep step) {
@@ -419,26 +445,29 @@ void SimCm::Report(CmId id, HandshakeStep& step) {
 }
 
 void SimCm::Accept(CmId id, const provider::AcceptParams& params) {
-  if (loop_.Owns(id)) return loop_.Accept(id, params);
+  if (loop_.Owns(id)) return (void)memory_.Lets([&] { loop_.Accept(id, params); });
   if (device_.Owns(id)) return device_.Accept(id, params);
   Connection* const connection = Find(id);
   if (connection == nullptr || !connection->passive) return;
-  Apply(*connection, connection->passive->Accept(params.limits, params.private_data));
+  Advance(*connection, [&] { return connection->passive->Accept(params.limits, params.private_data); });
 }
 
 void SimCm::Reject(CmId id, Detail detail, const Bytes& private_data) {
-  if (loop_.Owns(id)) return loop_.Reject(id, detail, private_data);
+  if (loop_.Owns(id)) return (void)memory_.Lets([&] { loop_.Reject(id, detail, private_data); });
   if (device_.Owns(id)) return device_.Reject(id, detail, private_data);
   Connection* const connection = Find(id);
   if (connection == nullptr) return;
-  Apply(*connection, connection->passive ? connection->passive->Reject(detail, private_data)
-                                         : connection->active->Reject(private_data));
+  Advance(*connection, [&] {
+    return connection->passive ? connection->passive->Reject(detail, private_data)
+                               : connection->active->Reject(private_data);
+  });
 }
 
 void SimCm::Confirm(CmId id) {
   if (loop_.Owns(id)) {
     const NoDescriptors limit(dice_.Chance(faults.no_descriptors));
-    return loop_.Confirm(id);
+    memory_.Lets([&] { loop_.Confirm(id); });
+    return;
   }
   if (device_.Owns(id)) return device_.Confirm(id);
   Connection* const connection = Find(id);
@@ -455,7 +484,7 @@ void SimCm::SendConfirmation(CmId id) {
   connection->timer.reset();
   Examine(id);
   connection = Find(id);
-  if (connection != nullptr) Apply(*connection, connection->active->Confirm());
+  if (connection != nullptr) Advance(*connection, [&] { return connection->active->Confirm(); });
 }
 
 void SimCm::Abort(CmId id) {
@@ -463,12 +492,13 @@ void SimCm::Abort(CmId id) {
     net_.Close(local->second, true);
     local_ends_.erase(local);
   }
-  if (loop_.Owns(id)) return loop_.Abort(id);
+  if (loop_.Owns(id)) return (void)memory_.Lets([&] { loop_.Abort(id); });
   if (device_.Owns(id)) return device_.Abort(id);
   Connection* const connection = Find(id);
-  if (connection != nullptr) {
-    Close(*connection, connection->active ? CloseHow::kReset : CloseHow::kGraceful);
-  }
+  if (connection == nullptr) return;
+  const bool reset =
+      connection->active || (connection->passive->answered() && net_.AllArrived(connection->end));
+  Close(*connection, reset ? CloseHow::kReset : CloseHow::kGraceful);
 }
 
 void SimCm::Disconnect(CmId id) {
@@ -479,7 +509,8 @@ void SimCm::Disconnect(CmId id) {
 Result<SimCm::Transport> SimCm::Take(CmId id) {
   Transport transport;
   if (loop_.Owns(id)) {
-    Result<provider::HandOff> taken = loop_.TakeHandOff(id);
+    Result<provider::HandOff> taken = Status{StatusCode::kInsufficientResources, "the broker dies"};
+    memory_.Lets([&] { taken = loop_.TakeHandOff(id); });
     if (!taken.ok()) return taken.status();
     transport.record = taken->record;
     transport.end = local_ends_.at(id);

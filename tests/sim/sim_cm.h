@@ -19,6 +19,7 @@
 #include "provider/soft/cm/inbound_ids.h"
 #include "provider/soft/cm/loop_cm.h"
 #include "tests/sim/device_cm.h"
+#include "tests/sim/memory.h"
 #include "tests/sim/net.h"
 
 namespace nd::sim {
@@ -42,7 +43,8 @@ class SimCm {
     EndId end = 0;  // 0: of a device, no stream.
   };
 
-  SimCm(Options options, Schedule& schedule, Dice& dice, Net& net, Fabric& fabric, provider::CmSink& sink);
+  SimCm(Options options, Schedule& schedule, Dice& dice, Net& net, Fabric& fabric, provider::CmSink& sink,
+        Memory& memory);
   // The process died: the kernel closes what it held.
   ~SimCm();
   SimCm(const SimCm&) = delete;
@@ -101,6 +103,7 @@ class SimCm {
   // Between the same-host manager and the core: makes the stream when a pair is up.
   class LoopSink;
 
+  // Nothing is there for a broker that is dying.
   Connection* Find(provider::CmId id);
   std::vector<Address> ListenAddresses(const Reservation& reservation) const;
   void OnAccepted(EndId end, const std::string& adapter, provider::soft::PortMode mode, const Address& local,
@@ -108,6 +111,9 @@ class SimCm {
   void OnConnected(provider::CmId id, int error);
   void Examine(provider::CmId id);
   void OnClosed(Connection& connection, provider::soft::Ending ending);
+  // Applies what `machine` says, unless the broker dies in it.
+  template <typename Machine>
+  void Advance(Connection& connection, Machine&& machine);
   void Apply(Connection& connection, provider::soft::HandshakeStep step);
   void Report(provider::CmId id, provider::soft::HandshakeStep& step);
   void SendConfirmation(provider::CmId id);
@@ -121,6 +127,7 @@ class SimCm {
   Dice& dice_;
   Net& net_;
   provider::CmSink& sink_;
+  Memory& memory_;
   provider::soft::AdapterSet set_;
   provider::soft::InboundIds ids_;
   std::set<std::string> hidden_;

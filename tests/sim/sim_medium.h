@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "daemon/state/journal.h"
+#include "tests/sim/memory.h"
 
 namespace nd::sim {
 
@@ -18,10 +19,11 @@ struct Disk {
 
 class SimMedium final : public state::Medium {
  public:
-  explicit SimMedium(std::shared_ptr<Disk> disk) : disk_(std::move(disk)) {}
+  SimMedium(std::shared_ptr<Disk> disk, const Memory& memory) : disk_(std::move(disk)), memory_(memory) {}
 
   Result<std::vector<std::byte>> Read() override { return disk_->image; }
   Status Write(std::size_t offset, std::span<const std::byte> bytes) override {
+    if (memory_.gone()) return {};
     std::size_t size = bytes.size();
     if (disk_->full) return Full();
     const bool torn = disk_->tear_at != 0;
@@ -31,12 +33,16 @@ class SimMedium final : public state::Medium {
     return torn ? Full() : Status();
   }
   Status Replace(std::span<const std::byte> image) override {
+    if (memory_.gone()) return {};
     if (disk_->full) return Full();
     disk_->image.assign(image.begin(), image.end());
     return {};
   }
-  void Discard() override { disk_->image.clear(); }
+  void Discard() override {
+    if (!memory_.gone()) disk_->image.clear();
+  }
   Status SetAside() override {
+    if (memory_.gone()) return {};
     if (disk_->full) return Full();
     disk_->image.clear();
     return {};
@@ -45,6 +51,7 @@ class SimMedium final : public state::Medium {
  private:
   static Status Full() { return {StatusCode::kInsufficientResources, "The disk is full."}; }
   const std::shared_ptr<Disk> disk_;
+  const Memory& memory_;
 };
 
 }  // namespace nd::sim

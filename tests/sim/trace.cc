@@ -158,7 +158,7 @@ struct EventFields {
         static_cast<std::uint64_t>(e.policy.rules().size()));
   }
   void operator()(const SetDraining& e) { w(e.drain); }
-  void operator()(const ReservePort& e) { w(e.local)(e.uid.has_value())(e.uid.value_or(0)); }
+  void operator()(const ReservePort& e) { w(e.local)(e.uid.has_value())(e.uid.value_or(0))(e.request); }
   void operator()(const ReleasePort& e) { w(e.local); }
   void operator()(const Stopping&) {}
 };
@@ -184,7 +184,8 @@ constexpr const char* kActions[] = {"Complete",
                                     "Notice",
                                     "ConnectionRecord",
                                     "LeaseTaken",
-                                    "LeaseFreed"};
+                                    "LeaseFreed",
+                                    "ReserveDone"};
 static_assert(std::size(kActions) == std::variant_size_v<Action>);
 
 struct ActionFields {
@@ -235,6 +236,7 @@ struct ActionFields {
         a.lease.holder.pid)(a.lease.holder.born);
   }
   void operator()(const LeaseFreed& a) { w(a.adapter)(a.local); }
+  void operator()(const ReserveDone& a) { w(a.request)(a.status); }
 };
 
 }  // namespace

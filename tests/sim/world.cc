@@ -112,6 +112,7 @@ void World::Build() {
     faults.lane_fails = maybe(400, 1, 100);
     faults.duplicate = maybe(500, 1, 100);
     faults.journal_fails = maybe(400, 1, 20);
+    faults.no_memory = maybe(400, 1, 3);
   }
   watchers_.resize(hosts);
   for (const std::unique_ptr<Host>& host : hosts_) host->Start();
@@ -249,6 +250,12 @@ bool World::BeforeStep() {
   }
   ++steps_;
   return true;
+}
+
+void World::OnShortage(Host& host, bool met) {
+  coverage_.Saw("harness", met ? "allocation failed" : "fewer allocations than that");
+  if (!host.up()) coverage_.Saw("harness", "no memory to start with");
+  trace_.Line("host " + std::to_string(host.number()) + " gets no memory");
 }
 
 bool World::Broken(const char* name) {

@@ -50,6 +50,7 @@ class World final : public Host::Observer {
   void OnSilence(Host&) override { coverage_.Saw("harness", "silent client ended"); }
   void OnLostHandOff(Host&) override { coverage_.Saw("harness", "hand-off failed"); }
   void OnDuplicate(Host&) override { coverage_.Saw("harness", "duplicate"); }
+  void OnShortage(Host& host, bool met) override;
   bool Broken(const char* name) override;
   void Spoil(core::Actions* actions) override;
   bool Lives(const Host& host, const core::Process& process) override;

@@ -30,36 +30,50 @@ double Seconds(std::chrono::steady_clock::time_point from) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - from).count();
 }
 
-// One message each way, `rounds` times.
-void Play(nd::QueuePair& pair, nd::CompletionQueue& queue, const nd::Sge& in, const nd::Sge& out, bool first,
-          int rounds) {
-  for (int i = 0; i < rounds; ++i) {
-    bool sent = false, received = false;
-    if (first) Must(pair.Send(nullptr, {&out, 1}), "send");
-    while (!sent || !received) {
-      const nd::Completion done = Must(queue.Next(std::chrono::seconds(30)), "completion");
-      Must(nd::Status(done.status), "a request");
-      if (done.type == nd::RequestType::kSend) {
-        sent = true;
-        continue;
-      }
-      received = true;
-      Must(pair.Receive(nullptr, {&in, 1}), "receive");
-      if (!first) Must(pair.Send(nullptr, {&out, 1}), "answer");
+// What has completed so far. Both kinds are counted by themselves: a peer may hear, and answer, before the
+// device that spoke has the acknowledgement, so a receive may complete ahead of the send before it.
+struct Talk {
+  nd::QueuePair& pair;
+  nd::CompletionQueue& queue;
+  nd::Sge in, out;
+  int sent = 0;
+  int received = 0;
+
+  void Send() { Must(pair.Send(nullptr, {&out, 1}), "send"); }
+  // Takes one completion.
+  void Take(const char* what) {
+    const nd::Completion done = Must(queue.Next(std::chrono::seconds(30)), what);
+    Must(nd::Status(done.status), what);
+    if (done.type == nd::RequestType::kSend) {
+      ++sent;
+      return;
     }
+    ++received;
+    Must(pair.Receive(nullptr, {&in, 1}), "receive");
+  }
+};
+
+// Goes on until `rounds` messages went each way, counted from the beginning.
+void Play(Talk& talk, bool first, int rounds) {
+  while (talk.sent < rounds || talk.received < rounds) {
+    const int sent = talk.sent, received = talk.received;
+    if (first && sent == received && sent < rounds) talk.Send();
+    do talk.Take("completion");
+    while (first && talk.sent != talk.received);
+    if (!first && talk.received > received && talk.received <= rounds) talk.Send();
   }
 }
 
 // The client's last word, after which the server hangs up: whoever hears last may, the other's last request
 // may still lack the device's acknowledgement and then ends CANCELED although it arrived.
-void LastWord(nd::QueuePair& pair, nd::CompletionQueue& queue, const nd::Sge& out, bool speaks) {
-  if (speaks) Must(pair.Send(nullptr, {&out, 1}), "last word");
-  const nd::RequestType wanted = speaks ? nd::RequestType::kSend : nd::RequestType::kReceive;
-  for (;;) {
-    const nd::Completion done = Must(queue.Next(std::chrono::seconds(30)), "last completion");
-    if (done.type != wanted) continue;
-    if (!speaks) Must(nd::Status(done.status), "the last word");
+void LastWord(Talk& talk, bool speaks, int rounds) {
+  if (!speaks) {
+    while (talk.received <= rounds) talk.Take("the last word");
     return;
+  }
+  talk.Send();
+  for (;;) {
+    if (Must(talk.queue.Next(std::chrono::seconds(30)), "last word").type == nd::RequestType::kSend) return;
   }
 }
 
@@ -103,13 +117,16 @@ int main(int argc, char** argv) {
   }
   const double connected = Seconds(begun);
   const auto playing = std::chrono::steady_clock::now();
-  Play(pair, queue, in, out, !server, rounds);
+  Talk talk{pair, queue, in, out};
+  Play(talk, !server, rounds);
   const double played = Seconds(playing);
+  int all = rounds;
   if (wait > 0) {
+    all += rounds;
     if (!server) std::this_thread::sleep_for(std::chrono::seconds(wait));
-    Play(pair, queue, in, out, !server, rounds);
+    Play(talk, !server, all);
   }
-  LastWord(pair, queue, out, !server);
+  LastWord(talk, !server, all);
   // Without a broker nobody would bring the peer's goodbye.
   if (!server && wait == 0) Must(connector.NotifyDisconnect(), "notify disconnect");
   Must(connector.Disconnect(), "disconnect");

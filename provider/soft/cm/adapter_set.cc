@@ -136,7 +136,7 @@ std::vector<AdapterDescription> AdapterSet::Describe() const {
     info.addresses = adapter.addresses;
     description.mode = options.tcp_mode ? "tcp" : "separate";
     description.tcp_port = options.tcp_mode ? std::uint16_t{0} : options.tcp_port;
-    description.reserve_ports = adapter.HoldsTcpPorts();
+    description.reserve_ports = description.keep_ports = adapter.HoldsTcpPorts();
     all.push_back(std::move(description));
   }
   return all;

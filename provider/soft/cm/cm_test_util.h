@@ -80,6 +80,8 @@ class Recorder final : public CmSink {
     Push({Recorded::kDisconnected, id, status, {}, {}, true, {}});
   }
   void OnAdaptersChanged() override { Push({Recorded::kAdapters, {}, {}, {}, {}, true, {}}); }
+  void OnAcceptError(int error) override { accept_errors.push_back(error); }
+  std::vector<int> accept_errors;
 
  private:
   void Push(Recorded event) { events.push_back(std::move(event)); }

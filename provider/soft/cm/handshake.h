@@ -131,9 +131,10 @@ class PassiveHandshake {
 
   HandshakeStep OnRequest(const wire::MpaFrame& frame, std::size_t size);
   HandshakeStep OnFirstFrame(wire::ByteSpan unread);
-  HandshakeStep OnRtr(wire::ByteSpan unread, const wire::Segment& segment);
-  HandshakeStep OnFirstTerminate(wire::ByteSpan unread, std::size_t skip, const Bytes& private_data);
-  HandshakeStep OnFirstSend(wire::ByteSpan unread);
+  HandshakeStep OnFirstData();
+  HandshakeStep OnRtr(const wire::FpduDecoded& frame, const wire::Segment& segment);
+  HandshakeStep OnFirstSend(wire::ByteSpan rest, const wire::Segment& send);
+  HandshakeStep OnTerminate(const wire::Segment& segment, const Bytes& private_data);
   HandshakeStep Broken(const wire::Fault& fault, const std::string& message);
   wire::MpaFrame ReplyFrame() const;
   HandshakeStep SendReply(wire::MpaFrame frame, Detail reason, const Bytes& private_data);

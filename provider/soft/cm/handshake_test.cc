@@ -52,6 +52,12 @@ Bytes Join(const Bytes& a, const Bytes& b) {
   return all;
 }
 
+// Gives an altered frame a right CRC.
+void Seal(Bytes* frame) {
+  const std::size_t ulpdu = wire::LoadBig<std::uint16_t>(Span(*frame).data());
+  wire::SealFpdu(std::as_writable_bytes(std::span(*frame)), ulpdu, true);
+}
+
 // Both roles, joined by perfect pipes.
 struct Pair {
   explicit Pair(PortMode mode, ReadLimits offer = {16, 16}, bool active_crc = true, bool passive_crc = true)
@@ -339,9 +345,10 @@ TEST(PassiveHandshake, LeavesDataForTheQueuePair) {
   const HandshakeStep both = passive.OnInput(Span(Join(rtr, data)));
   EXPECT_EQ(both.event, Event::kEstablished);
   EXPECT_EQ(both.consumed, rtr.size());
-  // Foreign peers: data instead of the RTR frame means the same.
+  // Foreign peers: data instead of the RTR frame means the same, once its CRC is there.
   PassiveHandshake foreign = AwaitingRtr(PortMode::kTcp);
-  const HandshakeStep first = foreign.OnInput(Span(data).first(30));
+  EXPECT_EQ(foreign.OnInput(Span(data).first(30)).event, Event::kNone);
+  const HandshakeStep first = foreign.OnInput(Span(data));
   EXPECT_EQ(first.event, Event::kEstablished);
   EXPECT_EQ(first.consumed, 0u);
 }
@@ -362,12 +369,16 @@ TEST(PassiveHandshake, MalformedFirstFramesEndInATerminate) {
   damaged[19] ^= 1;
   Bytes version = RtrWriteFrame(true);
   version[2] ^= 3;
-  const Bytes tiny = {0, 1, 0x41, 0, 0, 0, 0, 0};
+  const Bytes damaged_version = version;
+  Seal(&version);
+  Bytes tiny = {0, 1, 0x41, 0, 0, 0, 0, 0};
+  Seal(&tiny);
   struct Case {
     Bytes bytes;
     wire::Fault fault;
   };
-  for (const Case& c : {Case{damaged, wire::fault::kCrc}, Case{version, wire::fault::kDdpTaggedVersion},
+  for (const Case& c : {Case{damaged, wire::fault::kCrc}, Case{damaged_version, wire::fault::kCrc},
+                        Case{version, wire::fault::kDdpTaggedVersion},
                         Case{tiny, wire::fault::kLength},
                         Case{ReadResponseFrame(1, 0, true), wire::fault::kUnexpectedOpcode}}) {
     PassiveHandshake passive = AwaitingRtr(PortMode::kSeparate);

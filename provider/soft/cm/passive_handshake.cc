@@ -159,56 +159,58 @@ HandshakeStep PassiveHandshake::SendReply(wire::MpaFrame frame, Detail reason, c
 }
 
 HandshakeStep PassiveHandshake::OnFirstFrame(wire::ByteSpan unread) {
-  if (unread.size() < wire::kFpduHeaderSize) return {};
-  const std::size_t ulpdu = wire::LoadBig<std::uint16_t>(unread.data());
-  const wire::ByteSpan present = unread.subspan(wire::kFpduHeaderSize);
-  if (present.size() < std::min(ulpdu, wire::kMaxSegmentHeader)) return {};
+  const wire::FpduDecoded frame = wire::DecodeFpdu(unread, agreement_.crc);
+  // Nothing that speaks of the handshake is longer than what is looked at.
+  if (frame.size > kHandshakePeek) return OnFirstData();
+  if (frame.verdict != wire::Verdict::kComplete) return {};
+  // Before anything else: what a damaged frame says is not the peer's word.
+  if (!frame.crc_ok) return Broken(wire::fault::kCrc, "the first frame fails its CRC");
   wire::Segment segment;
-  std::size_t header_size = 0;
-  if (const auto fault = wire::DecodeSegmentHeader(present.first(std::min(present.size(), ulpdu)), ulpdu,
-                                                   &segment, &header_size)) {
+  if (const auto fault = wire::DecodeSegment(frame.ulpdu, &segment)) {
     return Broken(*fault, "the first frame is malformed: " + wire::Describe(*fault));
   }
   switch (segment.opcode) {
     case wire::Opcode::kTerminate:
-      return OnFirstTerminate(unread, 0, {});
+      return OnTerminate(segment, {});
     case wire::Opcode::kWrite:
-      if (segment.last && ulpdu == header_size) return OnRtr(unread, segment);
+      if (segment.last && segment.payload.empty()) return OnRtr(frame, segment);
       break;
     case wire::Opcode::kReadRequest:
-      if (unread.size() < wire::FpduSize(ulpdu)) return {};
-      if (wire::DecodeReadRequest(present.subspan(header_size, wire::kReadRequestSize)).size == 0) {
-        return OnRtr(unread, segment);
-      }
+      if (wire::DecodeReadRequest(segment.payload).size == 0) return OnRtr(frame, segment);
       break;
     case wire::Opcode::kSend:
-      if (config_.mode == PortMode::kSeparate) return OnFirstSend(unread);
+      // A rejection after the reply is a Send and a Terminate.
+      if (config_.mode == PortMode::kSeparate && segment.last && segment.msn == 1 &&
+          segment.payload.size() <= kMaxSeparateData) {
+        return OnFirstSend(unread.subspan(frame.size), segment);
+      }
       break;
     case wire::Opcode::kReadResponse:
       return Broken(wire::fault::kUnexpectedOpcode, "the first frame answers a Read that nobody sent");
     default:
       break;
   }
-  // Data instead of the RTR frame says as much (behaviour b.1); it stays where it is, for the queue pair.
+  return OnFirstData();
+}
+
+// Data instead of the RTR frame says as much (behaviour b.1); it stays where it is, for the queue pair.
+HandshakeStep PassiveHandshake::OnFirstData() {
   state_ = State::kDone;
   HandshakeStep step;
   step.event = Event::kEstablished;
   return step;
 }
 
-HandshakeStep PassiveHandshake::OnRtr(wire::ByteSpan unread, const wire::Segment& segment) {
+HandshakeStep PassiveHandshake::OnRtr(const wire::FpduDecoded& frame, const wire::Segment& segment) {
   const bool is_read = segment.opcode == wire::Opcode::kReadRequest;
   if (is_read != rtr_is_read_) {
     return Broken(wire::fault::kNoCommonRtr, "the confirmation is not of the agreed kind");
   }
-  const wire::FpduDecoded frame = wire::DecodeFpdu(unread, agreement_.crc);
-  if (frame.verdict != wire::Verdict::kComplete) return {};
-  if (!frame.crc_ok) return Broken(wire::fault::kCrc, "the confirmation fails its CRC");
   HandshakeStep step;
   if (is_read) {
     if (segment.msn != 1)
       return Broken(wire::fault::kMsnRange, "the confirmation has a wrong sequence number");
-    const wire::ReadRequest request = wire::DecodeReadRequest(frame.ulpdu.last(wire::kReadRequestSize));
+    const wire::ReadRequest request = wire::DecodeReadRequest(segment.payload);
     step.send = handshake_internal::ReadResponseFrame(request.sink_stag, request.sink_offset, agreement_.crc);
     agreement_.read_msn_in = 2;
   }
@@ -218,55 +220,32 @@ HandshakeStep PassiveHandshake::OnRtr(wire::ByteSpan unread, const wire::Segment
   return step;
 }
 
-HandshakeStep PassiveHandshake::OnFirstSend(wire::ByteSpan unread) {
-  constexpr std::size_t kMaxRejection = wire::FpduSize(wire::kUntaggedHeaderSize + kMaxSeparateData);
-  const wire::FpduDecoded send = wire::DecodeFpdu(unread, agreement_.crc);
-  wire::Segment segment;
-  if (send.size <= kMaxRejection) {
-    if (send.verdict != wire::Verdict::kComplete) return {};
-    if (!send.crc_ok) return Broken(wire::fault::kCrc, "the first frame fails its CRC");
-    if (!wire::DecodeSegment(send.ulpdu, &segment) && segment.last && segment.msn == 1) {
-      return OnFirstTerminate(unread, send.size, handshake_internal::ToBytes(segment.payload));
-    }
-  }
-  state_ = State::kDone;
-  HandshakeStep step;
-  step.event = Event::kEstablished;
-  return step;
-}
-
-HandshakeStep PassiveHandshake::OnFirstTerminate(wire::ByteSpan unread, std::size_t skip,
-                                                 const Bytes& private_data) {
-  const wire::FpduDecoded frame = wire::DecodeFpdu(unread.subspan(skip), agreement_.crc);
+HandshakeStep PassiveHandshake::OnFirstSend(wire::ByteSpan rest, const wire::Segment& send) {
   // Nothing that quotes one segment is longer.
   constexpr std::size_t kLongest = wire::FpduSize(wire::kUntaggedHeaderSize + wire::kMaxTerminateSize);
+  const wire::FpduDecoded frame = wire::DecodeFpdu(rest, agreement_.crc);
+  if (frame.size <= kLongest && frame.verdict != wire::Verdict::kComplete) return {};
   wire::Segment segment;
-  HandshakeStep step;
-  if (frame.size > kLongest && skip == 0) {
-    return Broken(wire::fault::kMessageTooLong, "the first frame is an overlong Terminate");
+  if (frame.size <= kLongest && frame.crc_ok && !wire::DecodeSegment(frame.ulpdu, &segment) &&
+      segment.opcode == wire::Opcode::kTerminate) {
+    return OnTerminate(segment, handshake_internal::ToBytes(send.payload));
   }
-  if (frame.size <= kLongest) {
-    if (frame.verdict != wire::Verdict::kComplete) return {};
-    const bool whole = frame.crc_ok && !wire::DecodeSegment(frame.ulpdu, &segment);
-    if (whole && segment.opcode == wire::Opcode::kTerminate) {
-      const auto said = wire::DecodeTerminate(segment.payload, wire::DetectTerminateLayout(segment.payload));
-      const wire::Fault fault = said ? said->fault : wire::fault::kOperationUnspecified;
-      const bool rejection = fault == wire::fault::kStreamCatastrophic;
-      state_ = State::kDone;
-      step.event = Event::kLost;
-      step.close = Close::kReset;
-      step.status = Status(StatusCode::kConnectionAborted,
-                           rejection ? "the connecting application rejected the connection"
-                                     : "the other side ended the handshake: " + wire::Describe(fault),
-                           rejection ? Detail::kPeerRejected : Detail::kProtocol);
-      if (rejection) step.private_data = private_data;
-      return step;
-    }
-    if (skip == 0) return Broken(wire::fault::kCrc, "the first frame fails its CRC");
-  }
-  // A Send that no Terminate follows is data.
+  return OnFirstData();
+}
+
+HandshakeStep PassiveHandshake::OnTerminate(const wire::Segment& segment, const Bytes& private_data) {
+  const auto said = wire::DecodeTerminate(segment.payload, wire::DetectTerminateLayout(segment.payload));
+  const wire::Fault fault = said ? said->fault : wire::fault::kOperationUnspecified;
+  const bool rejection = fault == wire::fault::kStreamCatastrophic;
   state_ = State::kDone;
-  step.event = Event::kEstablished;
+  HandshakeStep step;
+  step.event = Event::kLost;
+  step.close = Close::kReset;
+  step.status = Status(StatusCode::kConnectionAborted,
+                       rejection ? "the connecting application rejected the connection"
+                                 : "the other side ended the handshake: " + wire::Describe(fault),
+                       rejection ? Detail::kPeerRejected : Detail::kProtocol);
+  if (rejection) step.private_data = private_data;
   return step;
 }
 

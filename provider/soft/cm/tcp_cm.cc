@@ -42,9 +42,12 @@ TcpCm::TcpCm(const Options& options, EventLoop& loop, CmSink& sink, const Adapte
       sink_(sink),
       adapters_(adapters),
       ids_(ids),
-      listeners_(loop, adapters, [this](UniqueFd fd, const std::string& adapter, PortMode mode) {
-        OnAccepted(std::move(fd), adapter, mode);
-      }) {}
+      listeners_(
+          loop, adapters,
+          [this](UniqueFd fd, const std::string& adapter, PortMode mode) {
+            OnAccepted(std::move(fd), adapter, mode);
+          },
+          [this](int error) { sink_.OnAcceptError(error); }) {}
 
 TcpCm::~TcpCm() {
   while (!connections_.empty()) Close(*connections_.begin()->second, CloseHow::kGraceful);

@@ -25,8 +25,12 @@ UniqueFd OpenReserve() {
 
 }  // namespace
 
-TcpListeners::TcpListeners(EventLoop& loop, const AdapterSet& adapters, OnAccept on_accept)
-    : loop_(loop), adapters_(adapters), on_accept_(std::move(on_accept)), reserve_(OpenReserve()) {}
+TcpListeners::TcpListeners(EventLoop& loop, const AdapterSet& adapters, OnAccept on_accept, OnError on_error)
+    : loop_(loop),
+      adapters_(adapters),
+      on_accept_(std::move(on_accept)),
+      on_error_(std::move(on_error)),
+      reserve_(OpenReserve()) {}
 
 TcpListeners::~TcpListeners() {
   loop_.Cancel(resume_timer_);
@@ -103,9 +107,9 @@ bool TcpListeners::SyncEndpoint(Endpoint& endpoint) {
   bool complete = true;
   const Adapter* adapter = adapters_.Find(endpoint.adapter);
   if (adapter != nullptr && endpoint.local.unspecified()) {
-    std::erase_if(endpoint.sockets, [&](const std::unique_ptr<Socket>& socket) {
+    std::erase_if(endpoint.sockets, [&](const std::shared_ptr<Socket>& socket) {
       if (adapter->Has(socket->address)) return false;
-      Unwatch(*socket);
+      Drop(endpoint, socket);
       return true;
     });
     for (const Address& ip : adapter->addresses) {
@@ -120,15 +124,32 @@ bool TcpListeners::SyncEndpoint(Endpoint& endpoint) {
 }
 
 Status TcpListeners::Hold(Endpoint& endpoint, const Address& address) {
+  std::weak_ptr<Socket>& held = held_[address];
+  if (std::shared_ptr<Socket> shared = held.lock()) {
+    endpoint.sockets.push_back(std::move(shared));
+    return Status::Ok();
+  }
   Result<UniqueFd> fd = HoldPort(address);
-  if (!fd.ok()) return fd.status();
-  auto socket = std::make_unique<Socket>();
+  if (!fd.ok()) {
+    held_.erase(address);
+    return fd.status();
+  }
+  auto socket = std::make_shared<Socket>();
   socket->fd = std::move(fd).value();
   socket->adapter = endpoint.adapter;
   socket->address = address;
   socket->mode = PortMode::kTcp;
+  held = socket;
   endpoint.sockets.push_back(std::move(socket));
   return Status::Ok();
+}
+
+void TcpListeners::Drop(const Endpoint& endpoint, const std::shared_ptr<Socket>& socket) {
+  const bool last = socket.use_count() == 1;
+  if (last) held_.erase(socket->address);
+  if (!endpoint.listening && !last) return;
+  Unwatch(*socket);
+  if (!last) StopListening(socket->fd.get());
 }
 
 bool TcpListeners::ListenOnAll(Endpoint& endpoint) {
@@ -148,12 +169,16 @@ Status TcpListeners::Reserve(EndpointId id, const std::string& adapter_name, con
             local.IpToString() + " is not an address of adapter " + adapter_name};
   }
   Endpoint endpoint{adapter_name, local, false, {}};
-  if (!local.unspecified()) {
-    if (Status status = Hold(endpoint, local); !status.ok()) return status;
-  }
+  Status status;
+  if (!local.unspecified()) status = Hold(endpoint, local);
   for (const Address& ip : adapter->addresses) {
-    if (!local.unspecified() || ip.family() != local.family()) continue;
-    if (Status status = Hold(endpoint, ip.WithPort(local.port())); !status.ok()) return status;
+    if (!status.ok()) break;
+    if (local.unspecified() && ip.family() == local.family())
+      status = Hold(endpoint, ip.WithPort(local.port()));
+  }
+  if (!status.ok()) {
+    for (const auto& socket : endpoint.sockets) Drop(endpoint, socket);
+    return status;
   }
   Release(id);
   endpoints_.emplace(id, std::move(endpoint));
@@ -163,7 +188,7 @@ Status TcpListeners::Reserve(EndpointId id, const std::string& adapter_name, con
 void TcpListeners::Release(EndpointId id) {
   const auto it = endpoints_.find(id);
   if (it == endpoints_.end()) return;
-  for (auto& socket : it->second.sockets) Unwatch(*socket);
+  for (const auto& socket : it->second.sockets) Drop(it->second, socket);
   endpoints_.erase(it);
 }
 
@@ -216,6 +241,7 @@ void TcpListeners::AcceptBatch(Socket& socket) {
       case ENFILE:
       case ENOBUFS:
       case ENOMEM:
+        on_error_(errno);
         // Refuse the oldest one audibly instead of leaving it and everybody behind it in the queue.
         reserve_.reset();
         fd.reset(accept4(socket.fd.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
@@ -228,7 +254,10 @@ void TcpListeners::AcceptBatch(Socket& socket) {
       case ECONNABORTED:
       case EPROTO:
         continue;
+      case EAGAIN:
+        return;
       default:
+        on_error_(errno);
         return;
     }
   }

@@ -24,8 +24,9 @@ namespace nd::provider::soft {
 class TcpListeners {
  public:
   using OnAccept = std::function<void(UniqueFd fd, const std::string& adapter, PortMode mode)>;
+  using OnError = std::function<void(int error)>;  // errno of accept().
 
-  TcpListeners(EventLoop& loop, const AdapterSet& adapters, OnAccept on_accept);
+  TcpListeners(EventLoop& loop, const AdapterSet& adapters, OnAccept on_accept, OnError on_error);
   ~TcpListeners();
   TcpListeners(const TcpListeners&) = delete;
   TcpListeners& operator=(const TcpListeners&) = delete;
@@ -36,7 +37,8 @@ class TcpListeners {
   // The adapters' addresses changed: opens and closes what follows from that.
   void Sync();
 
-  // Statuses of HoldPort; with the unspecified address every address of the adapter is held.
+  // Statuses of HoldPort; with the unspecified address every address of the adapter is held. An address that
+  // another endpoint holds is held together with it, until the last of them is released; at most one listens.
   Status Reserve(EndpointId endpoint, const std::string& adapter, const Address& local);
   void Release(EndpointId endpoint);
   void Listen(EndpointId endpoint);
@@ -56,11 +58,13 @@ class TcpListeners {
     std::string adapter;
     Address local;
     bool listening = false;
-    std::vector<std::unique_ptr<Socket>> sockets;
+    std::vector<std::shared_ptr<Socket>> sockets;
   };
 
   Status OpenShared(const Adapter& adapter, const Address& address);
   Status Hold(Endpoint& endpoint, const Address& address);
+  // Gives the endpoint's part of it back.
+  void Drop(const Endpoint& endpoint, const std::shared_ptr<Socket>& socket);
   bool ListenOnAll(Endpoint& endpoint);
   void Watch(Socket& socket);
   void Unwatch(Socket& socket);
@@ -74,8 +78,10 @@ class TcpListeners {
   EventLoop& loop_;
   const AdapterSet& adapters_;
   const OnAccept on_accept_;
+  const OnError on_error_;
   std::map<Address, std::unique_ptr<Socket>> shared_;  // By address and TCP port.
   std::map<EndpointId, Endpoint> endpoints_;
+  std::map<Address, std::weak_ptr<Socket>> held_;  // Of all endpoints, by address and port.
   UniqueFd reserve_;  // Given up to take a connection off the queue when no other descriptor is left.
   bool paused_ = false;
   EventLoop::TimerId resume_timer_{}, retry_timer_{};

@@ -179,8 +179,10 @@ bool SoftCompletionQueue::ArmAll(std::vector<pollfd>* fds, Time* deadline) {
     const SoftQueuePair::SleepInfo info = queue_pair->PrepareToSleep();
     busy |= info.busy;
     *deadline = std::min(*deadline, info.deadline);
-    const int events = (info.want_read ? POLLIN : 0) | (info.want_write ? POLLOUT : 0);
-    if (info.fd >= 0 && events != 0) fds->push_back({info.fd, static_cast<short>(events), 0});
+    const int events =
+        (info.want_read ? POLLIN : 0) | (info.want_write ? POLLOUT : 0) | (info.want_end ? POLLRDHUP : 0);
+    // A reset is told whatever is asked for.
+    if (info.fd >= 0) fds->push_back({info.fd, static_cast<short>(events), 0});
   }
   return busy;
 }

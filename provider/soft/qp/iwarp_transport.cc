@@ -191,7 +191,8 @@ void IwarpTransport::SayTerminate(EndCode code) {
     const std::size_t words = wire::EncodeTerminate(*last_words_, wire::TerminateLayout::kRfc, payload);
     std::memcpy(frame + wire::kFpduHeaderSize + size, payload, words);
     size = wire::SealFpdu(frame, size + words, crc_);
-    [[maybe_unused]] const ssize_t sent = send(socket_.get(), frame, size, MSG_DONTWAIT | MSG_NOSIGNAL);
+    // Without them an end of the stream would look like a goodbye; a reset does not.
+    if (send(socket_.get(), frame, size, MSG_DONTWAIT | MSG_NOSIGNAL) <= 0) return;
   }
   // The words must arrive: no reset by lingering, none by unread bytes (as far as they are here).
   const linger patient{0, 0};

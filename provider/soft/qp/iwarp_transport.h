@@ -39,6 +39,7 @@ class IwarpTransport final : public Transport {
   bool Arm() override;
   bool wants_write() const override { return blocked_; }
   bool wants_read() const override { return !held_; }
+  bool wants_end() const override { return held_ && peer_confirms(); }
   bool runnable() const override { return runnable_; }
   Time deadline() const override { return held_until_; }
   void OnReceivePosted() override { runnable_ = runnable_ || held_; }
@@ -67,6 +68,9 @@ class IwarpTransport final : public Transport {
     wire::ReadRequest request;
     std::uint32_t done = 0;
   };
+
+  // The peer's Sends are complete when they were received, and not before.
+  bool peer_confirms() const { return own_peer_ && read_inbound_ != 0; }
 
   // --- iwarp_transport_tx.cc
   bool Pump();
@@ -101,6 +105,7 @@ class IwarpTransport final : public Transport {
   void HandleTerminate(const wire::Segment& segment);
   bool Violation(const wire::Fault& fault, wire::ByteSpan ulpdu);
   void EndOfStream();
+  bool SenderGaveUp() const;
   bool WasReset() const;
   void Lost(int error);
 
@@ -139,6 +144,7 @@ class IwarpTransport final : public Transport {
   std::uint64_t confirmed_in_ = 0;  // Those of them that a Read Request behind them asked about.
   std::uint32_t send_msn_in_, read_msn_in_;
   bool in_message_ = false, swallow_ = false, held_ = false;
+  bool given_up_ = false;  // No Send that has found no receive so far is to have one.
   std::uint32_t message_done_ = 0, message_offset_ = 0;
   SgeCursor message_sink_;
   Time held_until_ = Time::max();

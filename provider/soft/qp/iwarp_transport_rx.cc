@@ -61,6 +61,12 @@ bool IwarpTransport::Receive() {
       rx_end_ -= rx_begin_;
       rx_begin_ = 0;
     }
+    if (held_ && SenderGaveUp()) {
+      given_up_ = moved = true;
+      held_ = false;
+      held_until_ = Time::max();
+      continue;
+    }
     if (held_ || rx_end_ == kRxSize) {
       drained_ = true;
       return moved;
@@ -93,6 +99,16 @@ bool IwarpTransport::Receive() {
   }
   runnable_ = true;
   return moved;
+}
+
+// A held Send keeps everything behind it, so the stream's end is asked for. Behind a goodbye no Send of a
+// peer that waits for confirmations is outstanding any more: it was flushed. Other peers' may be good, and
+// wait on.
+bool IwarpTransport::SenderGaveUp() const {
+  tcp_info info{};
+  socklen_t size = sizeof info;
+  if (getsockopt(socket_.get(), IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return false;
+  return info.tcpi_state == TCP_CLOSE || (info.tcpi_state == TCP_CLOSE_WAIT && peer_confirms());
 }
 
 // A reset that came while the broker still had the socket is told only once, and not to us: then the stream
@@ -172,13 +188,15 @@ bool IwarpTransport::HandleSend(const wire::Segment& segment, wire::ByteSpan ulp
     if (segment.last) {
       in_message_ = swallow_ = false;
       ++send_msn_in_;
-      ++messages_in_;
+      if (!given_up_) ++messages_in_;
     }
     return true;
   }
-  ReceiveRequest* receive = queue_pair_.CurrentReceive();
-  if (receive == nullptr && goodbye_sent_) {
-    // The sender will see our goodbye first and count it as undelivered; its own goodbye is behind it.
+  const bool drops = given_up_ && !in_message_;
+  ReceiveRequest* receive = drops ? nullptr : queue_pair_.CurrentReceive();
+  if (drops || (receive == nullptr && goodbye_sent_)) {
+    // The sender counts it as undelivered: it gave it up, or will see our goodbye first. Its own end is
+    // behind.
     held_ = false;
     held_until_ = Time::max();
     in_message_ = swallow_ = !segment.last;

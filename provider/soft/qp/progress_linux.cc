@@ -136,6 +136,7 @@ void Progress::Visit(std::uint64_t id) {
         event.events = EPOLLONESHOT;
         if (visit.want_read) event.events |= EPOLLIN;
         if (visit.want_write) event.events |= EPOLLOUT;
+        if (visit.want_end) event.events |= EPOLLRDHUP;
         event.data.u64 = id;
         epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, found->second.fd, &event);
       }

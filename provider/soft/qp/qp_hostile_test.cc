@@ -332,6 +332,52 @@ TEST_P(Death, AKilledPeerIsNoticedAsSuch) {
   close(ready[1]);
 }
 
+// A Send that finds no receive stops the stream, but not the news of its end.
+TEST_P(Death, AHeldSendDoesNotHideIt) {
+  for (const bool sleeps : {false, true}) {
+    HandOffs both = MakeHandOffs(GetParam());
+    int ready[2];
+    ASSERT_EQ(pipe(ready), 0);
+    const pid_t child = fork();
+    if (child == 0) {
+      prctl(PR_SET_PDEATHSIG, SIGKILL);
+      both.passive.fds.clear();
+      End end;
+      if (!end.qp->Attach(std::move(both.active)).ok()) _exit(1);
+      Memory m(end, 64, false);
+      Sge out = m.At(0, 8);
+      if (!end.qp->Send(nullptr, {&out, 1}, 0).ok()) _exit(1);
+      [[maybe_unused]] const ssize_t n = write(ready[1], "x", 1);
+      for (;;) pause();
+    }
+    both.active.fds.clear();
+    End end({.rnr_timeout = 3 * kPatience});
+    const Status attached = end.qp->Attach(std::move(both.passive));
+    ASSERT_TRUE(attached.ok()) << attached.ToString();
+    Memory m(end, 64, false);
+    Sge out = m.At(0, 8);
+    char c;
+    ASSERT_EQ(read(ready[0], &c, 1), 1);
+    Completion none;
+    EXPECT_EQ(end.cq->Poll({&none, 1}), 0u);  // Here it is held, if it was not before.
+    // Nobody answers this one either: the killed one stands still already when it is there.
+    kill(child, SIGSTOP);
+    ASSERT_TRUE(end.qp->Send(Tag(1), {&out, 1}, 0).ok());
+    kill(child, SIGKILL);
+    waitpid(child, nullptr, 0);
+    if (sleeps) {
+      EXPECT_EQ(end.Next().status, StatusCode::kCanceled);
+    }
+    EXPECT_TRUE(end.Until([&] { return end.closed == 1; }));
+    EXPECT_EQ(end.reason.load(), DisconnectReason::kPeerProcessDied);
+    if (!sleeps) {
+      EXPECT_EQ(end.Next().status, StatusCode::kCanceled);
+    }
+    close(ready[0]);
+    close(ready[1]);
+  }
+}
+
 TEST_P(Death, AForkedChildCannotTouchTheParentsConnection) {
   End a, b;
   HandOffs both = MakeHandOffs(GetParam());

@@ -70,7 +70,7 @@ class SoftQueuePair final : public QueuePair, public std::enable_shared_from_thi
   bool DriveBlocking(Deferred* deferred);
   struct SleepInfo {
     int fd = -1;
-    bool want_write = false, want_read = true;
+    bool want_write = false, want_read = true, want_end = false;
     bool busy = false;  // Do not sleep: there is work.
     Time deadline = Time::max();
   };
@@ -82,7 +82,7 @@ class SoftQueuePair final : public QueuePair, public std::enable_shared_from_thi
   // The progress thread's turn. `next`: when to come back without an event; `arm`: watch `fd` for one event.
   struct Visit {
     int fd = -1;
-    bool arm = false, want_write = false, want_read = true;
+    bool arm = false, want_write = false, want_read = true, want_end = false;
     Time next = Time::max();
   };
   Visit VisitFromThread(Deferred* deferred);

@@ -165,6 +165,7 @@ SoftQueuePair::SleepInfo SoftQueuePair::PrepareToSleep() {
   info.fd = transport_->fd();
   info.want_write = transport_->wants_write();
   info.want_read = transport_->wants_read();
+  info.want_end = transport_->wants_end();
   info.deadline = NextDeadline();
   UpdateWatch();  // The sleeper may be called away before it looks again.
   return info;
@@ -193,6 +194,7 @@ SoftQueuePair::Visit SoftQueuePair::VisitFromThread(Deferred* deferred) {
     visit.arm = true;
     visit.want_write = thread_watches_write_ = transport_->wants_write();
     visit.want_read = thread_watches_read_ = transport_->wants_read();
+    visit.want_end = transport_->wants_end();
     visit.next = thread_deadline_ = busy ? Time::min() : NextDeadline();
   }
   Leave(deferred);
@@ -337,6 +339,10 @@ void SoftQueuePair::Drop() {
   {
     SpinGuard guard(lock_);
     on_peer_closed_ = nullptr;
+    // The peer must not take it for a death; a goodbye that is on its way says more.
+    if (transport_ && !transport_dead_ && (state_ == State::kConnected || state_ == State::kDisconnecting)) {
+      transport_->SayTerminate(EndCode::kLocal);
+    }
     if (state_ == State::kDisconnecting) {
       FinishDisconnect({StatusCode::kCanceled, "the queue pair was closed"});
     } else {

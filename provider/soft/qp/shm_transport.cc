@@ -99,7 +99,8 @@ bool ShmTransport::Arm() {
   mine().armed.store(1, std::memory_order_seq_cst);
   // Either the peer's next publication sees the flag, or we see the publication now.
   rearm_at_ = GlobalBarrier() ? Time::max() : Time(std::chrono::steady_clock::now()) + kNoBarrierRecheck;
-  return RecordWaits() || theirs().consumed.load(std::memory_order_acquire) != tx_acked_ ||
+  return RecordWaits() || (held_ && GoodbyeWaits()) ||
+         theirs().consumed.load(std::memory_order_acquire) != tx_acked_ ||
          theirs().end_code.load(std::memory_order_acquire) != 0;
 }
 

@@ -85,6 +85,8 @@ class ShmTransport final : public Transport {
   // --- shm_transport_rx.cc
   bool Consume();
   bool RecordWaits() const;
+  // Behind the Send that is held.
+  bool GoodbyeWaits();
   bool ConsumeOne(const Slot& record);
   bool ConsumeSend(const Slot& record);
   bool ConsumeWrite(const Slot& record);
@@ -138,6 +140,8 @@ class ShmTransport final : public Transport {
   SgeCursor message_sink_;
   bool in_message_ = false, swallow_ = false;
   bool held_ = false;
+  bool given_up_ = false;        // No Send that has found no receive so far is to have one.
+  std::uint32_t looked_to_ = 0;  // No goodbye before this position.
   Time held_until_ = Time::max(), rearm_at_ = Time::max();
   bool hung_up_ = false, rearm_wanted_ = false, peer_goodbye_ = false;
 

@@ -23,6 +23,18 @@ bool ShmTransport::RecordWaits() const {
   return !held_ && in().slots[rx_head_ % kSlots].stamp.load(std::memory_order_acquire) == StampOf(rx_head_);
 }
 
+bool ShmTransport::GoodbyeWaits() {
+  if (looked_to_ - rx_head_ > kSlots) looked_to_ = rx_head_;
+  for (; looked_to_ - rx_head_ < kSlots; ++looked_to_) {
+    const Slot& slot = in().slots[looked_to_ % kSlots];
+    if (slot.stamp.load(std::memory_order_acquire) != StampOf(looked_to_)) return false;
+    Slot record;
+    Snapshot(slot, &record);
+    if (record.kind == RecordKind::kGoodbye) return true;
+  }
+  return false;
+}
+
 bool ShmTransport::Consume() {
   bool moved = false;
   for (int i = 0; i < kRecordsPerRound && queue_pair_.live(); ++i) {
@@ -90,7 +102,16 @@ bool ShmTransport::ConsumeSend(const Slot& record) {
     if ((record.flags & kLastPiece) != 0) in_message_ = swallow_ = false;
     return true;
   }
-  ReceiveRequest* receive = queue_pair_.CurrentReceive();
+  const bool drops = given_up_ && !in_message_;
+  ReceiveRequest* receive = drops ? nullptr : queue_pair_.CurrentReceive();
+  // Behind the peer's goodbye none of its Sends is outstanding any more: it was flushed.
+  if (receive == nullptr && (drops || GoodbyeWaits())) {
+    given_up_ = true;
+    held_ = false;
+    held_until_ = Time::max();
+    in_message_ = swallow_ = (record.flags & kLastPiece) == 0;
+    return true;
+  }
   if (receive == nullptr) {
     if (!held_) {
       held_ = true;

@@ -22,7 +22,7 @@ enum class EndCode : std::uint32_t {
   kNoReceive = 2,     // The peer's Send found no receive within the time.
   kTooLong = 3,       // The peer's Send was longer than the receive.
   kProtocol = 4,      // The peer broke the protocol.
-  kLocal = 5,         // A request of this side failed (its own memory was not registered, ...).
+  kLocal = 5,         // A request of this side failed (its own memory was not registered, ...), or it let go.
 };
 
 class Transport {
@@ -40,6 +40,7 @@ class Transport {
   virtual bool Arm() = 0;
   virtual bool wants_write() const = 0;             // Watch fd() for room as well.
   virtual bool wants_read() const { return true; }  // False: what waits in fd() cannot be taken now.
+  virtual bool wants_end() const { return false; }  // All the same, it matters when the peer ends the stream.
   // True once after a wake-up was used up by somebody who may not be the one it was meant for.
   virtual bool TakeRearm() { return false; }
   virtual bool runnable() const = 0;  // Could go on at once; only its budget stopped it.

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// The program's allocator with a countdown. The forms for arrays and without exceptions come here, too,
+// unless a sanitizer brings its own; aligned ones stay the library's.
+#include "tests/sim/memory.h"
+
+#include <cstdlib>
+
+namespace {
+
+thread_local constinit std::uint32_t left = 0;  // Until one fails; 0: none does.
+
+}  // namespace
+
+void* operator new(std::size_t size) {
+  if (left != 0 && --left == 0) throw std::bad_alloc();
+  if (void* const memory = std::malloc(size == 0 ? 1 : size)) return memory;
+  throw std::bad_alloc();
+}
+void operator delete(void* memory) noexcept {
+  std::free(memory);
+}
+void operator delete(void* memory, std::size_t) noexcept {
+  std::free(memory);
+}
+
+namespace nd::sim {
+
+Shortage::Shortage(std::uint32_t at) {
+  left = at;
+}
+Shortage::~Shortage() {
+  left = 0;
+}
+
+}  // namespace nd::sim
