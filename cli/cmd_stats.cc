@@ -21,7 +21,7 @@ namespace v1 = ndbroker::v1;
 // Of one row, in the order in which they are shown.
 const std::vector<std::pair<std::string, Show>>& Counters() {
   static const std::vector<std::pair<std::string, Show>> kCounters = {
-      {"tx_bytes", Show::kBytes},          {"rx_bytes", Show::kBytes},
+      {"tx_bytes", Show::kBytes},         {"rx_bytes", Show::kBytes},
       {"tx_messages", Show::kCount},      {"rx_messages", Show::kCount},
       {"connects", Show::kCount},         {"accepts", Show::kCount},
       {"connect_failures", Show::kCount}, {"connection_errors", Show::kCount},
@@ -141,13 +141,14 @@ class Stats {
 // Rates have the columns of the totals, so that they stand under them.
 Shape StatsShape(const std::string& by, bool rates) {
   static const std::vector<std::string> kHeaders = {
-      "TX",     "RX",       "TX-MSGS",  "RX-MSGS",   "CONNECT",  "ACCEPT",  "FAILED",   "BROKEN", "ERR",
+      "TX",     "RX",       "TX-MSGS",  "RX-MSGS",   "CONNECT",   "ACCEPT",   "FAILED",   "BROKEN", "ERR",
       "STALLS", "TX-SENDS", "RX-SENDS", "TX-WRITES", "RX-WRITES", "TX-READS", "RX-READS", "WAKEUPS"};
   Shape shape{"Stats", "name", {}, ToRow({})};
   std::string header = by;
   std::transform(by.begin(), by.end(), header.begin(),
                  [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
-  shape.columns.push_back({header + (rates ? " (PER S)" : ""), "name", Show::kText, false, When::kAlways, true});
+  shape.columns.push_back(
+      {header + (rates ? " (PER S)" : ""), "name", Show::kText, false, When::kAlways, true});
   shape.columns.push_back({"CONNS", "connections", Show::kNumber});
   for (std::size_t i = 0; i < Counters().size(); ++i) {
     const auto& [name, show] = Counters()[i];

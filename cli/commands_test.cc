@@ -307,7 +307,7 @@ TEST_F(CommandsTest, StatsFitAHundredColumns) {
   const Ran ran = Run({"stats", "--interval", "0.1", "--count", "1"});
   std::istringstream lines(ran.out);
   for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 100u) << line;
-  EXPECT_NE(std::string::npos, ran.out.find("postgres~cluster  ")) << ran.out;
+  EXPECT_NE(std::string::npos, ran.out.find("postgres~-cluster  ")) << ran.out;
   EXPECT_NE(std::string::npos, ran.out.find("\n192.168.100.200 ")) << ran.out;
   EXPECT_NE(std::string::npos, ran.out.find(" 12.3G ")) << ran.out;
   EXPECT_NE(std::string::npos, ran.out.find(" 99999 ")) << ran.out;

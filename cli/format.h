@@ -32,7 +32,8 @@ struct Output {
   }
 };
 
-// kCount is exact below 100000 and 790K above. kList tells nothing said ("-") from an empty list ("none"); kTime leaves out fractions of seconds.
+// kCount is exact below 100000 and 790K above. kList tells nothing said ("-") from an empty list ("none");
+// kTime leaves out fractions of seconds.
 enum class Show : unsigned char { kText, kNumber, kCount, kBytes, kSeconds, kShort, kState, kList, kTime };
 
 // Growth per second needs two looks and takes the place of totals in --watch; wide shows both.

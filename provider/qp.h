@@ -99,10 +99,6 @@ class QueuePair {
     return {StatusCode::kNotSupported, "queue pairs of this provider need no preparation"};
   }
 
-  // Before a Connect or Accept. INVALID_DEVICE_STATE: the device gave this queue pair up when a peer refused it,
-  // so another one is needed.
-  virtual Status CheckConnectable() { return {}; }
-
   // Adopts an established transport. Checks everything in it; on failure the descriptors are closed and
   // the queue pair is as before. Receives posted so far stay posted.
   virtual Status Attach(HandOff hand_off) = 0;

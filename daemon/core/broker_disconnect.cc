@@ -149,6 +149,8 @@ void Broker::Impl::Do(Session& s, Pending p, const TransportReportOp& op) {
     case ConnectorState::kConnected:
       if (op.what == TransportReportOp::What::kPeerClosed) {
         PeerClosed(*c, Known(op.reason));
+        // A queue pair that failed in its device: only the broker can tell the peer.
+        if (!StateOf(*c).description.client_disconnects) Emit(CmDisconnect{*c->cm});
       } else {
         StartGoodbye(*c);  // The application said it while the broker was away: it is over already.
         FinishGoodbye(*c, {});

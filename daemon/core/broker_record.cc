@@ -74,8 +74,7 @@ void Broker::Impl::TellOtherEnd(const Connector& c, const Ending& ending) {
   } else if (ending.outcome == Outcome::kDied) {
     const bool left = SessionOf(c.session).ended_because.ok();
     told(left ? DisconnectReason::kPeerProcessDied : DisconnectReason::kUnknown,
-         "At its other side: " + ending.why.message(),
-         left ? Detail::kPeerProcessDied : ending.why.detail());
+         "At its other side: " + ending.why.message(), left ? Detail::kPeerProcessDied : ending.why.detail());
   } else if (ending.outcome == Outcome::kBroken && ending.why.detail() == Detail::kAdapterDisabled) {
     told(DisconnectReason::kAdapterDisabled, "At its other side: " + ending.why.message(),
          Detail::kAdapterDisabled);
@@ -106,10 +105,12 @@ Ending Broker::Impl::EndingOf(const Connector& c, DisconnectReason reason) const
         const std::vector<Address>& own = adapter.description.info.addresses;
         return std::any_of(own.begin(), own.end(), [&](const Address& a) { return a.same_ip(c.remote); });
       });
-      if (here) return broken(StatusCode::kConnectionAborted, std::string(Name(reason)), Detail::kPeerProcessDied);
-      return broken(StatusCode::kConnectionAborted,
-                    "Reset by the other side without a word: its process died, or something cut it off there.",
-                    Detail::kTransport, ECONNRESET);
+      if (here)
+        return broken(StatusCode::kConnectionAborted, std::string(Name(reason)), Detail::kPeerProcessDied);
+      return broken(
+          StatusCode::kConnectionAborted,
+          "Reset by the other side without a word: its process died, or something cut it off there.",
+          Detail::kTransport, ECONNRESET);
     }
     case DisconnectReason::kPeerBrokerLost:
       return broken(StatusCode::kConnectionAborted, std::string(Name(reason)), Detail::kPeerBrokerLost);
@@ -123,8 +124,8 @@ Ending Broker::Impl::EndingOf(const Connector& c, DisconnectReason reason) const
     case DisconnectReason::kEstablishmentFailed:
       break;
   }
-  return broken(StatusCode::kConnectionAborted, "One side gave it up without a goodbye; the transport says no more.",
-                Detail::kTransport);
+  return broken(StatusCode::kConnectionAborted,
+                "One side gave it up without a goodbye; the transport says no more.", Detail::kTransport);
 }
 
 Ending Broker::Impl::EndingOf(const Session& s, const Connector& c) {
@@ -146,6 +147,7 @@ void Broker::Impl::On(const Stopping&) {
     reserving_.erase(reserving_.begin());
     Emit(ReserveDone{request, {StatusCode::kCanceled, "The broker stopped."}});
   }
+  absl::erase_if(keeping_, [](const auto& kept) { return kept.second.request != 0; });
   for (const auto& [id, s] : sessions_) {
     for (const auto& [sequence, handle] : s.objects) {
       Connector* const c = Find<Connector>(handle);

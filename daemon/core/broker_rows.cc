@@ -161,7 +161,7 @@ std::vector<PortRow> Broker::Impl::Ports() const {
     row.state = !entry.unheld.ok()                          ? "unheld"
                 : lingers && entry.kind != PortKind::kLease ? "lingering"
                                                             : "held";
-    row.comment = entry.unheld.message();
+    if (!entry.unheld.ok()) row.comment = entry.unheld.message();
     row.holder = entry.holder;
     if (const auto s = sessions_.find(entry.owner.session); s != sessions_.end()) {
       row.owner = s->second.who;

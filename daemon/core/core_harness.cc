@@ -64,6 +64,25 @@ void World::Restart(int host, const std::vector<Lease>& leases, Duration grace) 
   EXPECT_EQ(h.broker->CheckInvariants(), "");
 }
 
+void World::KeepPorts() {
+  auto adapters = broker().Adapters();
+  adapters[0].description.reserve_ports = adapters[0].description.keep_ports = true;
+  Step(0, AdaptersChanged{{adapters[0].description, adapters[1].description}});
+}
+
+std::vector<std::string> World::HostPorts(int host) const {
+  std::vector<std::string> ports;
+  std::map<provider::EndpointId, std::string> asked;
+  for (const Action& action : Log(host)) {
+    if (const auto* reserve = std::get_if<CmReserve>(&action)) {
+      ports.push_back("+" + (asked[reserve->endpoint] = reserve->local.ToString()));
+    } else if (const auto* release = std::get_if<CmRelease>(&action)) {
+      ports.push_back("-" + asked.at(release->endpoint));
+    }
+  }
+  return ports;
+}
+
 World::Client World::Open(int host, std::uint32_t uid, std::uint32_t pid, const std::string& adapter) {
   const SessionId id{next_session_++};
   Identity who;

@@ -100,6 +100,10 @@ class World {
   std::vector<Lease> Leases(int host = 0) const;
   // kill -9 and start again: everything is gone but those leases.
   void Restart(int host, const std::vector<Lease>& leases, Duration grace);
+  // From now on adapter a0's ports are ports of the host, and its provider holds idle ones, too.
+  void KeepPorts();
+  // What the host is asked for and told to give back, in order: "+10.0.0.1:7000", "-10.0.0.1:7000".
+  std::vector<std::string> HostPorts(int host = 0) const;
   std::set<std::uint32_t> ended;  // Processes that hold leases and will not come back.
   // One line per action, for comparing two runs.
   std::string trace() const { return trace_; }

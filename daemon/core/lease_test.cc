@@ -257,5 +257,80 @@ TEST(Leases, AreFreeAtOnceWhenTheirHolderEndsMeanwhile) {
   EXPECT_EQ(std::ranges::count(rows, "lease", &PortRow::kind), 2) << "the others wait for somebody to ask";
 }
 
+std::vector<PortRow> LeaseRows(const World& w) {
+  std::vector<PortRow> rows = w.broker().Ports();
+  std::erase_if(rows, [](const PortRow& row) { return row.kind != "lease"; });
+  return rows;
+}
+
+TEST(Leases, HostPortsAreHeldUntilTheirHolderHasThem) {
+  AfterCrash a;
+  World& w = a.w;
+  w.KeepPorts();
+  const std::string chosen = a.ephemeral.ToString();
+  auto held = w.HostPorts();
+  std::sort(held.begin(), held.end());
+  EXPECT_EQ(held,
+            (std::vector<std::string>{"+0.0.0.0:7000", "+10.0.0.1:6000", "+" + chosen, "+10.0.0.2:6001"}));
+  w.ClearLog();
+  w.KeepPorts();
+  EXPECT_TRUE(w.HostPorts().empty()) << "once is enough";
+  w.Restart(0, a.leases, seconds(10));
+  w.KeepPorts();
+  const std::size_t before = w.HostPorts().size();
+  const auto back = w.Open(0, 1000, kOwner);
+  EXPECT_EQ(ListenNew(w, back, "0.0.0.0:6001"), SC::kSuccess) << "wider than before";
+  EXPECT_EQ(BindNew(w, back, "10.0.0.1:6000").status, SC::kSuccess);
+  w.Advance(seconds(10));
+  auto after = w.HostPorts();
+  after.erase(after.begin(), after.begin() + static_cast<std::ptrdiff_t>(before));
+  ASSERT_EQ(after.size(), 6u);
+  // Asked for before it is let go: there is no moment at which another program could take it.
+  EXPECT_EQ(
+      std::vector<std::string>(after.begin(), after.begin() + 4),
+      (std::vector<std::string>{"+0.0.0.0:6001", "-10.0.0.2:6001", "+10.0.0.1:6000", "-10.0.0.1:6000"}));
+  std::sort(after.begin() + 4, after.end());
+  EXPECT_EQ(std::vector<std::string>(after.begin() + 4, after.end()),
+            (std::vector<std::string>{"-0.0.0.0:7000", "-" + chosen}))
+      << "nobody came for them";
+}
+
+TEST(Leases, WhatTheHostHasGivenToAnotherProgramIsSaid) {
+  AfterCrash a;
+  World& w = a.w;
+  w.reserve_answers[6000] = SC::kSharingViolation;
+  w.KeepPorts();
+  w.KeepPorts();
+  std::size_t told = 0;
+  for (const Notice& notice : w.Seen<Notice>()) told += notice.type == "lease.unheld";
+  EXPECT_EQ(told, 1u) << "tried again, said once";
+  for (const PortRow& row : LeaseRows(w)) {
+    EXPECT_EQ(row.state, row.local == Ip("10.0.0.1:6000") ? "unheld" : "held");
+    EXPECT_EQ(row.comment, row.local == Ip("10.0.0.1:6000") ? "host" : "");
+  }
+  const auto back = w.Open(0, 1000, kOwner), stranger = w.Open(0, 1000, kStranger);
+  EXPECT_EQ(BindNew(w, stranger, "10.0.0.1:6000").status, SC::kSharingViolation);
+  EXPECT_EQ(BindNew(w, back, "10.0.0.1:6000").status, SC::kSharingViolation) << "as the host says";
+  w.reserve_answers.clear();
+  EXPECT_EQ(BindNew(w, back, "10.0.0.1:6000").status, SC::kSuccess);
+  const auto ports = w.HostPorts();
+  EXPECT_EQ(std::count(ports.begin(), ports.end(), "-10.0.0.1:6000"), 0) << "it was never held";
+}
+
+TEST(Leases, TakenBackBeforeTheHostHasAnswered) {
+  AfterCrash a;
+  World& w = a.w;
+  w.answer_reserves = false;
+  w.KeepPorts();
+  const auto back = w.Open(0, 1000, kOwner);
+  const OpId bind = w.Submit(back, BindOp{w.Connector(back), Ip("10.0.0.1:6000")});
+  const std::vector<CmReserve> asked = w.Seen<CmReserve>();
+  ASSERT_EQ(asked.size(), 5u);
+  for (std::size_t i = 0; i < 4; ++i) w.Step(0, CmReserved{asked[i].endpoint, {}});
+  EXPECT_EQ(w.Code(back, bind), SC::kPending) << "its own is still to come";
+  w.Step(0, CmReserved{asked[4].endpoint, {}});
+  EXPECT_EQ(w.Code(back, bind), SC::kSuccess);
+}
+
 }  // namespace
 }  // namespace nd::core

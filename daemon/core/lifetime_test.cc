@@ -110,6 +110,18 @@ TEST(Disconnect, ProviderSaysGoodbyeItself) {
   EXPECT_EQ(w.Code(up.a, d), SC::kIoTimeout);
 }
 
+TEST(Disconnect, TheBrokerTellsThePeerOfAQueuePairThatFailed) {
+  World w(2);
+  auto adapters = w.broker(0).Adapters();
+  adapters[0].description.client_disconnects = false;
+  w.Step(0, AdaptersChanged{{adapters[0].description, adapters[1].description}});
+  auto up = w.Pair(Stage::kConnected);
+  w.Submit(up.a, TransportReportOp{up.ac, TransportReportOp::What::kPeerClosed, DisconnectReason::kUnknown, {}});
+  EXPECT_EQ(w.State(up.a, up.ac), ConnectorState::kPeerClosed);
+  EXPECT_EQ(w.Seen<CmDisconnect>(0).size(), 1u);
+  EXPECT_EQ(w.Code(up.a, w.Submit(up.a, DisconnectOp{up.ac})), SC::kSuccess);
+}
+
 TEST(Disconnect, ND_196_GoodbyeOvertakesConfirmation) {
   World w(2);
   auto up = w.Pair(Stage::kIncoming);

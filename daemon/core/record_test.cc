@@ -241,7 +241,8 @@ TEST(Record, WhatTheAdministratorEndedSaysSoAtBothEnds) {
   ASSERT_EQ(Outcomes(adapter, 0, pc), (std::vector{Outcome::kEstablished, Outcome::kBroken}));
   EXPECT_EQ(Of(adapter, 0, pc)[1].reason, DisconnectReason::kAdapterDisabled);
   EXPECT_EQ(Of(adapter, 0, pc)[1].why.detail(), Detail::kAdapterDisabled);
-  EXPECT_EQ(Of(adapter, 0, pc)[1].why.code(), StatusCode::kConnectionAborted) << "this side's adapter is well";
+  EXPECT_EQ(Of(adapter, 0, pc)[1].why.code(), StatusCode::kConnectionAborted)
+      << "this side's adapter is well";
 }
 
 TEST(Record, AnotherBrokersAdministratorIsAResetHere) {
@@ -257,11 +258,12 @@ TEST(Record, AnEndedSessionThatCameBackIsForgiven) {
   World::Up up = w.Pair(Stage::kConnected);
   w.Step(0, KillSession{up.a.session});
   const World::Client again = w.Open(0);
-  ASSERT_TRUE(w.Call(again, ReattachOp{again.adapter, w.Qp(again), Ip("10.0.0.1:6000"), Ip("10.0.0.1:7000"),
-                                       {1, 1}, false})
-                  .reply.handle);
-  w.Submit(up.p, TransportReportOp{up.pc, TransportReportOp::What::kPeerClosed,
-                                   DisconnectReason::kPeerProcessDied, {}});
+  ASSERT_TRUE(
+      w.Call(again,
+             ReattachOp{again.adapter, w.Qp(again), Ip("10.0.0.1:6000"), Ip("10.0.0.1:7000"), {1, 1}, false})
+          .reply.handle);
+  w.Submit(up.p, TransportReportOp{
+                     up.pc, TransportReportOp::What::kPeerClosed, DisconnectReason::kPeerProcessDied, {}});
   EXPECT_EQ(Of(w, 0, up.pc)[1].why.detail(), Detail::kPeerProcessDied);
 }
 
@@ -275,8 +277,8 @@ TEST(Record, ASessionThatMisbehavedSaysWhy) {
   World here(1);
   up = here.Pair(Stage::kConnected);
   here.Step(0, SessionClosed{up.a.session, {StatusCode::kInsufficientResources, "it does not read"}});
-  here.Submit(up.p, TransportReportOp{up.pc, TransportReportOp::What::kPeerClosed,
-                                      DisconnectReason::kPeerProcessDied, {}});
+  here.Submit(up.p, TransportReportOp{
+                        up.pc, TransportReportOp::What::kPeerClosed, DisconnectReason::kPeerProcessDied, {}});
   ASSERT_EQ(Outcomes(here, 0, up.pc), (std::vector{Outcome::kEstablished, Outcome::kBroken}));
   EXPECT_NE(Of(here, 0, up.pc)[1].why.message().find("it does not read"), std::string::npos);
   EXPECT_NE(Of(here, 0, up.pc)[1].why.detail(), Detail::kPeerProcessDied) << "its process lives";

@@ -111,6 +111,78 @@ TEST(Reserve, EndsWithItsAdapterAndSurvivesSettings) {
   EXPECT_TRUE(Reservations(w).empty());
 }
 
+using Ports = std::vector<std::string>;
+
+// The answers to ReservePort, in order.
+std::vector<Status> Answers(const World& w) {
+  std::vector<Status> answers;
+  for (const ReserveDone& done : w.Seen<ReserveDone>()) answers.push_back(done.status);
+  return answers;
+}
+
+TEST(Reserve, TheHostIsAskedAndItsRefusalIsTheAnswer) {
+  World w;
+  w.Step(0, ReservePort{Ip("10.0.0.1:7000"), {}, "", 1});
+  w.Step(0, ReservePort{Ip("10.0.0.1:7000"), {}, "", 2});
+  w.Step(0, ReservePort{Ip("9.9.9.9:7000"), {}, "", 3});
+  ASSERT_EQ(w.Seen<ReserveDone>().size(), 3u);
+  EXPECT_EQ(w.Seen<ReserveDone>()[2].request, 3u);
+  EXPECT_TRUE(Answers(w)[0].ok()) << "ports of its own: nobody is asked";
+  EXPECT_EQ(Answers(w)[1].code(), StatusCode::kSharingViolation);
+  EXPECT_EQ(Answers(w)[2].code(), StatusCode::kInvalidAddress);
+  EXPECT_TRUE(w.HostPorts().empty());
+
+  w.KeepPorts();
+  w.reserve_answers[7001] = StatusCode::kSharingViolation;
+  w.Step(0, ReservePort{Ip("10.0.0.1:7001"), {}, ""});
+  EXPECT_EQ(Answers(w)[3].code(), StatusCode::kSharingViolation);
+  EXPECT_EQ(Answers(w)[3].message(), "host");
+  EXPECT_EQ(Reservations(w).size(), 1u) << "the first one only";
+  EXPECT_EQ(w.HostPorts(), (Ports{"+10.0.0.1:7001"})) << "what was refused is not given back";
+  w.Step(0, ReservePort{Ip("10.0.0.1:7002"), {}, ""});
+  EXPECT_TRUE(Answers(w)[4].ok());
+  w.Step(0, ReleasePort{Ip("10.0.0.1:7002")});
+  w.Step(0, ReservePort{Ip("0.0.0.0:7003"), {}, ""});
+  EXPECT_EQ(Reservations(w).size(), 3u) << "one on each adapter, of which one has ports of the host";
+  w.Step(0, AdaptersChanged{{w.broker().Adapters()[1].description}});
+  EXPECT_EQ(w.HostPorts(),
+            (Ports{"+10.0.0.1:7001", "+10.0.0.1:7002", "-10.0.0.1:7002", "+0.0.0.0:7003", "-0.0.0.0:7003"}));
+}
+
+TEST(Reserve, TheHostPortIsNeverFreeWhileItsUserComesAndGoes) {
+  World w;
+  w.KeepPorts();
+  w.Step(0, ReservePort{Ip("10.0.0.1:7000"), 1000, ""});
+  const World::Client owner = w.Open(0, 1000);
+  const Handle bound = w.Bound(owner, "10.0.0.1:7000");
+  w.Close(owner, bound);
+  const Handle wide = w.Listener(owner, "0.0.0.0:7000");
+  w.Step(0, ReleasePort{Ip("10.0.0.1:7000")});
+  w.Close(owner, wide);
+  EXPECT_EQ(w.HostPorts(), (Ports{"+10.0.0.1:7000", "+10.0.0.1:7000", "-10.0.0.1:7000", "+0.0.0.0:7000",
+                                  "-10.0.0.1:7000", "-0.0.0.0:7000"}));
+}
+
+TEST(Reserve, EndsBeforeTheHostHasAnswered) {
+  World w;
+  w.KeepPorts();
+  w.answer_reserves = false;
+  w.Step(0, ReservePort{Ip("10.0.0.1:7000"), {}, "", 1});
+  w.Step(0, ReservePort{Ip("10.0.0.2:7001"), {}, "", 2});
+  EXPECT_TRUE(Answers(w).empty());
+  const World::Client c = w.Open();
+  EXPECT_EQ(w.Try(c, BindOp{w.Connector(c), Ip("10.0.0.1:7000")}), StatusCode::kSharingViolation);
+  w.Step(0, ReleasePort{Ip("10.0.0.1:7000")});
+  ASSERT_EQ(Answers(w).size(), 1u);
+  EXPECT_EQ(Answers(w)[0].code(), StatusCode::kCanceled);
+  w.Step(0, CmReserved{w.Seen<CmReserve>()[0].endpoint, {}});  // Too late.
+  EXPECT_EQ(w.HostPorts(), (Ports{"+10.0.0.1:7000", "+10.0.0.2:7001", "-10.0.0.1:7000"}));
+  w.Step(0, Stopping{});
+  ASSERT_EQ(Answers(w).size(), 2u);
+  EXPECT_EQ(w.Seen<ReserveDone>()[1].request, 2u);
+  EXPECT_EQ(Answers(w)[1].code(), StatusCode::kCanceled);
+}
+
 TEST(Drain, RefusesWhatIsNewAndLetsTheRestLive) {
   World w(2);
   World::Up up = w.Pair(Stage::kConnected);

@@ -6,7 +6,8 @@
 //   NDB_SESSION, NDB_CONNECTION, NDB_LISTENER, NDB_ENDPOINT, NDB_OBJECT   what it is about; by the id's
 //   letter
 //
-// Any thread.
+// Any thread. Nothing here waits: a journal that is gone, or that does not take what it is sent, costs lines,
+// and the first one that it takes again says how many.
 #pragma once
 
 #include <string>
@@ -21,7 +22,11 @@ namespace nd::ops {
 bool IsJournalStream(const char* journal_stream, int fd);
 // Pure: "NAME=value" for each field.
 std::vector<std::string> JournalFields(int priority, std::string_view message, const LogFields& fields);
-// A journal that does not listen costs the line, and nothing else.
+// Pure: fields of any bytes as one datagram of the journal's native protocol.
+std::string EncodeForJournal(const std::vector<std::string>& fields);
+
+// Where SendToJournal() sends from now on.
+void OpenJournal(const std::string& socket = "/run/systemd/journal/socket");
 void SendToJournal(int priority, std::string_view message, const LogFields& fields);
 
 }  // namespace nd::ops

@@ -1,16 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
-// Apart from the log itself because only this part needs libsystemd.
-#define SD_JOURNAL_SUPPRESS_LOCATION  // It would always name this file.
-#include <sys/stat.h>
-#include <sys/uio.h>
-#include <systemd/sd-journal.h>
-
-#include <cstdio>
-
+// Speaks the journal's protocol itself: libsystemd's sender waits for a journal that hangs, and with it the
+// loop.
 #include "daemon/ops/journal_log.h"
+
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <mutex>
+
+#include "base/unique_fd.h"
 
 namespace nd::ops {
 namespace {
+
+struct Journal {
+  std::mutex mutex;
+  UniqueFd fd;
+  sockaddr_un address{};
+  socklen_t length = 0;
+  std::uint64_t lost = 0;
+
+  bool Send(const std::string& datagram) {
+    return fd && ::sendto(fd.get(), datagram.data(), datagram.size(), MSG_NOSIGNAL,
+                          reinterpret_cast<const sockaddr*>(&address), length) >= 0;
+  }
+};
+// Lives until the last thread has logged its last line.
+Journal& TheJournal() {
+  static Journal* const journal = new Journal;
+  return *journal;
+}
 
 const char* FieldOf(std::string_view object) {
   if (object.size() < 2 || object[1] != '-') return "NDB_OBJECT";
@@ -54,11 +79,45 @@ std::vector<std::string> JournalFields(int priority, std::string_view message, c
   return lines;
 }
 
+std::string EncodeForJournal(const std::vector<std::string>& fields) {
+  std::string out;
+  for (const std::string& field : fields) {
+    if (field.find('\n') == std::string::npos) {
+      out += field + "\n";
+      continue;
+    }
+    // NAME, end of line, 64 bits of length, the value, end of line.
+    const std::size_t equals = field.find('=');
+    const std::uint64_t size = field.size() - equals - 1;
+    out += field.substr(0, equals) + "\n";
+    for (int bits = 0; bits < 64; bits += 8) out += static_cast<char>(size >> bits & 0xFF);
+    out += field.substr(equals + 1) + "\n";
+  }
+  return out;
+}
+
+void OpenJournal(const std::string& socket) {
+  Journal& journal = TheJournal();
+  std::lock_guard lock(journal.mutex);
+  journal.address.sun_family = AF_UNIX;
+  const std::size_t size = std::min(socket.size(), sizeof journal.address.sun_path - 1);
+  std::memcpy(journal.address.sun_path, socket.data(), size);
+  journal.length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + size + 1);
+  journal.address.sun_path[size] = '\0';
+  journal.fd.reset(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+}
+
 void SendToJournal(int priority, std::string_view message, const LogFields& fields) {
-  std::vector<std::string> lines = JournalFields(priority, message, fields);
-  std::vector<iovec> parts;
-  for (std::string& line : lines) parts.push_back({line.data(), line.size()});
-  static_cast<void>(sd_journal_sendv(parts.data(), static_cast<int>(parts.size())));
+  const std::string datagram = EncodeForJournal(JournalFields(priority, message, fields));
+  Journal& journal = TheJournal();
+  std::lock_guard lock(journal.mutex);
+  if (!journal.Send(datagram)) {
+    ++journal.lost;
+  } else if (journal.lost != 0) {
+    const std::string text =
+        std::to_string(journal.lost) + " lines before this one were not taken by the journal";
+    if (journal.Send(EncodeForJournal(JournalFields(4, text, {})))) journal.lost = 0;
+  }
 }
 
 }  // namespace nd::ops

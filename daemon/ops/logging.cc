@@ -68,6 +68,7 @@ bool IsLogLevel(std::string_view level) {
 void StartLogging(std::string_view level) {
   Newest() = std::make_shared<spdlog::sinks::ringbuffer_sink_mt>(kRememberedLines);
   to_journal = IsJournalStream(std::getenv("JOURNAL_STREAM"), 2);
+  if (to_journal) OpenJournal();
   auto logger = std::make_shared<spdlog::logger>("ndbrokerd", Newest());
   if (!to_journal) logger->sinks().push_back(std::make_shared<spdlog::sinks::stderr_sink_mt>());
   logger->set_pattern(kPattern, spdlog::pattern_time_type::utc);

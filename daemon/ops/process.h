@@ -16,9 +16,9 @@ namespace nd::ops {
 void RandomBytes(std::span<std::byte> out);
 std::uint64_t RandomNumber();
 
-// From now on a refused allocation ends the program with a sentence on stderr, in whatever thread it happens. A
-// deed half done, or an exception that a library swallows in a callback, would leave somebody waiting for ever;
-// a broker that ends is started again, and finds its clients and ports as they were.
+// From now on a refused allocation ends the program with a sentence on stderr, in whatever thread it happens.
+// A deed half done, or an exception that a library swallows in a callback, would leave somebody waiting for
+// ever; a broker that ends is started again, and finds its clients and ports as they were.
 void EndWhenMemoryRunsOut();
 
 // RLIMIT_NOFILE: soft limit up to the hard one; returns the limit that holds now.
@@ -32,8 +32,8 @@ std::string CommandOf(std::uint32_t pid);
 // The text of its /proc/PID/cgroup; empty when it is gone.
 std::string CgroupsOf(std::uint32_t pid);
 
-// When it started, in clock ticks since boot; 0 when it is gone. Together with the number it names a process for
-// as long as the host runs.
+// When it started, in clock ticks since boot; 0 when it is gone. Together with the number it names a process
+// for as long as the host runs.
 std::uint64_t BornOf(std::uint32_t pid);
 
 }  // namespace nd::ops

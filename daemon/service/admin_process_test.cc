@@ -252,7 +252,8 @@ TEST_F(AdminTest, ItKnowsHowItFeels) {
   // Somebody removed one of the files.
   std::filesystem::remove(directory_ + "/journal");
   verdicts.clear();
-  for (const pb::Diagnosis& item : Call(&Stub::Diagnose, pb::DiagnoseRequest()).items()) {
+  const pb::DiagnoseReply again = Call(&Stub::Diagnose, pb::DiagnoseRequest());
+  for (const pb::Diagnosis& item : again.items()) {
     verdicts[item.name()] = item.verdict();
     if (item.name() == "lease journal") {
       EXPECT_TRUE(item.finding().starts_with(directory_ + "/journal: No such file")) << item.finding();

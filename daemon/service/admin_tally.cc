@@ -5,8 +5,8 @@
 #include <array>
 #include <optional>
 
-#include "ndbroker/v1/admin.pb.h"
 #include "nd/status.h"
+#include "ndbroker/v1/admin.pb.h"
 
 namespace nd::service {
 namespace {
@@ -16,10 +16,10 @@ using grpc::experimental::InterceptionHookPoints;
 
 std::string_view Name(grpc::StatusCode code) {
   static constexpr std::array<std::string_view, 17> kNames = {
-      "SUCCESS",          "CANCELLED",      "UNKNOWN",           "INVALID_ARGUMENT",    "DEADLINE_EXCEEDED",
-      "NOT_FOUND",        "ALREADY_EXISTS", "PERMISSION_DENIED", "RESOURCE_EXHAUSTED",  "FAILED_PRECONDITION",
-      "ABORTED",          "OUT_OF_RANGE",   "UNIMPLEMENTED",     "INTERNAL",            "UNAVAILABLE",
-      "DATA_LOSS",        "UNAUTHENTICATED"};
+      "SUCCESS",   "CANCELLED",      "UNKNOWN",           "INVALID_ARGUMENT",   "DEADLINE_EXCEEDED",
+      "NOT_FOUND", "ALREADY_EXISTS", "PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION",
+      "ABORTED",   "OUT_OF_RANGE",   "UNIMPLEMENTED",     "INTERNAL",           "UNAVAILABLE",
+      "DATA_LOSS", "UNAUTHENTICATED"};
   const auto index = static_cast<std::size_t>(code);
   return index < kNames.size() ? kNames[index] : "UNKNOWN";
 }

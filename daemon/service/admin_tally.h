@@ -18,8 +18,8 @@ namespace nd::service {
 
 class AdminTally {
  public:
-  // {method, status}: "KillConnection", "INVALID_HANDLE". Changes count by their outcome; a call that failed by
-  // gRPC's own status, such as "INVALID_ARGUMENT".
+  // {method, status}: "KillConnection", "INVALID_HANDLE". Changes count by their outcome; a call that failed
+  // by gRPC's own status, such as "INVALID_ARGUMENT".
   using Counts = std::map<std::pair<std::string, std::string>, std::uint64_t>;
   Counts counts() const;
   void Add(std::string_view method, std::string_view status);

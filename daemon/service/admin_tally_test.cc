@@ -18,8 +18,8 @@ namespace pb = ndbroker::v1;
 
 class Fake final : public pb::Admin::CallbackService {
  public:
-  grpc::ServerUnaryReactor* KillConnection(grpc::CallbackServerContext* context, const pb::KillRequest* request,
-                                           pb::Outcome* reply) override {
+  grpc::ServerUnaryReactor* KillConnection(grpc::CallbackServerContext* context,
+                                           const pb::KillRequest* request, pb::Outcome* reply) override {
     auto* reactor = context->DefaultReactor();
     if (request->id() == "bad") {
       reactor->Finish({grpc::StatusCode::INVALID_ARGUMENT, "no id"});

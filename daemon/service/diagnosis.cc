@@ -207,7 +207,8 @@ std::string Failures(std::uint64_t times, const std::string& last) {
 Finding LeaseJournal(const HealthFacts& f) {
   const std::string name = "lease journal";
   const std::string& path = f.journal_file.path;
-  const std::string remedy = "Make room in its file system and make it writable; writing is tried again by itself.";
+  const std::string remedy =
+      "Make room in its file system and make it writable; writing is tried again by itself.";
   if (!f.journal.journaled) {
     return Fail(name,
                 path + " is not written: " + f.journal.problem +
@@ -218,8 +219,9 @@ Finding LeaseJournal(const HealthFacts& f) {
     return Fail(name, path + ": " + std::strerror(f.journal_file.error) + ", though it is being written.",
                 "Somebody removed it: restart the broker; connections live on.");
   }
-  const std::string state = path + ", " + Bytes(f.journal_file.bytes) + ", " + std::to_string(f.journal.leases) +
-                            " leases" + Failures(f.journal.failures, f.journal.last_error) + ".";
+  const std::string state = path + ", " + Bytes(f.journal_file.bytes) + ", " +
+                            std::to_string(f.journal.leases) + " leases" +
+                            Failures(f.journal.failures, f.journal.last_error) + ".";
   if (f.journal.set_aside) {
     return Warn(name, state + " The former one was set aside at the start: the broker had ended too often.",
                 "Look in the log for why it ended; " + path + ".bad is the former one.");
@@ -231,12 +233,13 @@ Finding HistoryDatabase(const HealthFacts& f) {
   const std::string name = "history database";
   if (!f.history) return Pass(name, "switched off (enabled in [history]).");
   const std::string& path = f.history_file.path;
-  const std::string remedy = "Make room on its disk and make it writable, or set file in [history] and restart.";
+  const std::string remedy =
+      "Make room on its disk and make it writable, or set file in [history] and restart.";
   const std::string lost = std::to_string(f.history->dropped) + " rows are lost";
   if (!f.history->writing) {
-    const std::string finding =
-        path + " is not written: " + (f.history->problem.empty() ? "it is being opened" : f.history->problem) +
-        "; " + std::to_string(f.history->waiting) + " rows wait";
+    const std::string finding = path + " is not written: " +
+                                (f.history->problem.empty() ? "it is being opened" : f.history->problem) +
+                                "; " + std::to_string(f.history->waiting) + " rows wait";
     if (f.history->dropped != 0) return Fail(name, finding + ", " + lost + ".", remedy);
     return Warn(name, finding + ".", remedy);
   }
@@ -244,10 +247,12 @@ Finding HistoryDatabase(const HealthFacts& f) {
     return Fail(name, path + ": " + std::strerror(f.history_file.error) + ", though it is being written.",
                 "Somebody removed it: restart the broker; connections live on.");
   }
-  const std::string state = path + ", " + Bytes(f.history_file.bytes) + ", " + std::to_string(f.history->written) +
-                            " rows written since the start" + Failures(0, f.history->last_error);
+  const std::string state = path + ", " + Bytes(f.history_file.bytes) + ", " +
+                            std::to_string(f.history->written) + " rows written since the start" +
+                            Failures(0, f.history->last_error);
   if (f.history->dropped == 0) return Pass(name, state + ".");
-  return Warn(name, state + "; " + lost + ".", "Look whether its disk is slow or was full; it is written again now.");
+  return Warn(name, state + "; " + lost + ".",
+              "Look whether its disk is slow or was full; it is written again now.");
 }
 
 }  // namespace

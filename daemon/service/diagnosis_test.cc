@@ -124,7 +124,8 @@ TEST(Diagnosis, NamesEachTrouble) {
        "uverbs0 has mode 0600"},
       {"no devices", [](auto& f) { f.devices.clear(); }, "/dev/infiniband", Verdict::kPass,
        "no RDMA devices"},
-      {"journal", [](auto&) {}, "lease journal", Verdict::kPass, "/run/ndbroker/journal, 512 bytes, 3 leases."},
+      {"journal", [](auto&) {}, "lease journal", Verdict::kPass,
+       "/run/ndbroker/journal, 512 bytes, 3 leases."},
       {"journal recovered",
        [](auto& f) {
          f.journal.failures = 2;
@@ -136,10 +137,12 @@ TEST(Diagnosis, NamesEachTrouble) {
          f.journal.journaled = false;
          f.journal.problem = "cannot write it: No space left on device";
        },
-       "lease journal", Verdict::kFail, "No space left on device. If the broker ended now, no port would be kept"},
+       "lease journal", Verdict::kFail,
+       "No space left on device. If the broker ended now, no port would be kept"},
       {"journal removed", [](auto& f) { f.journal_file.error = ENOENT; }, "lease journal", Verdict::kFail,
        "journal: No such file"},
-      {"crash loop", [](auto& f) { f.journal.set_aside = true; }, "lease journal", Verdict::kWarn, "set aside"},
+      {"crash loop", [](auto& f) { f.journal.set_aside = true; }, "lease journal", Verdict::kWarn,
+       "set aside"},
       {"history", [](auto&) {}, "history database", Verdict::kPass,
        "/var/lib/ndbroker/history.db, 40 KiB, 17 rows written since the start."},
       {"history off", [](auto& f) { f.history.reset(); }, "history database", Verdict::kPass, "switched off"},

@@ -25,11 +25,11 @@ void Gate::Offer(UniqueFd fd, const Peer& peer) {
   const bool full = user.total >= limits_.per_uid;
   if (full || (!place && (waiting_.size() >= limits_.waiting || user.waiting >= limits_.waiting / 2))) {
     door_.Refuse(full ? ops::Refusal::kUserLimit : ops::Refusal::kCrowded);
-    ops::LogWarning("connection refused",
-                    std::string(name_) + ": uid " + std::to_string(peer.uid) + " (pid " +
-                        std::to_string(peer.pid) + ") has " + std::to_string(user.total) +
-                        " connections open" +
-                        (full ? "" : ", and too many wait to say Hello") + "; its newest was closed");
+    ops::LogWarning("connection refused", std::string(name_) + ": uid " + std::to_string(peer.uid) +
+                                              " (pid " + std::to_string(peer.pid) + ") has " +
+                                              std::to_string(user.total) + " connections open" +
+                                              (full ? "" : ", and too many wait to say Hello") +
+                                              "; its newest was closed");
     if (user.total == 0) users_.erase(peer.uid);
     return;
   }

@@ -89,13 +89,13 @@ TEST(MetricsPage, RefusalsAtTheDoorAreToldFromZeroOn) {
   picture.doors["peers"].Fail(EPERM);
   picture.admin_calls[{"KillConnection", "INVALID_HANDLE"}] = 3;
   const std::string page = MetricsPage(picture, {}, 0);
-  for (const char* line : {
-           "ndbroker_clients_refused_total{socket=\"broker.sock\",reason=\"user limit\"} 1\n",
-           "ndbroker_clients_refused_total{socket=\"admin.sock\",reason=\"user limit\"} 0\n",
-           "ndbroker_accept_errors_total{socket=\"peers\",error=\"no descriptors\"} 2\n",
-           "ndbroker_accept_errors_total{socket=\"peers\",error=\"other\"} 1\n",
-           "ndbroker_accept_errors_total{socket=\"peers\",error=\"no memory\"} 0\n",
-           "ndbroker_admin_requests_total{method=\"KillConnection\",status=\"INVALID_HANDLE\"} 3\n"}) {
+  for (const char* line :
+       {"ndbroker_clients_refused_total{socket=\"broker.sock\",reason=\"user limit\"} 1\n",
+        "ndbroker_clients_refused_total{socket=\"admin.sock\",reason=\"user limit\"} 0\n",
+        "ndbroker_accept_errors_total{socket=\"peers\",error=\"no descriptors\"} 2\n",
+        "ndbroker_accept_errors_total{socket=\"peers\",error=\"other\"} 1\n",
+        "ndbroker_accept_errors_total{socket=\"peers\",error=\"no memory\"} 0\n",
+        "ndbroker_admin_requests_total{method=\"KillConnection\",status=\"INVALID_HANDLE\"} 3\n"}) {
     EXPECT_NE(page.find(line), std::string::npos) << line << page;
   }
   EXPECT_EQ(page.find("clients_refused_total{socket=\"peers\""), std::string::npos) << "peers say no name";

@@ -188,8 +188,8 @@ Status Server::Impl::Start() {
   admin_service_ = std::make_unique<AdminService>(loop_, worker_, hub_, *shell_, std::move(admin));
   broker_server_ =
       Build(session_service_.get(), "broker", config.limits.grpc_memory_bytes, kMaxClientMessage, nullptr);
-  admin_server_ = Build(admin_service_.get(), "admin", config.limits.grpc_memory_bytes, kMaxAdminMessage,
-                        &admin_tally_);
+  admin_server_ =
+      Build(admin_service_.get(), "admin", config.limits.grpc_memory_bytes, kMaxAdminMessage, &admin_tally_);
   if (broker_server_ == nullptr || admin_server_ == nullptr) {
     return {StatusCode::kUnsuccessful, "gRPC did not start"};
   }
@@ -235,8 +235,8 @@ Status Server::Impl::Start() {
     return s;
   }
   const auto accept = [this](const char* name, UniqueFd fd, Acceptor::Accepted accepted) {
-    acceptors_.push_back(std::make_unique<Acceptor>(loop_, name, shell_->doors()[name], std::move(fd),
-                                                    std::move(accepted)));
+    acceptors_.push_back(
+        std::make_unique<Acceptor>(loop_, name, shell_->doors()[name], std::move(fd), std::move(accepted)));
   };
   accept(kLaneSocketName, std::move(lane_fd),
          [this](UniqueFd fd, const Peer& peer) { shell_->OfferLane(std::move(fd), peer); });

@@ -179,8 +179,8 @@ void Journal::Tell(bool good, const std::string& line) const {
 }
 
 JournalState Journal::state() const {
-  return {journaled_,         problem_,   leases_.size(), records_,
-          header_.generation, recovered_, failures_,      set_aside_, last_error_};
+  return {journaled_, problem_,  leases_.size(), records_,   header_.generation,
+          recovered_, failures_, set_aside_,     last_error_};
 }
 
 }  // namespace nd::state

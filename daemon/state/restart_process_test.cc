@@ -6,6 +6,7 @@
 #include <nd/nd.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -125,10 +126,10 @@ int Peer(const std::string& directory) {
 
 class RestartTest : public ::testing::Test {
  protected:
-  void StartBroker(const std::string& broker_section) {
+  void StartBroker(const std::string& broker_section, const std::string& mode = "separate") {
     testing::DaemonOptions options;
     options.sections["broker"] = broker_section;
-    options.adapters = {"addresses = [\"127.0.0.1\"]\ntcp-port = " +
+    options.adapters = {"mode = \"" + mode + "\"\naddresses = [\"127.0.0.1\"]\ntcp-port = " +
                         std::to_string(20000 + ::getpid() % 20000)};
     daemon_ = std::make_unique<testing::Daemon>(options);
     ASSERT_TRUE(daemon_->Start()) << daemon_->log();
@@ -229,6 +230,56 @@ TEST_F(RestartTest, NobodyStealsAPortWhileTheBrokerIsAway) {
   EXPECT_EQ(KindOf(kPort), "lease");
   EXPECT_TRUE(daemon_->SkipTime(minutes(10)).ok());
   EXPECT_TRUE(Eventually([&] { return Thefts() > 0; }, seconds(60)));
+}
+
+// Any program, with a plain socket.
+bool HostGives(std::uint16_t port) {
+  const UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_storage storage{};
+  const auto length = static_cast<socklen_t>(Local(port).ToSockaddr(&storage));
+  const int on = 1;
+  ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  return ::bind(fd.get(), reinterpret_cast<const sockaddr*>(&storage), length) == 0 &&
+         ::listen(fd.get(), 1) == 0;
+}
+
+TEST_F(RestartTest, TheHostsPortsAreKeptFromEveryProgram) {
+  StartBroker("reclaim-grace = \"10min\"", "tcp");
+  testing::Process owner = Run({"--hold", daemon_->directory(), std::to_string(kPort)});
+  ASSERT_TRUE(Eventually([&] { return KindOf(kPort) == "listener"; }));
+  owner.Pause();
+  KillAndStart();
+  ASSERT_EQ(KindOf(kPort), "lease");
+  EXPECT_FALSE(HostGives(kPort));
+  owner.Resume();
+  while (KindOf(kPort) != "listener") ASSERT_FALSE(HostGives(kPort)) << "while it changed hands";
+  // Whoever had it before the broker was back has it.
+  owner.Pause();
+  daemon_->Kill();
+  const UniqueFd thief(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_storage storage{};
+  const auto length = static_cast<socklen_t>(Local(kPort).ToSockaddr(&storage));
+  const int on = 1;
+  ::setsockopt(thief.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  ASSERT_EQ(::bind(thief.get(), reinterpret_cast<const sockaddr*>(&storage), length), 0);
+  ASSERT_EQ(::listen(thief.get(), 1), 0);
+  ASSERT_TRUE(daemon_->Start()) << daemon_->log();
+  const Flat ports = daemon_->Admin("ListPorts", "id: \"" + Local(kPort).ToString() + "\"");
+  EXPECT_EQ(ports["items.0.state"].substr(0, 7), "unheld:") << ports["items.0.state"];
+  EXPECT_NE(daemon_->log().find("not from other programs of this host"), std::string::npos);
+
+  const std::string reserve = "port reserve " + Local(kPort).ToString();
+  owner.Kill();
+  daemon_->Kill();
+  ASSERT_TRUE(daemon_->Start()) << daemon_->log();
+  EXPECT_NE(daemon_->Ndctl(reserve).find("is in use by another program of this host"), std::string::npos);
+  EXPECT_EQ(KindOf(kPort), "") << "what was refused is not listed";
+  EXPECT_NE(daemon_->Ndctl("port reserve " + Local(kOther).ToString()).find("is reserved for"),
+            std::string::npos);
+  EXPECT_EQ(KindOf(kOther), "reservation");
+  EXPECT_FALSE(HostGives(kOther));
+  EXPECT_NE(daemon_->Ndctl("port release " + Local(kOther).ToString()), "");
+  EXPECT_TRUE(HostGives(kOther));
 }
 
 // What the journal is for: without it, the same attackers win.

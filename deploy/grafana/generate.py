@@ -206,6 +206,9 @@ def host():
     b.graph("Descriptors", "Open, of all that may be.",
             [(f"process_open_fds{{{HOST}}}", "{{instance}} open"), (f"process_max_fds{{{HOST}}}", "{{instance}} limit")],
             "short")
+    b.graph("Accept errors", "Connections that a listening socket could not take in; peers: from other hosts.",
+            [(f"sum by (instance, socket, error) (rate(ndbroker_accept_errors_total{{{HOST}}}{RATE}))",
+              "{{instance}} {{socket}}: {{error}}")], "ops")
     b.graph("Memory", "Resident.", [(f"process_resident_memory_bytes{{{HOST}}}", "{{instance}}")], "bytes")
     b.graph("CPU", "CPU time a second, and the part of it that its loop worked.",
             [(f"rate(process_cpu_seconds_total{{{HOST}}}{RATE})", "{{instance}} all"),
@@ -279,6 +282,12 @@ def troubleshooting():
               "{{operation}}: {{status}} {{detail}}")], "ops")
     b.graph("Sessions ended", "Other than by leaving: clients that broke the protocol, did not read or were ended.",
             [(f"sum by (status) (rate(ndbroker_sessions_ended_total{{{HOST}}}{RATE}))", "{{status}}")], "ops")
+    b.graph("Turned away at the door", "Connections to local sockets that were closed before they were a session.",
+            [(f"sum by (socket, reason) (rate(ndbroker_clients_refused_total{{{HOST}}}{RATE}))", "{{socket}}: {{reason}}")],
+            "ops", stacked=True)
+    b.graph("Administration", "Calls of the admin socket by their outcome: ndctl, scripts, the gateway.",
+            [(f"sum by (method, status) (rate(ndbroker_admin_requests_total{{{HOST}}}{RATE}))", "{{method}}: {{status}}")],
+            "ops")
     b.row("Is it slow?")
     b.graph("Phases, active side", "99th percentile; connect: the peer's host, reply: the peer's application.",
             [(quantile(0.99, "handshake_phase_duration_seconds", HOST + ', role="active"', "le, phase"), "{{phase}}")], "s")

@@ -72,6 +72,17 @@ and sum by (instance, application) (rate(ndbroker_application_stalls_total{{{JOB
   ndbroker_sessions_ended_total{{{JOB}, status!~"SUCCESS|CONNECTION_DISCONNECTED"}}[5m])) > 0.05""",
      "Clients on {{ $labels.instance }} break the protocol or do not read",
      "{{ $value | humanize }} sessions a second are ended by the broker or the administrator."),
+    ("NdbrokerClientsTurnedAway", "5m", "warning",
+     f"""sum by (instance, socket, reason) (rate(
+  ndbroker_clients_refused_total{{{JOB}, reason!="no descriptors"}}[5m])) > 0.05""",
+     "{{ $labels.socket }} on {{ $labels.instance }} turns clients away: {{ $labels.reason }}",
+     "{{ $value | humanize }} connections a second are closed before they are a session."),
+    ("NdbrokerAcceptFails", "0m", "critical",
+     f"""sum by (instance, socket, error) (increase(ndbroker_accept_errors_total{{{JOB}}}[5m])) > 0
+  or sum by (instance, socket) (
+    increase(ndbroker_clients_refused_total{{{JOB}, reason="no descriptors"}}[5m])) > 0""",
+     "ndbroker on {{ $labels.instance }} cannot take connections in at {{ $labels.socket }}",
+     "accept() failed {{ $value | humanize }} times in 5 minutes: {{ or $labels.error \"no descriptors\" }}."),
     ("NdbrokerImplausibleCounters", "0m", "info",
      f"increase(ndbroker_implausible_readings_total{{{JOB}}}[1h]) > 0",
      "A client on {{ $labels.instance }} reports traffic that no hardware can move",

@@ -18,10 +18,12 @@ TEST_P(D04Own, ND_081_NoRoute) {
   const Listener l = w.Listening();
   const Connector c = w.BoundA();
   const Qp qp = w.A().CreateQp();
-  EXPECT_ND(c.Connect(qp, World::Ip("203.0.113.9", 7000)), NETWORK_UNREACHABLE);
-  ASSERT_EQ(Ip("route del 10.77.0.0/24 dev " + w.wire_a(), w.host_a()), "");
-  EXPECT_ND(c.Connect(qp, w.p(7000)), NETWORK_UNREACHABLE);
-  ASSERT_EQ(Ip("route add 10.77.0.0/24 dev " + w.wire_a() + " src 10.77.0.2", w.host_a()), "");
+  EXPECT_ND(c.Connect(qp, World::Ip("203.0.113.9", 7000)), w.no_route());
+  if (!w.verbs()) {  // There it would be found all the same.
+    ASSERT_EQ(Ip("route del 10.77.0.0/24 dev " + w.wire_a(), w.host_a()), "");
+    EXPECT_ND(c.Connect(qp, w.p(7000)), NETWORK_UNREACHABLE);
+    ASSERT_EQ(Ip("route add 10.77.0.0/24 dev " + w.wire_a() + " src 10.77.0.2", w.host_a()), "");
+  }
   Link link{.l = l,
             .a = c,
             .p = {},
@@ -57,7 +59,7 @@ TEST_P(D04Own, ND_083_SilentPeer) {
   w.wire().SetFilter([](const Frame& frame) { return !frame.transport; });
   const Connector c = w.BoundA();
   const Qp qp = w.A().CreateQp();
-  EXPECT_ND(c.Connect(qp, w.p(7000)).Wait(milliseconds(20'000)), IO_TIMEOUT);
+  EXPECT_ND(c.Connect(qp, w.p(7000)).Wait(w.silence(20'000)), IO_TIMEOUT);
   w.wire().Mend();
   w.ExpectTraffic(w.Up({.aq = qp, .a = c}));
 }
@@ -66,7 +68,7 @@ TEST_P(D04, ND_084_RejectedThenAccepted) {
   Link link = w.Incoming();
   EXPECT_ND(link.p.Reject(), SUCCESS);
   EXPECT_ND(link.connect, CONNECTION_REFUSED);
-  w.ExpectTraffic(w.Up({.aq = w.Again(link.a, link.aq, link.to), .a = link.a, .l = link.l}));
+  w.ExpectTraffic(w.Up({.aq = w.Again(link.aq), .a = link.a, .l = link.l}));
 }
 
 TEST_P(D04, ND_085_TenRejectionsThenAccepted) {
@@ -80,7 +82,7 @@ TEST_P(D04, ND_085_TenRejectionsThenAccepted) {
     EXPECT_ND(link.p.Reject(), SUCCESS);
     EXPECT_ND(link.connect, CONNECTION_REFUSED);
     EXPECT_EQ(c.GetLocalAddress().value(), local);
-    qp = w.Again(c, qp, link.to);
+    qp = w.Again(qp);
   }
   const Link up = w.Up({.aq = qp, .a = c, .l = l});
   EXPECT_EQ(up.p.GetPeerAddress().value(), local);
@@ -104,7 +106,7 @@ TEST_P(D04, ND_086_NdkRetryFromSamePort) {
   w.Deliver(link);
   EXPECT_ND(link.p.Reject(), SUCCESS);
   EXPECT_ND(link.connect, CONNECTION_REFUSED);
-  link.aq = w.Again(c, qp, link.to);
+  link.aq = w.Again(qp);
   link.connect = c.NdkConnect(link.aq, w.a(6000), w.p(7000));
   w.Deliver(link);
   w.Reply(link);

@@ -43,7 +43,7 @@ TEST_P(D05, ND_099_RejectData) {
     EXPECT_ND(link.p.Reject(Data(length, 'c')), SUCCESS);
     EXPECT_ND(link.connect, CONNECTION_REFUSED);
     EXPECT_EQ(link.a.PrivateData().value(), Data(length, 'c'));
-    const Link again = w.Replied({.accept = {.data = "yes"}, .aq = w.Again(link.a, link.aq, link.to), .a = link.a, .l = l});
+    const Link again = w.Replied({.accept = {.data = "yes"}, .aq = w.Again(link.aq), .a = link.a, .l = l});
     EXPECT_EQ(again.a.PrivateData().value(), "yes");
   }
 }

@@ -40,7 +40,9 @@ TEST_P(D09, ND_176_PeersReceivesStay) {
   const Outcome notify = up.p.NotifyDisconnect();
   const Outcome bye = up.a.Disconnect();
   EXPECT_ND(notify, SUCCESS);
-  EXPECT_TRUE(up.pq.cq.Poll().empty());
+  if (!w.one_phase()) {  // There the kernel cancels them with the goodbye.
+    EXPECT_TRUE(up.pq.cq.Poll().empty());
+  }
   EXPECT_ND(up.p.Disconnect(), SUCCESS);
   ExpectCanceled(up.pq.cq, {1, 2, 3});
   EXPECT_ND(bye, SUCCESS);
@@ -150,6 +152,8 @@ TEST_P(D09, ND_184_CrossingDisconnects) {
       A.Program("connect_loop", "broker=" + w.broker_a().directory() + at + " from=" + w.a().IpToString() +
                                     " fromport=0 mode=cross rounds=" + std::to_string(rounds));
   EXPECT_EQ(client.substr(0, 3), "ok ") << client;
+  // Where the reply is the connection, a goodbye may come before this side has completed.
+  EXPECT_TRUE(w.one_phase() || client.find(" aborted=0 ") != std::string::npos) << client;
   const std::string served = P.JoinProgram(server, milliseconds(10'000));
   const std::string n = std::to_string(rounds);
   EXPECT_EQ(served, "ok accepted=" + n + " aborted=0 disconnected=" + n + " retried=0");

@@ -18,7 +18,12 @@ TEST_P(D10, ND_199_CancelConnect) {
   EXPECT_ND(link.a.Cancel(), SUCCESS);
   EXPECT_ND(link.connect.Wait(milliseconds(0)), CANCELED);
   EXPECT_ND(link.a.Connect(link.aq, link.to), INVALID_DEVICE_STATE);
-  w.ExpectTraffic(w.Up({.aq = link.aq, .l = link.l}));
+  if (w.verbs()) {  // It waits until it is answered.
+    const Connector withdrawn = P.CreateConnector();
+    EXPECT_ND(link.l.GetConnectionRequest(withdrawn), SUCCESS);
+    EXPECT_ND(withdrawn.Reject(), SUCCESS);
+  }
+  w.ExpectTraffic(w.Up({.aq = w.Again(link.aq), .l = link.l}));
 }
 
 TEST_P(D10, ND_200_CancelAccept) {

@@ -1,5 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // d.12 Broker and several processes: who sees and survives what.
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <set>
+
+#include "base/unique_fd.h"
 #include "tests/conformance/world.h"
 
 namespace nd::conformance {
@@ -202,18 +212,53 @@ TEST_P(D12Own, ND_224_AdapterDisabled) {
   EXPECT_ND(late.CreateConnector().Bind(w.a()), SUCCESS);
 }
 
+// What a process of another user gets hold of, in a process of its own: 0, or the way that was open.
+int WaysInto(pid_t owner) {
+  const pid_t thief = fork();
+  if (thief == 0) {
+    if (setresgid(65534, 65534, 65534) != 0 || setresuid(65534, 65534, 65534) != 0) _exit(100);
+    const std::string proc = "/proc/" + std::to_string(owner);
+    for (const char* name : {"/fd", "/map_files"}) {
+      if (opendir((proc + name).c_str()) != nullptr) _exit(1);
+    }
+    if (open((proc + "/mem").c_str(), O_RDONLY | O_CLOEXEC) >= 0) _exit(2);
+    const int process = static_cast<int>(syscall(SYS_pidfd_open, owner, 0));
+    if (process < 0) _exit(101);
+    for (int fd = 0; fd < 256; ++fd) {
+      if (syscall(SYS_pidfd_getfd, process, fd, 0) >= 0) _exit(3);
+    }
+    _exit(0);
+  }
+  int status = 0;
+  return waitpid(thief, &status, 0) == thief && WIFEXITED(status) ? WEXITSTATUS(status) : 102;
+}
+
+// Memory without a name that this process maps and shares: each a path to open it by.
+std::set<std::string> SharedMemoryOf(pid_t owner) {
+  std::set<std::string> paths;
+  std::error_code ended;
+  for (const auto& entry :
+       std::filesystem::directory_iterator("/proc/" + std::to_string(owner) + "/map_files", ended)) {
+    const std::string target = std::filesystem::read_symlink(entry.path(), ended).string();
+    if (target.starts_with("/memfd:")) paths.insert(entry.path().string());
+  }
+  return paths;
+}
+
 TEST_P(D12, ND_225_QueuePairBelongsToItsProcess) {
   if (getuid() != 0) GTEST_SKIP() << "SKIPPED 225: needs root to be another user";
   const Link up = w.Up();
-  // Another user finds no way to the descriptors: they have no name, and /proc refuses.
-  SpawnOptions spawn;
-  spawn.arguments = {"/bin/sh", "-c",
-                     "ls /proc/" + std::to_string(A.process().pid()) + "/fd/ >/dev/null 2>&1"};
-  spawn.uid = 65534;
-  Process thief = Process::Spawn(spawn);
-  const std::optional<int> status = thief.Wait(milliseconds(5000));
-  ASSERT_TRUE(status.has_value());
-  EXPECT_NE(*status, 0);
+  for (Actor* owner : {&A, &P}) EXPECT_EQ(WaysInto(owner->process().pid()), 0);
+  // Nobody, its peer included, can take away under an owner what it maps.
+  const std::set<std::string> shared = SharedMemoryOf(A.process().pid());
+  EXPECT_FALSE(shared.empty()) << "the counters at least";
+  for (const std::string& path : shared) {
+    const UniqueFd fd(open(path.c_str(), O_RDWR | O_CLOEXEC));
+    if (!fd) continue;  // Of memory that was mapped for reading, and sealed against more.
+    constexpr int kFixed = F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL;
+    EXPECT_EQ(fcntl(fd.get(), F_GET_SEALS) & kFixed, kFixed) << path;
+    EXPECT_NE(ftruncate(fd.get(), 0), 0) << path;
+  }
   w.ExpectTraffic(up);
 }
 

@@ -124,8 +124,12 @@ class World {
   void Deliver(Link& link);
   void Reply(Link& link, const ConnectArguments& arguments = {});
   void Complete(Link& link);
-  // What `a` connects with after a refusal: the same queue pair, or another where the device gives it up.
-  Qp Again(const Connector& a, const Qp& qp, const Address& to);
+  // The kernel of an RDMA device asks a silent peer again for 69 s, in its own time.
+  milliseconds silence(int otherwise) const { return milliseconds(verbs() ? 60'000 : otherwise); }
+  // Where no route leads. Linux takes it for a neighbour of the device that an RDMA connection is bound to.
+  StatusCode no_route() const { return verbs() ? HOST_UNREACHABLE : NETWORK_UNREACHABLE; }
+  // What connects after a refusal: the same queue pair, or another where the device gives it up (EXCEPTIONS.md).
+  Qp Again(const Qp& qp) { return one_phase() ? qp.actor().CreateQp() : qp; }
   // A message each way, checked, through new receives and sends with contexts 1000 and 1001.
   void ExpectTraffic(const Link& link);
 

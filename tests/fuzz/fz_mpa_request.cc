@@ -101,11 +101,13 @@ void CheckFirstFrame(const PassiveHandshake& machine, Stream rest, const Handsha
   Require(step.event == Event::kEstablished || step.event == Event::kLost, "the first frame decides");
   if (step.event == Event::kEstablished) {
     Require(step.close == Close::kNo, "an established connection stays open");
+    const std::size_t frame = (2u + rest[0] * 256u + rest[1] + 3u) / 4u * 4u + 4u;
     if (step.consumed == 0) {
       Require(step.send.empty(), "data stays where it is");
-      return Require(rest.size() > 3 && (rest[3] & 0x0F) != 7, "a Terminate establishes nothing");
+      // What is too long to be looked at whole is for the queue pair to judge.
+      return Require(frame > provider::soft::kHandshakePeek || (rest.size() > 3 && (rest[3] & 0x0F) != 7),
+                     "a Terminate establishes nothing");
     }
-    const std::size_t frame = (2u + rest[0] * 256u + rest[1] + 3u) / 4u * 4u + 4u;
     Require(step.consumed == frame, "exactly the ready-to-receive frame is taken");
     Require(machine.agreement().read_msn_in == (step.send.empty() ? 1u : 2u), "a Read RTR uses MSN 1");
   } else {

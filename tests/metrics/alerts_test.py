@@ -58,6 +58,10 @@ CASES = {
     "NdbrokerClientsExpelled": (both("ndbroker_sessions_ended_total", 'status="INVALID_PARAMETER"', "0+60x60", "0x60") +
                                 both("ndbroker_sessions_ended_total", 'status="CONNECTION_DISCONNECTED"',
                                      "0+600x60", "0+600x60"), 10, 3),
+    "NdbrokerClientsTurnedAway": (both("ndbroker_clients_refused_total", 'socket="broker.sock", reason="user limit"',
+                                       "0+60x60", "0+1x60"), 10, 3),
+    "NdbrokerAcceptFails": (both("ndbroker_accept_errors_total", 'socket="peers", error="no descriptors"',
+                                 "0x5 3x60", "3x60"), 7, 4),
     "NdbrokerImplausibleCounters": (both("ndbroker_implausible_readings_total", "", "0x5 1x60", "0x60"), 8, 4),
     "NdbrokerDescriptorsNearLimit": (both("process_open_fds", "", "900x60", "500x60") +
                                      both("process_max_fds", "", "1024x60", "1024x60"), 6, 3),

@@ -102,6 +102,12 @@ class World(contextlib.ExitStack):
         assert len(rows) == 2, rows
         self.ndctl("connection", "kill", rows[0]["id"], "--yes")
 
+    def history(self, application):
+        """Past connections of applications whose names begin so."""
+        rows = json.loads(self.ndctl("history", "-o", "json", "--filter", f"app={application}*"))["items"]
+        assert rows, application
+        return rows
+
     def get(self, path, headers=None, unix=False):
         """(status, headers, body)"""
         if unix:

@@ -4,13 +4,18 @@
 
 Usage: scrape_test.py BINARIES
 """
+import contextlib
 import json
+import os
 import re
+import resource
 import socket
 import subprocess
 import sys
 
 from harness import World, eventually, start
+
+ADMIN_CONNECTIONS = 64  # admin-connections of [limits], as it is by default.
 
 
 def check_format(world):
@@ -33,6 +38,33 @@ def check_documented(body, operations):
     opt_in = {"ndbroker_connection_transmit_bytes_total", "ndbroker_connection_receive_bytes_total"}
     assert shown - opt_in <= table, f"not in the table: {sorted(shown - table)}"
     assert table - opt_in <= shown, f"in the table, but not told: {sorted(table - shown)}"
+
+
+def check_doors(world):
+    """Who is turned away at a socket is counted, by why."""
+    refused = "ndbroker_clients_refused_total"
+    assert world.sum(refused) == 0 and world.sum("ndbroker_accept_errors_total") == 0
+    with contextlib.ExitStack() as stack:
+        def knock(name):
+            s = stack.enter_context(socket.socket(socket.AF_UNIX))
+            s.connect(str(world.directory / name))
+        for _ in range(ADMIN_CONNECTIONS + 5):
+            knock("admin.sock")
+        eventually("five too many", lambda: world.sum(refused, socket="admin.sock", reason="user limit") == 5)
+        # Not one descriptor is left.
+        pid = world.broker.pid
+        before = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+        highest = max(int(fd) for fd in os.listdir(f"/proc/{pid}/fd"))
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, (highest + 1, before[1]))
+        for _ in range(highest + 1 - len(os.listdir(f"/proc/{pid}/fd")) + 3):
+            knock("broker.sock")
+        # The last one goes to accept() or to what comes after it.
+        eventually("it is said", lambda: "accept failed: broker.sock" in world.log.read_text())
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, before)
+        eventually("it is counted", lambda: world.sum(
+            "ndbroker_accept_errors_total", socket="broker.sock", error="no descriptors") + world.sum(
+                refused, socket="broker.sock", reason="no descriptors") > 0)
+    eventually("they are gone", lambda: json.loads(world.ndctl("status", "-o", "json")))
 
 
 def totals(metrics):
@@ -70,6 +102,14 @@ def main():
         # A slot that is used again starts at nothing: no connection has moved more than a round or two.
         world.kill_a_connection()
         eventually("the kill is counted", lambda: world.sum("ndbroker_connections_ended_total", outcome="killed") > 0)
+        assert world.sum("ndbroker_admin_requests_total", method="KillConnection", status="SUCCESS") == 1
+        world.ndctl("connection", "kill", "c-1", "--yes", ok=False)
+        eventually("so is one of nothing", lambda: world.sum(
+            "ndbroker_admin_requests_total", method="KillConnection", status="INVALID_HANDLE") == 1)
+        # Both sides were of this broker, and neither has died.
+        ends = {row["detail"] for row in world.history("victim")}
+        assert ends == {"local administrator"}, ends
+        check_doors(world)
         again = world.load("mortal", 2)
         again.kill()
         again.wait()

@@ -29,7 +29,7 @@ core::Handle App::AnyHandle(std::size_t made_by) {
 }
 
 core::Op App::RandomOp() {
-  const Bytes data(dice().Chance(50) ? 300 : dice().Below(20), 1);
+  const Bytes data(dice().Chance(250) ? 300 : dice().Below(20), 1);
   const auto length = static_cast<std::uint32_t>(data.size() + (dice().Chance(50) ? 1 : 0));
   const std::uint16_t port =
       static_cast<std::uint16_t>(dice().Chance(300) ? 0 : options_.port + dice().Below(3));
@@ -75,7 +75,7 @@ core::Op App::RandomOp() {
       connect.private_data_length = length;
       connect.has_source = dice().Chance(500);
       connect.source = local;
-      if (dice().Chance(300)) connect.shared_endpoint = AnyHandle(kEndpoint);
+      if (dice().Chance(500)) connect.shared_endpoint = AnyHandle(kEndpoint);
       return connect;
     }
     case 14:

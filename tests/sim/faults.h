@@ -19,7 +19,7 @@ inline constexpr Mistake kMistakes[] = {
     {"forget-reject", "the shell does not pass a refusal on"},
     {"forget-release", "the shell keeps host ports for ever"},
     {"forget-lease-end", "the shell does not tell the journal of a released port"},
-    {"outlive-shortage", "the broker goes on after an allocation failed in it"},
+    {"outlive-shortage", "a library swallows what a refused allocation throws, and the broker goes on"},
     {"leak-failed-hand-off", "the shell keeps the descriptor of a hand-off that failed"},
     {"model-ignores-wildcards", "the model lets a wildcard and an exact address share a port"},
 };

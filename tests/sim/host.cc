@@ -10,6 +10,12 @@ namespace {
 using core::SessionId;
 constexpr Duration kPatienceWithReaders = std::chrono::seconds(5);
 constexpr Duration kReclaimGrace = std::chrono::seconds(5);
+// Kept, so that nothing of them is a leak.
+std::vector<std::unique_ptr<core::Broker>>& Torn() {
+  static auto* const all = new std::vector<std::unique_ptr<core::Broker>>;
+  return *all;
+}
+
 constexpr char kBoot[] = "01234567-89ab-cdef-0123-456789abcdef";
 
 }  // namespace
@@ -21,7 +27,9 @@ Host::Host(Options options, Schedule& schedule, Dice& dice, Net& net, Fabric& fa
       net_(net),
       fabric_(fabric),
       observer_(observer),
-      memory_(dice, faults.no_memory, [this](bool met) { OnShortage(met); }) {}
+      memory_(
+          dice, faults.no_memory, [this] { return observer_.Broken("outlive-shortage"); },
+          [this](bool met) { OnShortage(met); }) {}
 
 Host::~Host() = default;
 
@@ -49,9 +57,9 @@ void Host::Start() {
   core.resolve = [cm = cm_.get()](const std::string& adapter, const Address& remote) {
     return cm->Resolve(adapter, remote);
   };
-  // One that cannot even start is started again, too.
-  if (!memory_.Lets([&] { broker_ = std::make_unique<core::Broker>(std::move(core)); })) return CrashNow();
+  broker_ = std::make_unique<core::Broker>(std::move(core));
   observer_.OnStart(*this);
+  OnAdaptersChanged();  // As the daemon: what follows from the adapters is done once at start, too.
   ArmTimer();
 }
 
@@ -82,6 +90,8 @@ void Host::CrashNow() {
   timer_.reset();
   ++life_;
   observer_.OnCrash(*this);
+  // Hash tables do not survive an exception; a process that ends does not look at them again.
+  if (memory_.torn()) Torn().push_back(std::move(broker_));
   broker_.reset();
   journal_.reset();
   cm_.reset();
@@ -266,7 +276,6 @@ void Host::WearDisk() {
 
 void Host::OnShortage(bool met) {
   observer_.OnShortage(*this, met);
-  if (observer_.Broken("outlive-shortage")) return memory_.Revive();
   crash_wanted_ = true;
   if (running_) return;  // Drain() sees to it; otherwise nothing else happens to it before it is dead.
   schedule_.After(Duration{}, [this, life = life_] {

@@ -39,6 +39,14 @@ struct Event {
   std::string operator()(const core::CmRejected& e) { return Ended(e.id); }
   std::string operator()(const core::CmFailed& e) { return Ended(e.id); }
   std::string operator()(const core::CmLost& e) { return Ended(e.id); }
+  std::string operator()(const core::CmReserved& e) {
+    if (!e.status.ok()) l.places.erase(e.endpoint);
+    return {};
+  }
+  std::string operator()(const core::ReservePort&) {
+    ++l.reserves;
+    return {};
+  }
   std::string operator()(const core::SettingsChanged& e) {
     l.settings = e.settings;
     l.policy = e.policy;
@@ -96,10 +104,27 @@ struct Action {
   std::string operator()(const core::SendAdapterEvent& a) { return First(To(a.session), Epoch(a.adapter)); }
   std::string operator()(const core::EndSession& a) { return To(a.session); }
   std::string operator()(const core::CmReserve& a) {
-    return l.places.insert(a.endpoint).second ? "" : "I5: a place is reserved twice";
+    return l.places.insert({a.endpoint, {a.adapter, a.local}}).second ? "" : "I5: a place is reserved twice";
   }
   std::string operator()(const core::CmRelease& a) {
-    return l.places.erase(a.endpoint) == 1 ? "" : "I5: a place is released that is not reserved";
+    const auto place = l.places.find(a.endpoint);
+    if (place == l.places.end()) return "I5: a place is released that is not reserved";
+    const auto at = place->second;
+    l.places.erase(place);
+    if (l.vanished.contains(at.first)) return {};
+    // Not even until the next action: another program would need no longer.
+    for (const core::PortRow& row : host.broker().Ports()) {
+      if (row.adapter != at.first || row.local != at.second || row.state == "unheld") continue;
+      if (std::ranges::none_of(l.places, [&](const auto& p) { return p.second == at; })) {
+        return "I1: " + row.local.ToString() + " is free for a moment although it is taken";
+      }
+    }
+    return {};
+  }
+  std::string operator()(const core::ReserveDone&) {
+    if (l.reserves == 0) return "I4: a ReservePort is answered twice";
+    --l.reserves;
+    return {};
   }
   std::string operator()(const core::CmListen& a) {
     for (const core::ListenerRow& row : host.broker().Listeners()) {
@@ -206,6 +231,22 @@ std::string I1PortsHaveOneOwner(const core::Broker& broker, const Ledger& ledger
     }
     if (rows[i].references == 0 && rows[i].kind != "reservation")
       return "I1: " + rows[i].local.ToString() + " is held by nobody";
+  }
+  return {};
+}
+
+std::string I1KeptPortsAreHeld(const core::Broker& broker, const Ledger& ledger) {
+  std::set<std::string> keep;
+  for (const core::AdapterRow& row : broker.Adapters()) {
+    if (row.description.keep_ports) keep.insert(row.description.info.name);
+  }
+  for (const core::PortRow& row : broker.Ports()) {
+    const bool kept = (row.kind == "lease" && row.state != "unheld") || row.kind == "reservation";
+    if (!kept || !keep.contains(row.adapter) || ledger.vanished.contains(row.adapter)) continue;
+    const auto same = [&](const auto& p) { return p.second == std::pair(row.adapter, row.local); };
+    if (std::ranges::none_of(ledger.places, same)) {
+      return "I1: any program can take " + row.local.ToString() + ", a " + row.kind;
+    }
   }
   return {};
 }
@@ -342,7 +383,13 @@ std::string I9NothingIsLeft(Host& host, const Net& net) {
   if (broker.NextDeadline()) return where + "a timer";
   if (broker.counters().active_connection != 0) return where + "active connections";
   if (host.sessions() != 0) return where + "streams of sessions";
-  if (host.cm().stream_ends() != 0 || host.cm().device_ends() != 0 || host.cm().reserved() != 0 ||
+  std::set<std::string> keep;
+  for (const core::AdapterRow& row : broker.Adapters()) {
+    if (row.description.keep_ports) keep.insert(row.description.info.name);
+  }
+  const auto held = static_cast<std::size_t>(
+      std::ranges::count_if(ports, [&](const core::PortRow& row) { return keep.contains(row.adapter); }));
+  if (host.cm().stream_ends() != 0 || host.cm().device_ends() != 0 || host.cm().reserved() != held ||
       host.cm().local_handshakes() != 0) {
     return where + host.cm().Describe();
   }

@@ -24,8 +24,10 @@ struct Ledger {
   // Operations that arrived and have not ended, and how often each that ended was answered beyond the once
   // that a repeat allows.
   std::map<std::pair<core::SessionId, core::OpId>, std::uint32_t> asked, answered;
-  std::set<provider::CmId> wire;                  // Attempts that the wire knows.
-  std::set<provider::EndpointId> places;          // Reserved or being reserved.
+  std::set<provider::CmId> wire;  // Attempts that the wire knows.
+  // Reserved or being reserved: adapter and local address.
+  std::map<provider::EndpointId, std::pair<std::string, Address>> places;
+  std::uint32_t reserves = 0;                     // ReservePorts without an answer.
   std::map<core::Handle, std::uint32_t> records;  // 1: told of as established and not as ended.
   std::map<core::Handle, Time> goodbyes;          // Since when a connector is Disconnecting.
   // By uid: connectors, listeners, shared endpoints, queue pairs, ports after the step before.
@@ -43,6 +45,8 @@ std::string FollowEvent(Ledger& ledger, const core::Event& event);
 std::string FollowActions(Ledger& ledger, const Host& host, const core::Actions& actions);
 
 std::string I1PortsHaveOneOwner(const core::Broker& broker, const Ledger& ledger);
+// From other programs, where ports are the host's.
+std::string I1KeptPortsAreHeld(const core::Broker& broker, const Ledger& ledger);
 std::string I2ChargesAreWithinQuota(const core::Broker& broker, Ledger& ledger);
 std::string I3StreamsHaveOneOwner(const Net& net, Host& host);
 std::string I3AttemptsAreOfBothSides(Host& host, const Ledger& ledger);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The program's allocator with a countdown. The forms for arrays and without exceptions come here, too,
-// unless a sanitizer brings its own; aligned ones stay the library's.
+// The program's allocator with a countdown. Forms for arrays come here, too, unless a sanitizer brings its
+// own; aligned ones stay the library's.
 #include "tests/sim/memory.h"
 
 #include <cstdlib>
@@ -16,10 +16,17 @@ void* operator new(std::size_t size) {
   if (void* const memory = std::malloc(size == 0 ? 1 : size)) return memory;
   throw std::bad_alloc();
 }
+void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
+  if (left != 0 && --left == 0) return nullptr;
+  return std::malloc(size == 0 ? 1 : size);
+}
 void operator delete(void* memory) noexcept {
   std::free(memory);
 }
 void operator delete(void* memory, std::size_t) noexcept {
+  std::free(memory);
+}
+void operator delete(void* memory, const std::nothrow_t&) noexcept {
   std::free(memory);
 }
 

@@ -28,8 +28,13 @@ class Memory {
   // `per_mille`: how often a piece of work meets a shortage. `met`: whether an allocation failed, or the work
   // was over before; the broker dies of it in both cases, since how many allocations a piece of work needs is
   // the compiler's business and must not decide the run.
-  Memory(Dice& dice, const std::uint32_t& per_mille, std::function<void(bool met)> on_death)
-      : dice_(dice), per_mille_(per_mille), on_death_(std::move(on_death)) {}
+  // `swallowed`: asked first; true: somebody catches the exception, so the work is not done and nobody dies.
+  Memory(Dice& dice, const std::uint32_t& per_mille, std::function<bool()> swallowed,
+         std::function<void(bool met)> on_death)
+      : dice_(dice),
+        per_mille_(per_mille),
+        swallowed_(std::move(swallowed)),
+        on_death_(std::move(on_death)) {}
 
   // Runs a piece of the broker's code. False: the broker died in it.
   template <typename Work>
@@ -38,28 +43,31 @@ class Memory {
       std::forward<Work>(work)();
       return true;
     }
-    const std::uint32_t at = 1 + dice_.Below(1u << dice_.Below(8));
+    const std::uint32_t at = 1 + dice_.Below(1u << dice_.Below(6));
+    if (swallowed_()) return false;
     gone_ = true;
-    bool met = false;
     try {
       const Shortage shortage(at);
       std::forward<Work>(work)();
     } catch (const std::bad_alloc&) {
-      met = true;
+      torn_ = true;
     }
-    on_death_(met);
+    on_death_(torn_);
     return false;
   }
   // What it says now is not heard by anybody.
   bool gone() const { return gone_; }
-  // The next life; as a mistake, also this one.
-  void Revive() { gone_ = false; }
+  // It stopped in the middle of something: not even its destructors may be run.
+  bool torn() const { return torn_; }
+  // The next life.
+  void Revive() { gone_ = torn_ = false; }
 
  private:
   Dice& dice_;
   const std::uint32_t& per_mille_;
+  const std::function<bool()> swallowed_;
   const std::function<void(bool)> on_death_;
-  bool gone_ = false;
+  bool gone_ = false, torn_ = false;
 };
 
 }  // namespace nd::sim

@@ -53,6 +53,7 @@ const T* Model::Seen(std::function<bool(const T&)> which) {
   return nullptr;
 }
 template const core::CmReserve* Model::Seen(std::function<bool(const core::CmReserve&)>);
+template const core::ReserveDone* Model::Seen(std::function<bool(const core::ReserveDone&)>);
 template const core::CmAccept* Model::Seen(std::function<bool(const core::CmAccept&)>);
 template const core::CmPrepared* Model::Seen(std::function<bool(const core::CmPrepared&)>);
 template const core::CmDisconnect* Model::Seen(std::function<bool(const core::CmDisconnect&)>);

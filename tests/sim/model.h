@@ -254,6 +254,8 @@ class Model {
   void On(const core::ReleasePort& e);
   void On(const core::Stopping&) {}
   std::vector<Key> KeysOf(const Address& local) const;
+  void Unkeep(const Key& key);
+  void SettleReserves();
   void Lost(Thing& c, StatusCode code, Detail detail, const Bytes& data);
   void LoseWaiting(provider::CmId id);
 
@@ -298,6 +300,13 @@ class Model {
   std::map<Handle, Id> handles_;
   std::map<Key, Port> ports_;
   std::map<Key, std::optional<std::uint32_t>> kept_;  // Reserved by the administrator.
+  // A ReservePort that waits for the host: which of its ports it has not answered for.
+  struct Reserving {
+    std::set<Key> keys;
+    std::map<provider::EndpointId, Key> open;
+    bool failed = false;
+  };
+  std::vector<Reserving> reserving_;
   bool draining_ = false;
   std::map<provider::EndpointId, Id> reservations_;
   std::set<std::uint64_t> waiting_ids_;  // CmIds of requests that wait at listeners.

@@ -69,6 +69,18 @@ void Model::On(const core::ClientOp& e) {
 }
 
 void Model::On(const core::CmReserved& e) {
+  for (Reserving& r : reserving_) {
+    const auto kept = r.open.find(e.endpoint);
+    if (kept == r.open.end()) continue;
+    const Key key = kept->second;
+    r.open.erase(kept);
+    if (!e.status.ok()) {
+      r.failed = true;
+      r.keys.erase(key);
+      kept_.erase(key);
+    }
+    return SettleReserves();
+  }
   const auto found = reservations_.find(e.endpoint);
   if (found == reservations_.end()) return;
   Thing& t = *Find(found->second);
@@ -301,7 +313,11 @@ void Model::On(const core::AdaptersChanged& e) {
     } else {
       adapters_[no].present = false;
       RemoveThings(no);
-      std::erase_if(kept_, [&](const auto& k) { return k.first.adapter == no; });
+      std::vector<Key> gone;
+      for (const auto& [key, uid] : kept_) {
+        if (key.adapter == no) gone.push_back(key);
+      }
+      for (const Key& key : gone) Unkeep(key);
     }
   }
   for (const provider::AdapterDescription& d : e.adapters) {
@@ -321,16 +337,55 @@ std::vector<Model::Key> Model::KeysOf(const Address& local) const {
 }
 
 void Model::On(const core::ReservePort& e) {
-  if (e.local.port() == 0) return;
-  const std::vector<Key> keys = KeysOf(e.local);
+  const auto answer = [&](bool good) {
+    const auto* done =
+        Seen<core::ReserveDone>([&](const core::ReserveDone& a) { return a.status.ok() == good; });
+    Check(done != nullptr, "a ReservePort is not answered as it must be");
+  };
+  const std::vector<Key> keys = e.local.port() == 0 ? std::vector<Key>{} : KeysOf(e.local);
+  if (keys.empty()) return answer(false);
   for (const Key& key : keys) {
-    if (Conflicts(key, nullptr) || KeptFor(key, {})) return;
+    if (Conflicts(key, nullptr) || KeptFor(key, {})) return answer(false);
   }
-  for (const Key& key : keys) kept_[key] = e.uid;
+  Reserving r;
+  for (const Key& key : keys) {
+    kept_[key] = e.uid;
+    r.keys.insert(key);
+    if (!adapters_[key.adapter].description.keep_ports) continue;
+    const auto* asked = Seen<core::CmReserve>([&](const core::CmReserve& a) {
+      return a.adapter == Info(key.adapter).name && a.local == e.local && !r.open.contains(a.endpoint);
+    });
+    if (asked == nullptr) return Fail("the host port of a reservation was not asked for");
+    r.open[asked->endpoint] = key;
+  }
+  if (r.open.empty()) return answer(true);
+  reserving_.push_back(std::move(r));
+}
+
+// A reservation that is given back while the host is asked fails the whole ReservePort.
+void Model::Unkeep(const Key& key) {
+  kept_.erase(key);
+  for (Reserving& r : reserving_) {
+    r.keys.erase(key);
+    r.failed |= std::erase_if(r.open, [&](const auto& o) { return o.second == key; }) != 0;
+  }
+  SettleReserves();
+}
+
+void Model::SettleReserves() {
+  for (const Reserving& r : reserving_) {
+    if (!r.open.empty()) continue;
+    const auto* done =
+        Seen<core::ReserveDone>([&](const core::ReserveDone& a) { return a.status.ok() != r.failed; });
+    Check(done != nullptr, "a ReservePort is not answered as the host did");
+    if (!r.failed) continue;
+    for (const Key& key : r.keys) kept_.erase(key);
+  }
+  std::erase_if(reserving_, [](const Reserving& r) { return r.open.empty(); });
 }
 
 void Model::On(const core::ReleasePort& e) {
-  for (const Key& key : KeysOf(e.local)) kept_.erase(key);
+  for (const Key& key : KeysOf(e.local)) Unkeep(key);
 }
 
 void Model::On(const core::Tick&) {

@@ -509,8 +509,9 @@ void SimCm::Disconnect(CmId id) {
 Result<SimCm::Transport> SimCm::Take(CmId id) {
   Transport transport;
   if (loop_.Owns(id)) {
-    Result<provider::HandOff> taken = Status{StatusCode::kInsufficientResources, "the broker dies"};
-    memory_.Lets([&] { taken = loop_.TakeHandOff(id); });
+    const Status none(StatusCode::kInsufficientResources, "the broker dies");
+    Result<provider::HandOff> taken = none;
+    if (!memory_.Lets([&] { taken = loop_.TakeHandOff(id); })) return none;
     if (!taken.ok()) return taken.status();
     transport.record = taken->record;
     transport.end = local_ends_.at(id);

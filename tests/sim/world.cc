@@ -112,7 +112,7 @@ void World::Build() {
     faults.lane_fails = maybe(400, 1, 100);
     faults.duplicate = maybe(500, 1, 100);
     faults.journal_fails = maybe(400, 1, 20);
-    faults.no_memory = maybe(400, 1, 3);
+    faults.no_memory = maybe(300, 1, 2);
   }
   watchers_.resize(hosts);
   for (const std::unique_ptr<Host>& host : hosts_) host->Start();
@@ -125,7 +125,7 @@ void World::Build() {
       App::Options options;
       options.host = static_cast<int>(h);
       options.manners = dice_.Chance(400)   ? Manners::kHonest
-                        : dice_.Chance(220) ? Manners::kHostile
+                        : dice_.Chance(320) ? Manners::kHostile
                                             : static_cast<Manners>(dice_.Below(kMannersCount));
       options.server = i < 2 || dice_.Chance(300);
       options.uid = dice_.Chance(30) ? 0 : 1000 + dice_.Below(3);
@@ -254,7 +254,6 @@ bool World::BeforeStep() {
 
 void World::OnShortage(Host& host, bool met) {
   coverage_.Saw("harness", met ? "allocation failed" : "fewer allocations than that");
-  if (!host.up()) coverage_.Saw("harness", "no memory to start with");
   trace_.Line("host " + std::to_string(host.number()) + " gets no memory");
 }
 
@@ -358,6 +357,7 @@ void World::CheckStep(Host& host, const core::Event& event, const core::Actions&
   check(watcher.model->Step(schedule_.now(), event, actions, broker));
   check(broker.CheckInvariants());
   check(I1PortsHaveOneOwner(broker, watcher.ledger));
+  check(I1KeptPortsAreHeld(broker, watcher.ledger));
   check(I2ChargesAreWithinQuota(broker, watcher.ledger));
   check(I4OperationsEndOnce(broker, watcher.ledger));
   check(I6NothingOfTheDeadIsLeft(broker, watcher.ledger));

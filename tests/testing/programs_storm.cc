@@ -137,6 +137,7 @@ std::string ConnectLoop(const Arguments& arguments) {
       return false;
     }
     Status status = connector.CompleteConnect();
+    if (status == StatusCode::kConnectionAborted && mode == "cross") return ++tally.aborted, true;
     if (!status.ok()) return tally.Fail("CompleteConnect: " + status.ToString()), false;
     ++tally.accepted;
     if (mode == "message") {

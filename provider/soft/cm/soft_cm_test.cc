@@ -364,7 +364,6 @@ TEST_F(TcpMode, AReservedPortIsHeldAgainstEverybody) {
   EXPECT_EQ(HoldPort(TestAddress(2, 7000)).code(), StatusCode::kSharingViolation);
   EXPECT_EQ(ListenOn(TestAddress(2, 7000)).code(), StatusCode::kSharingViolation);
   EXPECT_EQ(BindBeside(-1, TestAddress(2, 7000)).code(), StatusCode::kSharingViolation);
-  Reserve(p, 2, TestAddress(2, 7000), StatusCode::kSharingViolation);
   p.cm->Listen(EndpointId{1}, "soft0", TestAddress(2, 7000));
   EXPECT_EQ(BindBeside(-1, TestAddress(2, 7000)).code(), StatusCode::kSharingViolation);
   p.cm->Unlisten(EndpointId{1});
@@ -454,6 +453,68 @@ TEST_F(TcpMode, ListedNetworksAreSpokenToPlainlyFromASeparateAdapter) {
   length = TestAddress(2, 7000).ToSockaddr(&storage);
   ASSERT_EQ(connect(raw.get(), reinterpret_cast<sockaddr*>(&storage), static_cast<socklen_t>(length)), 0);
   Pump([&] { return RawClosed(raw.get()); });
+}
+
+// Another program of this host, which does whatever it may to get the port.
+int Thefts(const Address& at) {
+  int thefts = 0;
+  for (const bool wildcard : {false, true}) {
+    for (const int option : {0, SO_REUSEADDR, SO_REUSEPORT}) {
+      UniqueFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+      const int on = 1;
+      if (option != 0) setsockopt(fd.get(), SOL_SOCKET, option, &on, sizeof on);
+      sockaddr_storage storage{};
+      const Address wanted = wildcard ? Address::V4({}, at.port()) : at;
+      const auto length = static_cast<socklen_t>(wanted.ToSockaddr(&storage));
+      thefts += bind(fd.get(), reinterpret_cast<const sockaddr*>(&storage), length) == 0;
+    }
+  }
+  UniqueFd both(socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0));  // IPv4, too.
+  sockaddr_storage storage{};
+  const auto length = static_cast<socklen_t>(Address::V6({}, at.port()).ToSockaddr(&storage));
+  const int on = 1, off = 0;
+  setsockopt(both.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  setsockopt(both.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
+  return thefts + (bind(both.get(), reinterpret_cast<const sockaddr*>(&storage), length) == 0);
+}
+
+TEST_F(SoftCm, AKeptPortPassesFromHandToHandAndIsNeverFree) {
+  Open(p, 2, Tcp);
+  EXPECT_TRUE(p.cm->adapters()[0].keep_ports);
+  const Address at = TestAddress(2, 7000), wide = Address::V4({}, 7000);
+  const std::size_t idle = CountDescriptors();
+  const auto reserve = [&](std::uint64_t id, const Address& local) {
+    p.cm->Reserve(EndpointId{id}, "soft0", local);
+    return Next(p).status;
+  };
+  ASSERT_TRUE(reserve(1, at).ok());  // Nobody's yet.
+  EXPECT_EQ(Thefts(at), 0);
+  ASSERT_TRUE(reserve(2, at).ok()) << "its owner is back";
+  p.cm->Release(EndpointId{1});
+  EXPECT_EQ(Thefts(at), 0);
+  EXPECT_FALSE(RawConnect(at)) << "it does not listen";
+  ASSERT_TRUE(reserve(3, wide).ok()) << "under a reservation, say";
+  p.cm->Listen(EndpointId{3}, "soft0", wide);
+  EXPECT_TRUE(RawConnect(at));
+  EXPECT_EQ(Thefts(at), 0);
+  p.cm->Release(EndpointId{3});
+  EXPECT_FALSE(RawConnect(at)) << "held as before, and nobody listens";
+  EXPECT_EQ(Thefts(at), 0);
+  p.cm->Listen(EndpointId{2}, "soft0", at);
+  EXPECT_TRUE(RawConnect(at));
+  p.cm->Release(EndpointId{2});
+  Settle();
+  EXPECT_EQ(Thefts(at), 7) << "now it is anybody's";
+  EXPECT_LE(CountDescriptors(), idle);
+  // And the other way round.
+  const UniqueFd program = RawListen(at);
+  for (const Address& local : {at, wide}) {
+    const Status taken = reserve(4, local);
+    EXPECT_EQ(taken.code(), StatusCode::kSharingViolation);
+    EXPECT_NE(taken.message().find("TCP " + at.ToString() + " is in use by another program"),
+              std::string::npos)
+        << taken.message();
+  }
 }
 
 }  // namespace

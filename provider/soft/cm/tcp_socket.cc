@@ -28,7 +28,9 @@ Status BindFailure(const Address& address, int error) {
   const std::string where = "TCP " + address.ToString();
   switch (error) {
     case EADDRINUSE:
-      return {StatusCode::kSharingViolation, where + " is in use by another socket of this host",
+      return {StatusCode::kSharingViolation,
+              where + " is in use by another program of this host; `ss -Htanp sport = :" +
+                  std::to_string(address.port()) + "` names it",
               Detail::kTransport, error};
     case EADDRNOTAVAIL:
     case EAFNOSUPPORT:

@@ -243,7 +243,7 @@ Status VerbsQueuePair::Receive(void* context, std::span<const Sge> sges) {
 bool VerbsQueuePair::OnCompletion(const ibv_wc& wc, Completion* out, bool* lost) {
   const auto low = static_cast<std::uint32_t>(wc.wr_id);
   const bool ok = wc.status == IBV_WC_SUCCESS;
-  out->status = FromWcStatus(wc.status);
+  out->status = FromWcStatus(wc.status, (low & kReceiveBit) != 0);
   out->queue_pair_context = user_context_;
   out->bytes_transferred = 0;
   bool deliver = true;

@@ -60,7 +60,6 @@ class VerbsQueuePair final : public QueuePair, public std::enable_shared_from_th
   Status BindWindow(void* request_context, MemoryRegion& region, MemoryWindow& window, void* address,
                     std::size_t length, std::uint32_t flags) override;
   Status Invalidate(void* request_context, MemoryWindow& window, std::uint32_t flags) override;
-  Status CheckConnectable() override;
   // May wait, at most a second, for a device that takes its time.
   Status Flush() override;
   void Disconnect(Duration timeout, std::function<void(Status)> done) override;

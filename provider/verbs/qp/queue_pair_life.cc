@@ -152,16 +152,6 @@ Status VerbsQueuePair::Prepare(std::span<const std::uint8_t> attributes) {
   return {};
 }
 
-Status VerbsQueuePair::CheckConnectable() {
-  // siw puts a queue pair whose peer refused it into ERR, and nothing leads out of that.
-  if (!context_->iwarp || context_->forked() || state_.load(std::memory_order_acquire) != State::kIdle) return {};
-  ibv_qp_attr attr{};
-  ibv_qp_init_attr init{};
-  if (ibv_query_qp(qp_, &attr, IBV_QP_STATE, &init) != 0 || attr.qp_state != IBV_QPS_ERR) return {};
-  return {StatusCode::kInvalidDeviceState,
-          "the device gave this queue pair up when its peer refused the connection: use another one"};
-}
-
 Status VerbsQueuePair::Attach(HandOff hand_off) {
   const HandOffRecord& record = hand_off.record;
   if (context_->forked())

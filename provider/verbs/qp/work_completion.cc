@@ -8,7 +8,7 @@
 
 namespace nd::provider::verbs {
 
-StatusCode FromWcStatus(ibv_wc_status status) {
+StatusCode FromWcStatus(ibv_wc_status status, bool receive) {
   switch (status) {
     case IBV_WC_SUCCESS:
       return StatusCode::kSuccess;
@@ -31,6 +31,8 @@ StatusCode FromWcStatus(ibv_wc_status status) {
       return StatusCode::kRemoteError;
     case IBV_WC_LOC_LEN_ERR:
       return StatusCode::kBufferOverflow;
+    case IBV_WC_LOC_QP_OP_ERR:  // rxe's word for a message that is longer than its receive.
+      return receive ? StatusCode::kBufferOverflow : StatusCode::kInternalError;
     default:
       return StatusCode::kInternalError;
   }

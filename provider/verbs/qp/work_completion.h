@@ -9,7 +9,7 @@
 
 namespace nd::provider::verbs {
 
-StatusCode FromWcStatus(ibv_wc_status status);
+StatusCode FromWcStatus(ibv_wc_status status, bool receive);
 
 // What the failure of a request says about the connection, when nobody here ended it.
 DisconnectReason ReasonOf(ibv_wc_status status);

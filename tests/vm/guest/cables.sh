@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-# cables.sh KIND: in the virtual machine, RDMA devices of KIND (rxe or siw) for two hosts in one, A and P: on both
-# ends of a cable each has an adapter with two IPv4 addresses and an IPv6 one, and another adapter. Prints the
-# variables that tell nd_conformance (tests/conformance/site.h).
-KIND=$1 SIX=0
-case $KIND in rxe) NET=70 ;; siw) NET=80 ;; *) echo "cables.sh: rxe or siw" >&2; exit 2 ;; esac
-# No way to anywhere else, which some cases are about.
-ip route del default 2>/dev/null
+# cables.sh KIND [N]: in the virtual machine, RDMA devices of KIND (rxe or siw) for two hosts in one, A and P: on both
+# ends of a cable each has an adapter with two IPv4 addresses and an IPv6 one, and another adapter. N (0..6) tells
+# several such pairs of hosts apart. Prints the variables that tell nd_conformance (tests/conformance/site.h).
+KIND=$1 N=${2:-0} SIX=0
+case $KIND in rxe) NET=$((70 + N)) ;; siw) NET=$((80 + N)) ;; *) echo "cables.sh: rxe or siw" >&2; exit 2 ;; esac
+NAME=$KIND$N
 # Both ends are addresses of this one kernel, and must still be reached over the cable.
 sysctl -qw net.ipv4.conf.all.accept_local=1 net.ipv4.conf.all.rp_filter=0 net.ipv4.conf.default.rp_filter=0
 sysctl -qw net.ipv4.conf.all.arp_ignore=1 net.ipv4.conf.all.arp_announce=2
@@ -21,28 +20,29 @@ end() { # interface device addresses...
 cable() { # one end, the other
   ip link add "$1" type veth peer name "$2" && ip link set "$1" mtu 4200 up && ip link set "$2" mtu 4200 up || exit 1
 }
-cable "${KIND}a0" "${KIND}p0"
-cable "${KIND}a1" "${KIND}p1"
 # IPv6 has no accept_local: what A and P say to each other is routed ahead of the table of local addresses.
 six() { # interface, its address, the other end's
+  local table=$((NET * 10 + ++SIX))
   ip -6 rule add pref 10 iif "$1" lookup local
-  ip -6 rule add pref 20 from "$2" to "$3" lookup "$((NET + ++SIX))"
-  ip -6 route add "$3" dev "$1" table "$((NET + SIX))"
+  ip -6 rule add pref 20 from "$2" to "$3" lookup $table
+  ip -6 route add "$3" dev "$1" table $table
 }
-end "${KIND}a0" "${KIND}_a" 10.$NET.0.2/24 10.$NET.0.12/24 fd00:$NET::2/64
-end "${KIND}p0" "${KIND}_p" 10.$NET.0.3/24 10.$NET.0.13/24 fd00:$NET::3/64
+cable "${NAME}a0" "${NAME}p0"
+cable "${NAME}a1" "${NAME}p1"
+end "${NAME}a0" "${NAME}_a" 10.$NET.0.2/24 10.$NET.0.12/24 fd00:$NET::2/64
+end "${NAME}p0" "${NAME}_p" 10.$NET.0.3/24 10.$NET.0.13/24 fd00:$NET::3/64
+end "${NAME}a1" "${NAME}_a2" 10.$NET.1.2/24
+end "${NAME}p1" "${NAME}_p2" 10.$NET.1.3/24
 if [ "$KIND" = rxe ]; then
-  ip -6 rule add pref 30 lookup local
-  six rxea0 fd00:70::2 fd00:70::3
-  six rxep0 fd00:70::3 fd00:70::2
-  ip -6 rule del pref 0
+  six "${NAME}a0" fd00:$NET::2 fd00:$NET::3
+  six "${NAME}p0" fd00:$NET::3 fd00:$NET::2
+  ip -6 rule show | grep -q '^30:' || ip -6 rule add pref 30 lookup local
+  ip -6 rule del pref 0 2>/dev/null
 fi
-end "${KIND}a1" "${KIND}_a2" 10.$NET.1.2/24
-end "${KIND}p1" "${KIND}_p2" 10.$NET.1.3/24
-A="${KIND}_a=10.$NET.0.2,10.$NET.0.12,fd00:$NET::2 ${KIND}_a2=10.$NET.1.2"
-P="${KIND}_p=10.$NET.0.3,10.$NET.0.13,fd00:$NET::3 ${KIND}_p2=10.$NET.1.3"
+A="${NAME}_a=10.$NET.0.2,10.$NET.0.12,fd00:$NET::2 ${NAME}_a2=10.$NET.1.2"
+P="${NAME}_p=10.$NET.0.3,10.$NET.0.13,fd00:$NET::3 ${NAME}_p2=10.$NET.1.3"
 WIRE=
-if [ "$KIND" = rxe ]; then
+if [ "$NAME" = rxe0 ]; then
   # The wired one: each end's cable leads to the test, which carries frames from one to the other, or not. Not for
   # siw: its TCP never leaves a kernel that has both addresses.
   cable rxeaw rxean
