@@ -472,7 +472,9 @@ Status Connector::Impl::Disconnect(Request* request) {
   const bool waits = request == nullptr;
   Status status =
       Simple(OpKind::kDisconnect, request, [self = shared_from_this(), first_word, waits](Reply& reply) {
-        if (!reply.status.ok()) {
+        // The goodbye is out; only its answer was not waited for. A device keeps what was posted until it is told.
+        const bool unanswered = reply.status == StatusCode::kCanceled || reply.status == StatusCode::kIoTimeout;
+        if (!reply.status.ok() && !(unanswered && self->OnDevice())) {
           self->NotLeaving(*first_word);
           // The operation ended with the broker; what it was for is done all the same. Who waits does it
           // below.
@@ -490,6 +492,11 @@ Status Connector::Impl::Disconnect(Request* request) {
       });
   if (!status.ok() && !status.pending()) NotLeaving(*first_word);
   return IsUnreachable(status) ? DisconnectLocally(request) : status;
+}
+
+bool Connector::Impl::OnDevice() {
+  std::lock_guard lock(mutex_);
+  return queue_pair_ && queue_pair_->real->device_number() != 0;
 }
 
 void Connector::Impl::NotLeaving(bool& first_word) {

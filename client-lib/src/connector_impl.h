@@ -85,6 +85,8 @@ struct Connector::Impl final : client::Target, std::enable_shared_from_this<Impl
   // The peer left, by the broker's word.
   void HeardPeerClosed();
   void FlushOnGoodbye();
+  // The queue pair lives in a device.
+  bool OnDevice();
   // The broker's attributes for the queue pair that is being connected.
   void Prepare(const std::vector<std::uint8_t>& attributes);
   // The transport is over on this side too.

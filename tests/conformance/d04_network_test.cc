@@ -49,6 +49,7 @@ TEST_P(D04Own, ND_082_AbsentHost) {
   const Qp qp = w.A().CreateQp();
   EXPECT_ND(c.Connect(qp, w.p(7000)).Wait(milliseconds(20'000)), HOST_UNREACHABLE);
   w.wire().Mend();
+  ASSERT_EQ(Ip("neigh flush dev " + w.wire_a(), w.host_a()), "");  // Its absence is not remembered.
   w.ExpectTraffic(w.Up({.aq = qp, .a = c}));
 }
 

@@ -323,6 +323,9 @@ TEST_P(D09Own, ND_197_TransportError) {
   const Outcome notify = up.a.NotifyDisconnect();
   w.wire().Cut();
   EXPECT_ND(up.aq.Send(1), SUCCESS);
+  if (w.verbs()) {  // A device's failure is heard where its completions are taken.
+    EXPECT_ND(up.aq.cq.Next(milliseconds(60'000)), IO_TIMEOUT);
+  }
   EXPECT_ND(notify.Wait(milliseconds(60'000)), SUCCESS);
   EXPECT_EQ(up.a.disconnect_reason(), DisconnectReason::kTransportRetryExceeded);
 }

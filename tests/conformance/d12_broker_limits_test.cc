@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // d.12 Broker and several processes: many clients, and a client in another network namespace.
+#include <set>
+
 #include "tests/conformance/world.h"
 
 namespace nd::conformance {
@@ -35,10 +37,16 @@ TEST_P(D12ManyOwn, ND_227_StormIsPaced) {
     EXPECT_ND(connects.back().inline_status(), PENDING);
     if (i % 16 == 0) most = std::max(most, w.broker_a().Count().handshakes);
   }
+  std::set<std::string> came;
   for (int i = 0; i < count; ++i) {
     const Connector p = w.P().CreateConnector();
     ASSERT_ND(l.GetConnectionRequest(p), SUCCESS);
-    EXPECT_EQ(p.PrivateData().value(), std::to_string(i)) << "requests arrive in the order of the calls";
+    const std::string data = p.PrivateData().value();
+    EXPECT_TRUE(came.insert(data).second) << data << " came twice";
+    // What a device's kernel has in hand at the same time may overtake each other.
+    if (!w.verbs()) {
+      EXPECT_EQ(data, std::to_string(i)) << "requests arrive in the order of the calls";
+    }
     EXPECT_ND(p.Reject(), SUCCESS);
     EXPECT_ND(p.Close(), SUCCESS);
   }

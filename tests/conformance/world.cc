@@ -212,7 +212,15 @@ void World::WarmUp() {
 void World::Begin() {
   WarmUp();
   before_.clear();
-  for (const auto& broker : brokers_) before_.push_back(broker->Count());
+  for (const auto& broker : brokers_) {
+    before_.push_back(broker->Count());
+    // Devices are opened one after the other, and let go in their own time.
+    const auto settled = [&] {
+      const Counts now = broker->Count();
+      return std::exchange(before_.back(), now) == now;
+    };
+    if (verbs()) Eventually(settled, milliseconds(5000));
+  }
   descriptors_before_ = ClientDescriptors();
 }
 

