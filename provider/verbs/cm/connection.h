@@ -15,7 +15,7 @@
 #include "provider/cm.h"
 #include "provider/verbs/cm/blocking_pool.h"
 #include "provider/verbs/cm/device_table.h"
-#include "provider/verbs/cm/nldev.h"
+#include "provider/verbs/nldev.h"
 #include "provider/verbs/cm/wire_id.h"
 
 namespace nd::provider::verbs {

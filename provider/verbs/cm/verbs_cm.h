@@ -20,7 +20,7 @@
 #include "provider/verbs/cm/connection.h"
 #include "provider/verbs/cm/device_table.h"
 #include "provider/verbs/cm/endpoint.h"
-#include "provider/verbs/cm/nldev.h"
+#include "provider/verbs/nldev.h"
 #include "provider/verbs/cm/options.h"
 
 namespace nd::provider::verbs {

@@ -35,6 +35,7 @@ struct Context {
   ibv_context* device = nullptr;
   ibv_pd* pd = nullptr;
   std::uint8_t port = 1;
+  std::uint32_t device_index = 0;  // The kernel's.
   bool iwarp = false;
   bool windows = false;
   AdapterInfo info;

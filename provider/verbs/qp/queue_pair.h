@@ -75,6 +75,8 @@ class VerbsQueuePair final : public QueuePair, public std::enable_shared_from_th
 
   VerbsQueuePair(std::shared_ptr<Context> context, const QpOptions& options);
   Status Build(const QpOptions& options);
+  Status Create(ibv_qp_init_attr attr);
+  bool InTheBooks() const;
   Status ToInit();
   Status CheckPostable() const;
   int Modify(ibv_qp_attr attr, int mask) { return ibv_modify_qp(qp_, &attr, mask); }

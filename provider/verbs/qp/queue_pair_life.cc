@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // From birth to the end of a queue pair: the device's states, the hand-over, flushing, goodbye.
 #include <fcntl.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -11,6 +12,7 @@
 
 #include "provider/verbs/attributes.h"
 #include "provider/verbs/device_limits.h"
+#include "provider/verbs/nldev.h"
 #include "provider/verbs/qp/queue_pair.h"
 
 namespace nd::provider::verbs {
@@ -93,17 +95,35 @@ Status VerbsQueuePair::Build(const QpOptions& options) {
   attr.cap.max_send_sge = std::max(1u, options.max_initiator_sge);
   attr.cap.max_recv_sge = srq_ ? 0 : std::max(1u, options.max_receive_sge);
   attr.cap.max_inline_data = options.inline_size;
+  Status status = Create(attr);
+  if (status.ok() && !InTheBooks()) {
+    ibv_qp* const unknown = std::exchange(qp_, nullptr);
+    status = Create(attr);  // Has another number, since the first one is still there.
+    ibv_destroy_qp(unknown);
+  }
+  if (!status.ok()) return status;
+  number_ = qp_->qp_num;
+  receive_cq_->Attach(number_, this);
+  if (initiator_cq_ != receive_cq_) initiator_cq_->Attach(number_, this);
+  return {};
+}
+
+Status VerbsQueuePair::Create(ibv_qp_init_attr attr) {
   int error = 0;
   context_->OnLastingThread([&] {
     errno = 0;
     qp_ = ibv_create_qp(context_->pd, &attr);
     error = errno;
   });
-  if (qp_ == nullptr) return OpenFailure(context_->info.name, error);
-  number_ = qp_->qp_num;
-  receive_cq_->Attach(number_, this);
-  if (initiator_cq_ != receive_cq_) initiator_cq_->Attach(number_, this);
-  return ToInit();
+  return qp_ == nullptr ? OpenFailure(context_->info.name, error) : ToInit();
+}
+
+// A kernel (6.1) forgets to enter a queue pair whose number was another one's a moment ago, and the broker
+// connects none whose owner it cannot tell.
+bool VerbsQueuePair::InTheBooks() const {
+  const Status status = Nldev().CheckQpOwner(context_->device_index, context_->port, qp_->qp_num,
+                                             static_cast<std::uint32_t>(getpid()));
+  return status.ok() || status.native() != ENOENT;
 }
 
 Status VerbsQueuePair::ToInit() {

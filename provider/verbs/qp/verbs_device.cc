@@ -131,6 +131,7 @@ Result<std::shared_ptr<Device>> MakeVerbsDevice(const AdapterInfo& adapter, cons
   if (context->pd == nullptr) return OpenFailure(wanted.device, errno);
   context->port = wanted.port;
   context->iwarp = IsIwarp(*context->device);
+  context->device_index = static_cast<std::uint32_t>(ibv_get_device_index(context->device->device));
   context->windows = adapter.max_window_size > 0;
   context->info = adapter;
   return std::shared_ptr<Device>(std::make_shared<VerbsDevice>(std::move(context)));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "provider/verbs/cm/nldev.h"
+#include "provider/verbs/nldev.h"
 
 #include <gtest/gtest.h>
 #include <linux/netlink.h>

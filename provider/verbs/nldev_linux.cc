@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Exists because rdma_cm lets any process use any other process's idle queue pair by its number.
-#include "provider/verbs/cm/nldev.h"
+#include "provider/verbs/nldev.h"
 
 #include <linux/netlink.h>
 #include <poll.h>
