@@ -111,6 +111,8 @@ def main():
         assert ends == {"local administrator"}, ends
         check_doors(world)
         again = world.load("mortal", 2)
+        eventually("it moves something", lambda: world.sum(
+            "ndbroker_application_transmit_bytes_total", application="mortal") > 0)
         again.kill()
         again.wait()
         eventually("the death is counted", lambda: world.sum("ndbroker_connections_ended_total", outcome="died") > 0)
