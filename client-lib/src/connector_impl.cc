@@ -472,8 +472,10 @@ Status Connector::Impl::Disconnect(Request* request) {
   const bool waits = request == nullptr;
   Status status =
       Simple(OpKind::kDisconnect, request, [self = shared_from_this(), first_word, waits](Reply& reply) {
-        // The goodbye is out; only its answer was not waited for. A device keeps what was posted until it is told.
-        const bool unanswered = reply.status == StatusCode::kCanceled || reply.status == StatusCode::kIoTimeout;
+        // The goodbye is out; only its answer was not waited for. A device keeps what was posted until it is
+        // told.
+        const bool unanswered =
+            reply.status == StatusCode::kCanceled || reply.status == StatusCode::kIoTimeout;
         if (!reply.status.ok() && !(unanswered && self->OnDevice())) {
           self->NotLeaving(*first_word);
           // The operation ended with the broker; what it was for is done all the same. Who waits does it

@@ -285,8 +285,10 @@ TEST_F(RestartTest, TheHostsPortsAreKeptFromEveryProgram) {
 // What the journal is for: without it, the same attackers win.
 TEST_F(RestartTest, WithoutGraceThePortIsStolen) {
   StartBroker("reclaim-grace = \"0s\"");
-  const Listener listener = Listen(kPort);
+  testing::Process owner = Run({"--hold", daemon_->directory(), std::to_string(kPort)});
+  ASSERT_TRUE(Eventually([&] { return KindOf(kPort) == "listener"; }));
   StartAttackers();
+  owner.Pause();  // Else it may be the first one back.
   KillAndStart();
   EXPECT_TRUE(Eventually([&] { return Thefts() > 0; }, seconds(60)));
 }

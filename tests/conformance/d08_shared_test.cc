@@ -140,8 +140,7 @@ TEST_P(D08, ND_169_RejectedAndAborted) {
   EXPECT_ND(link.p.Close(), SUCCESS);
   ASSERT_TRUE(Eventually([&] { return w.StateOf(w.broker_a(), w.a(9999)) == "Dead"; }));
   EXPECT_ND(link.a.CompleteConnect(), CONNECTION_ABORTED);
-  EXPECT_ND(A.CreateConnector().ConnectShared(A.CreateQp(), e, World::Ip("203.0.113.9", 7000)),
-            w.no_route());
+  EXPECT_ND(A.CreateConnector().ConnectShared(A.CreateQp(), e, World::Ip("203.0.113.9", 7000)), w.no_route());
 }
 
 TEST_P(D08Own, ND_169_UnreachableAndTimeout) {

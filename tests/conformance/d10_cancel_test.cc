@@ -16,7 +16,8 @@ TEST_P(D10, ND_198_OrderOfCancels) {
 TEST_P(D10, ND_199_CancelConnect) {
   const Link link = w.Queued();
   // Wherever it is then, it is known.
-  ASSERT_TRUE(Eventually([&] { return w.broker_p().Admin("ListListeners").Number("items.0.backlog_used") == 1; }));
+  ASSERT_TRUE(
+      Eventually([&] { return w.broker_p().Admin("ListListeners").Number("items.0.backlog_used") == 1; }));
   EXPECT_ND(link.a.Cancel(), SUCCESS);
   EXPECT_ND(link.connect.Wait(milliseconds(0)), CANCELED);
   EXPECT_ND(link.a.Connect(link.aq, link.to), INVALID_DEVICE_STATE);

@@ -137,7 +137,8 @@ TEST_P(D13, ND_237_Ndmw) {
   w.Reply(link, {.data = std::string(36, 'v')});
   EXPECT_EQ(link.a.GetPrivateData(0, true).length, 36u);
   w.Complete(link);
-  const auto size = static_cast<std::uint32_t>(std::min<std::uint64_t>(64 << 20, A.Info().max_transfer_length));
+  const auto size =
+      static_cast<std::uint32_t>(std::min<std::uint64_t>(64 << 20, A.Info().max_transfer_length));
   constexpr std::uint32_t kAll = kAllowLocalWrite | kAllowRemoteRead | kAllowRemoteWrite | kRdmaReadSink;
   const Memory source = A.Allocate(size, kAll), target = P.Allocate(size, kAllowLocalWrite);
   const Window window = P.CreateWindow();
@@ -190,7 +191,8 @@ TEST_P(D13, ND_238_NdQpMax) {
 // A violation of any kind: the initiator learns it, and the connection dies with what was posted.
 void ExpectViolation(World& w, std::uint32_t access, bool write, std::uint64_t offset, std::uint32_t length,
                      bool wrong_token, std::vector<StatusCode> any_of) {
-  // iWARP has sent a Write and forgets it; what came of it is in the peer's last words, after which siw cancels.
+  // iWARP has sent a Write and forgets it; what came of it is in the peer's last words, after which siw
+  // cancels.
   if (w.one_phase()) any_of.push_back(write ? SUCCESS : CANCELED);
   const Link up = w.Up({.posted_receives = 1});
   const Memory target = w.P().Allocate(4096, access);

@@ -128,7 +128,8 @@ class World {
   milliseconds silence(int otherwise) const { return milliseconds(verbs() ? 60'000 : otherwise); }
   // Where no route leads. Linux takes it for a neighbour of the device that an RDMA connection is bound to.
   StatusCode no_route() const { return verbs() ? HOST_UNREACHABLE : NETWORK_UNREACHABLE; }
-  // What connects after a refusal: the same queue pair, or another where the device gives it up (EXCEPTIONS.md).
+  // What connects after a refusal: the same queue pair, or another where the device gives it up
+  // (EXCEPTIONS.md).
   Qp Again(const Qp& qp) { return one_phase() ? qp.actor().CreateQp() : qp; }
   // A message each way, checked, through new receives and sends with contexts 1000 and 1001.
   void ExpectTraffic(const Link& link);

@@ -125,8 +125,8 @@ class Peer {
   }
 
   Status Messages(bool sends_first) {
-    // ucmatose's server speaks first, which MPA does not allow (docs/verbs.md): siw ends a connection whose first
-    // message comes before it has taken the reply. Nothing tells when it has.
+    // ucmatose's server speaks first, which MPA does not allow (docs/verbs.md): siw ends a connection whose
+    // first message comes before it has taken the reply. Nothing tells when it has.
     if (sends_first) std::this_thread::sleep_for(std::chrono::milliseconds(500));
     for (const bool send : {sends_first, !sends_first}) {
       for (std::uint32_t i = 0; i < kMessages; ++i) {

@@ -15,8 +15,8 @@
 #include "provider/cm.h"
 #include "provider/verbs/cm/blocking_pool.h"
 #include "provider/verbs/cm/device_table.h"
-#include "provider/verbs/nldev.h"
 #include "provider/verbs/cm/wire_id.h"
+#include "provider/verbs/nldev.h"
 
 namespace nd::provider::verbs {
 

@@ -14,9 +14,9 @@
 #include "base/unique_fd.h"
 #include "provider/cm.h"
 #include "provider/verbs/cm/blocking_pool.h"
-#include "provider/verbs/nldev.h"
 #include "provider/verbs/cm/options.h"
 #include "provider/verbs/cm/wire_id.h"
+#include "provider/verbs/nldev.h"
 
 namespace nd::provider::verbs {
 

@@ -20,8 +20,8 @@
 #include "provider/verbs/cm/connection.h"
 #include "provider/verbs/cm/device_table.h"
 #include "provider/verbs/cm/endpoint.h"
-#include "provider/verbs/nldev.h"
 #include "provider/verbs/cm/options.h"
+#include "provider/verbs/nldev.h"
 
 namespace nd::provider::verbs {
 
