@@ -10,6 +10,7 @@
 // The receiver copies the record, then checks it (docs/wire.md), then uses the copy.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <type_traits>
 #include <vector>
@@ -60,14 +61,32 @@ struct HandOff {
 };
 
 // Other datagrams of the fd lane. Broker to client, first: Token; then a CountersPage for every 256 queue
-// pairs. Client to broker: Ack of each HandOff and CountersPage.
+// pairs. Client to broker: Ack of each HandOff and CountersPage. Both ways: Messages, when the session is
+// held here and not by gRPC.
+enum TokenFeatures : std::uint32_t {
+  kLaneMessages = 0x1,  // The broker takes Messages: the session may be held on the lane.
+};
+
 struct TokenRecord {
   static constexpr std::uint32_t kMagic = 0x4E44544B;  // "NDTK"
   std::uint32_t magic = kMagic;
   std::uint16_t version = 1;
   std::uint16_t size = sizeof(TokenRecord);
   std::uint8_t token[16] = {};
+  std::uint32_t features = 0;
+  std::uint32_t reserved = 0;
 };
+
+// The beginning of a datagram whose rest is one ndbroker.v1.ClientMessage or ServerMessage.
+struct MessageRecord {
+  static constexpr std::uint32_t kMagic = 0x4E444D47;  // "NDMG"
+  std::uint32_t magic = kMagic;
+  std::uint16_t version = 1;
+  std::uint16_t size = sizeof(MessageRecord);  // Without the message.
+};
+inline constexpr std::size_t kMaxClientMessage = 64 * 1024;
+inline constexpr std::size_t kMaxServerMessage =
+    128 * 1024;  // Fits the send buffer that a socket has by default.
 
 struct CountersPageRecord {
   static constexpr std::uint32_t kMagic = 0x4E444350;  // "NDCP"

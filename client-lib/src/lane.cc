@@ -4,6 +4,7 @@
 #include "client-lib/src/lane.h"
 
 #include <poll.h>
+#include <sys/socket.h>
 
 #include <array>
 #include <cerrno>
@@ -99,10 +100,58 @@ Result<std::string> Lane::ReadToken(Time deadline) {
     return status;
   if (record.magic != provider::TokenRecord::kMagic) return Broken("the first datagram is no token");
   if (Status status = CheckFds("token", 0, message->fds.size()); !status.ok()) return status;
+  takes_messages_ = (record.features & provider::kLaneMessages) != 0;
   return std::string(reinterpret_cast<const char*>(record.token), sizeof(record.token));
 }
 
+Result<std::span<const std::byte>> Lane::Receive() {
+  constexpr std::size_t kSize = sizeof(provider::MessageRecord) + provider::kMaxServerMessage;
+  if (!buffer_) buffer_.reset(new std::byte[kSize]);
+  const std::span buffer(buffer_.get(), kSize);
+  for (;;) {
+    if (!unacknowledged_.empty()) {
+      // The broker may read none of ours until we have read some of its: never wait for the one alone.
+      pollfd entry{socket_.get(), POLLIN | POLLOUT, 0};
+      if (poll(&entry, 1, -1) < 0 && errno != EINTR) return Broken("poll failed");
+      if ((entry.revents & POLLOUT) != 0) {
+        if (Status status = SendAcknowledgements(); !status.ok()) return status;
+      }
+      if ((entry.revents & (POLLIN | POLLHUP | POLLERR)) == 0) continue;
+    }
+    auto message = ReceiveWithFds(socket_.get(), buffer, unacknowledged_.empty());
+    if (message.code() == StatusCode::kDeviceBusy) continue;
+    if (!message.ok()) return message.status();
+    const auto datagram = std::span<const std::byte>(buffer).first(message->size);
+    provider::MessageRecord record;
+    if (datagram.size() >= sizeof(record)) std::memcpy(&record, datagram.data(), sizeof(record));
+    if (datagram.size() < sizeof(record) || record.magic != provider::MessageRecord::kMagic) {
+      std::lock_guard lock(mutex_);
+      if (Status status = Handle(datagram, std::move(message->fds)); !status.ok()) return status;
+      continue;
+    }
+    const provider::MessageRecord expected;
+    if (record.version != expected.version || record.size != expected.size || !message->fds.empty()) {
+      return Broken("a message of another version, or with descriptors");
+    }
+    return datagram.subspan(sizeof(record));
+  }
+}
+
+Status Lane::Send(std::span<const std::byte> datagram) {
+  for (;;) {
+    Status status = SendWithFds(socket_.get(), datagram, {});
+    if (!(status == StatusCode::kDeviceBusy)) return status;
+    pollfd entry{socket_.get(), POLLOUT, 0};
+    poll(&entry, 1, -1);
+  }
+}
+
+void Lane::Shutdown() {
+  ::shutdown(socket_.get(), SHUT_RDWR);
+}
+
 Status Lane::Drain() {
+  if (carries_) return {};
   std::lock_guard lock(mutex_);
   std::array<std::byte, kMaxDatagram> buffer;
   for (;;) {
@@ -152,9 +201,22 @@ Status Lane::Handle(std::span<const std::byte> datagram, std::vector<UniqueFd> f
 }
 
 Status Lane::Acknowledge(std::uint64_t id) {
-  provider::AckRecord record;
-  record.id = id;
-  return SendWithFds(socket_.get(), std::as_bytes(std::span(&record, 1)), {});
+  unacknowledged_.push_back(id);
+  return SendAcknowledgements();
+}
+
+// As many as the socket takes now, when it also carries our messages; else one that it does not take is a
+// broker that does not read.
+Status Lane::SendAcknowledgements() {
+  while (!unacknowledged_.empty()) {
+    provider::AckRecord record;
+    record.id = unacknowledged_.front();
+    Status status = SendWithFds(socket_.get(), std::as_bytes(std::span(&record, 1)), {});
+    if (carries_ && status == StatusCode::kDeviceBusy) return {};
+    if (!status.ok()) return status;
+    unacknowledged_.pop_front();
+  }
+  return {};
 }
 
 std::optional<provider::HandOff> Lane::Take(std::uint64_t id) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What travels between a session and the broker, as plain values: proto/ndbroker/v1/session.proto without
-// its generated types, which stay inside session_stream.cc.
+// its generated types, which stay inside message_codec.h.
 #pragma once
 
 #include <cstddef>

@@ -35,7 +35,8 @@ namespace nd::client {
 // A new connection to the broker; replaced in tests.
 struct Channel {
   UniqueFd lane;
-  std::function<Result<std::unique_ptr<SessionStream>>(SessionStream::Sink* sink)> open_stream;
+  // Called once the lane's token is there.
+  std::function<Result<std::unique_ptr<SessionStream>>(Lane& lane, SessionStream::Sink* sink)> open_stream;
 };
 
 struct SessionOptions {

@@ -24,7 +24,7 @@ Status Session::ConnectLink() {
   auto link = std::make_shared<Link>(this, std::move(channel->lane));
   auto token = link->lane.ReadToken(std::chrono::steady_clock::now() + options_.greeting_timeout);
   if (!token.ok()) return token.status();
-  auto stream = channel->open_stream(link.get());
+  auto stream = channel->open_stream(link->lane, link.get());
   if (!stream.ok()) return stream.status();
   link->stream = std::move(stream).value();
   {

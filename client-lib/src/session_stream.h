@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "base/unique_fd.h"
+#include "client-lib/src/lane.h"
 #include "client-lib/src/message.h"
 
 namespace nd::client {
@@ -27,6 +28,9 @@ class SessionStream {
   virtual void Close() = 0;
 };
 
+// Speaks on the lane, which must outlive it; from now on it alone reads the lane. `sink` must outlive
+// Close().
+std::unique_ptr<SessionStream> OpenLaneStream(Lane& lane, SessionStream::Sink* sink);
 // Speaks gRPC on `socket`, a connected Unix stream socket. `sink` must outlive Close().
 std::unique_ptr<SessionStream> OpenGrpcStream(UniqueFd socket, SessionStream::Sink* sink);
 

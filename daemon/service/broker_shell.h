@@ -20,6 +20,7 @@
 #include "daemon/core/broker.h"
 #include "daemon/ops/door.h"
 #include "daemon/service/gate.h"
+#include "daemon/service/hello.h"
 #include "daemon/service/peer.h"
 #include "daemon/service/record_sink.h"
 #include "daemon/service/session.h"
@@ -36,15 +37,6 @@ inline constexpr const char* kPeersDoor = "peers";
 using ManagerFactory = std::function<Result<std::unique_ptr<provider::ConnectionManager>>(
     const provider::ManagerOptions&, EventLoop&, provider::CmSink&)>;
 
-// What a stream knows when its Hello has arrived.
-struct HelloFacts {
-  core::OpId op_id = 0;
-  std::string token;
-  core::Identity identity;
-  std::uint64_t socket_cookie = 0;
-  std::string broker_version;
-};
-
 class BrokerShell final : public provider::CmSink {
  public:
   struct Options {
@@ -52,6 +44,7 @@ class BrokerShell final : public provider::CmSink {
     std::string directory;  // Of the lease journal.
     std::uint32_t boot_epoch = 1;
     std::uint64_t seed = 0;
+    std::string version;
     ManagerFactory make_manager;
     // The connection with this socket cookie has proven itself.
     std::function<void(std::uint64_t cookie)> on_proven;
@@ -132,12 +125,18 @@ class BrokerShell final : public provider::CmSink {
   void TellOfJournal(bool good, const std::string& line);
   void AdmitLane(UniqueFd socket, const Peer& peer);
   void LaneRoom(core::SessionId id);
+  void LaneMessage(core::SessionId id, std::span<const std::byte> bytes);
+  void LaneHello(Session& session);
+  core::SessionId Begin(Session& session, const std::shared_ptr<SessionSink>& stream, HelloFacts hello);
+  // No other Hello finds it any more.
+  void Claim(const Session& session);
   Session* Find(core::SessionId id);
   // `logged`: somebody has already said so.
   void EndSession(core::SessionId id, const Status& why, bool logged = false);
   void EndIf(core::SessionId id, const Status& status) {
     if (!status.ok()) EndSession(id, status);
   }
+  void RefuseToken(const char* door, const core::Identity& who);
   void Refuse(const std::shared_ptr<SessionSink>& stream, core::OpId op_id, const Status& why);
   void Retire(std::shared_ptr<SessionSink> stream, const Status& why);
 
@@ -181,6 +180,7 @@ class BrokerShell final : public provider::CmSink {
   std::optional<EventLoop::TimerId> timer_;
   Time timer_due_{};
 
+  pb::ClientMessage from_lane_;  // Kept for its memory.
   std::uint64_t last_session_ = 0;
   std::map<core::SessionId, std::unique_ptr<Session>> sessions_;
   std::multimap<std::uint32_t, core::SessionId> by_pid_;  // Waiting for Hello.

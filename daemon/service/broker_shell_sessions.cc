@@ -10,6 +10,7 @@
 #include "daemon/ops/process.h"
 #include "daemon/service/broker_shell.h"
 #include "daemon/service/id_text.h"
+#include "daemon/service/lane_stream.h"
 
 namespace nd::service {
 namespace {
@@ -32,8 +33,10 @@ void BrokerShell::AdmitLane(UniqueFd socket, const Peer& peer) {
       Lane::Callbacks{[this, id] { LaneRoom(id); },
                       [this, id](const std::string& why) {
                         EndSession(id, Status(StatusCode::kConnectionDisconnected, "fd lane: " + why));
-                      }});
+                      },
+                      [this, id](std::span<const std::byte> bytes) { LaneMessage(id, bytes); }});
   provider::TokenRecord record;
+  record.features = provider::kLaneMessages;
   std::array<std::byte, 16> token;
   ops::RandomBytes(token);
   std::copy(token.begin(), token.end(), reinterpret_cast<std::byte*>(record.token));
@@ -54,31 +57,93 @@ core::SessionId BrokerShell::Attach(const std::shared_ptr<SessionSink>& stream, 
   Session* session = nullptr;
   // Only lanes of the process that the kernel names as the stream's owner are looked at.
   const auto [first, last] = by_pid_.equal_range(hello.identity.pid);
-  auto found = last;
   for (auto it = first; it != last; ++it) {
     Session& candidate = *sessions_.at(it->second);
-    if (candidate.peer().uid == hello.identity.uid && candidate.TokenIs(hello.token)) {
-      session = &candidate;
-      found = it;
-    }
+    if (candidate.peer().uid == hello.identity.uid && candidate.TokenIs(hello.token)) session = &candidate;
   }
   if (session == nullptr) {
-    doors_[kBrokerSocketName].Refuse(ops::Refusal::kBadToken);
-    ops::LogWarning("hello refused", "uid " + std::to_string(hello.identity.uid) + " (pid " +
-                                         std::to_string(hello.identity.pid) +
-                                         ") said Hello with a wrong token");
+    RefuseToken(kBrokerSocketName, hello.identity);
     Refuse(stream, hello.op_id,
            Status(StatusCode::kAccessDenied,
                   "the token is not one that this process was given on an fd lane that is open and unused"));
     return {};
   }
-  by_pid_.erase(found);
+  options_.on_proven(hello.socket_cookie);
+  return Begin(*session, stream, std::move(hello));
+}
+
+void BrokerShell::LaneMessage(core::SessionId id, std::span<const std::byte> bytes) {
+  Session* session = Find(id);
+  if (session == nullptr) return;
+  pb::ClientMessage& message = from_lane_;
+  if (!message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
+    return EndSession(id,
+                      Status(StatusCode::kInvalidParameter, "a message on the fd lane is no ClientMessage"));
+  }
+  if (!session->on_lane) {
+    if (session->stream == nullptr) return LaneHello(*session);
+    return EndSession(id, Status(StatusCode::kInvalidDeviceRequest,
+                                 "a message on the fd lane of a session that is held by gRPC"));
+  }
+  const core::OpId op_id = message.op_id();
+  Result<core::Op> op = DecodeOp(message);
+  if (op_id == 0) op = Status(StatusCode::kInvalidParameter, "op_id must not be 0");
+  if (!op.ok()) return EndIf(id, session->Send(EncodeAnswer(op_id, op.status())));
+  Operation(id, op_id, std::move(op.value()));
+}
+
+// Nothing more is read from the lane until the answer.
+void BrokerShell::LaneHello(Session& session) {
+  session.on_lane = true;
+  session.lane().Listen(false);
+  Claim(session);
+  // The worker outlives this.
+  worker_.Post([this, &loop = loop_, id = session.id(), peer = session.peer(), version = options_.version,
+                message = from_lane_] {
+    auto hello = std::make_shared<Result<HelloFacts>>(HelloFrom(message, peer, version));
+    loop.Post([this, id, hello, op_id = message.op_id()] {
+      Session* client = Find(id);
+      if (client == nullptr) return;
+      auto stream = std::make_shared<LaneStream>(client->lane(), options_.config.limits.session_queue_bytes);
+      Status refused = hello->status();
+      if (!refused.ok()) {
+        doors_[kLaneSocketName].Refuse(ops::Refusal::kBadHello);
+      } else if (!client->TokenIs((*hello)->token)) {
+        RefuseToken(kLaneSocketName, (*hello)->identity);
+        refused = Status(StatusCode::kAccessDenied, "the token is not the one that this fd lane delivered");
+      }
+      if (!refused.ok()) {
+        stream->Send(EncodeAnswer(op_id, refused));
+        stream->End(refused);
+        return EndSession(id, refused, /*logged=*/true);
+      }
+      client->lane().Listen(true);
+      Begin(*client, stream, std::move(hello->value()));
+    });
+  });
+}
+
+void BrokerShell::RefuseToken(const char* door, const core::Identity& who) {
+  doors_[door].Refuse(ops::Refusal::kBadToken);
+  ops::LogWarning("hello refused", "uid " + std::to_string(who.uid) + " (pid " + std::to_string(who.pid) +
+                                       ") said Hello with a wrong token");
+}
+
+void BrokerShell::Claim(const Session& session) {
+  const auto [first, last] = by_pid_.equal_range(session.peer().pid);
+  const auto entry = std::find_if(first, last, [&](const auto& e) { return e.second == session.id(); });
+  if (entry != last) by_pid_.erase(entry);
+}
+
+core::SessionId BrokerShell::Begin(Session& opened, const std::shared_ptr<SessionSink>& stream,
+                                   HelloFacts hello) {
+  Session* session = &opened;
+  Claim(*session);
   const core::SessionId id = session->id();
   loop_.Cancel(*session->hello_timer);
   session->hello_timer.reset();
   session->stream = stream;
   lane_gate_.Proven(session->peer().uid);
-  options_.on_proven(hello.socket_cookie);
   // Of the lane: the stream may be a socket that this process was given.
   const std::uint64_t network = session->peer().network;
   if (network != 0 && own_network_ != 0 && network != own_network_ &&
@@ -150,13 +215,8 @@ void BrokerShell::EndSession(core::SessionId id, const Status& why, bool logged)
   std::unique_ptr<Session> session = std::move(it->second);
   sessions_.erase(it);
   const bool opened = session->stream != nullptr;
-  session->CloseLane();
   if (session->hello_timer) loop_.Cancel(*session->hello_timer);
-  if (!opened) {
-    const auto [first, last] = by_pid_.equal_range(session->peer().pid);
-    const auto entry = std::find_if(first, last, [id](const auto& e) { return e.second == id; });
-    if (entry != last) by_pid_.erase(entry);
-  }
+  Claim(*session);
   lane_gate_.Gone(session->peer().uid, opened);
   // A hang-up or a goodbye is ordinary; anything else is somebody's mistake.
   if (!logged && !why.ok() && !(why == StatusCode::kConnectionDisconnected)) {
@@ -170,6 +230,7 @@ void BrokerShell::EndSession(core::SessionId id, const Status& why, bool logged)
       Retire(session->stream, why);
     }
   }
+  session->lane().Close();  // After the last words.
   ended_.push_back(std::move(session));
   loop_.Post([this] { ended_.clear(); });
   if (opened) {
@@ -185,11 +246,11 @@ void BrokerShell::Stop() {
   for (auto& [id, session] : sessions_) {
     if (session->hello_timer) loop_.Cancel(*session->hello_timer);
     session->hello_timer.reset();
-    session->CloseLane();
     if (session->stream != nullptr) {
       session->stream->End(
           Status(StatusCode::kDeviceNotReady, "the broker is stopping", Detail::kBrokerUnreachable));
     }
+    session->lane().Close();
     ended_.push_back(std::move(session));
   }
   sessions_.clear();

@@ -224,7 +224,7 @@ Result<core::Op> DecodeOp(const pb::ClientMessage& m) {
 
 Result<HelloRequest> DecodeHello(const pb::ClientMessage& message) {
   if (!message.has_hello()) {
-    return Status(StatusCode::kInvalidDeviceRequest, "the first message of a stream must be Hello");
+    return Status(StatusCode::kInvalidDeviceRequest, "the first message of a session must be Hello");
   }
   const pb::Hello& hello = message.hello();
   if (hello.token().size() != 16) {

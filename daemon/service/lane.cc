@@ -26,7 +26,9 @@ Lane::~Lane() {
 }
 
 bool Lane::Open() {
-  if (!loop_.Add(socket_.get(), EPOLLIN | EPOLLRDHUP, [this](std::uint32_t) { OnSocket(); })) return false;
+  if (!loop_.Add(socket_.get(), EPOLLIN | EPOLLRDHUP, [this](std::uint32_t events) { OnSocket(events); })) {
+    return false;
+  }
   closed_ = false;
   // A forked child may keep the socket open; the process itself is what matters.
   process_ = ProcessHandle(socket_.get(), peer_.pid);
@@ -44,6 +46,7 @@ Status Lane::Send(std::uint64_t id, std::span<const std::byte> record, std::span
   if (closed_) return {StatusCode::kConnectionDisconnected, "the fd lane is closed"};
   if (sent_.size() >= kMaxUnacknowledged)
     return {StatusCode::kDeviceBusy, "too many unacknowledged hand-overs"};
+  if (!unsaid_.empty()) return {StatusCode::kDeviceBusy, "messages wait to be sent before it"};
   const Status status = SendWithFds(socket_.get(), record, fds);
   if (status.ok()) {
     blocked_since_.reset();
@@ -83,16 +86,84 @@ void Lane::ArmAckTimer() {
 void Lane::OnAckDeadline() {
   if (sent_.empty()) return;
   const RealTime now = steady_clock::now();
+  // Its acknowledgements may wait behind what we do not read.
+  if (deaf()) {
+    for (auto& [id, when] : sent_) when = now;
+  }
   const bool late = std::any_of(sent_.begin(), sent_.end(),
                                 [&](const auto& entry) { return now - entry.second >= kAckTimeout; });
   if (late) return End("it did not acknowledge a hand-over within a second");
   ArmAckTimer();
 }
 
-void Lane::OnSocket() {
-  constexpr int kPerRound = 16;
-  for (int i = 0; i < kPerRound && !closed_; ++i) {
-    std::array<std::byte, sizeof(AckRecord) + 1> buffer;
+bool Lane::Say(std::span<const std::byte> datagram, std::size_t bound) {
+  if (closed_) return true;  // Nobody is there to be told.
+  if (unsaid_.empty()) {
+    const Status status = SendWithFds(socket_.get(), datagram, {});
+    if (!(status == StatusCode::kDeviceBusy)) return true;  // One that is gone is noticed by its hang-up.
+  }
+  if (unsaid_bytes_ + datagram.size() > bound) return false;
+  unsaid_.emplace_back(datagram.begin(), datagram.end());
+  unsaid_bytes_ += datagram.size();
+  low_mark_ = bound / 4;
+  behind_ = behind_ || unsaid_bytes_ > bound / 2;
+  if (unsaid_.size() == 1) {
+    patience_timer_ =
+        loop_.At(loop_.clock().Now() + kReaderPatience, [this, said = said_] { OnPatienceOver(said); });
+  }
+  Watch();
+  return true;
+}
+
+void Lane::OnWritable() {
+  while (!unsaid_.empty()) {
+    if (SendWithFds(socket_.get(), unsaid_.front(), {}) == StatusCode::kDeviceBusy) break;
+    unsaid_bytes_ -= unsaid_.front().size();
+    unsaid_.pop_front();
+    ++said_;
+  }
+  if (unsaid_.empty()) {
+    loop_.Cancel(*patience_timer_);
+    patience_timer_.reset();
+  }
+  behind_ = behind_ && unsaid_bytes_ > low_mark_;
+  Watch();
+  if (unsaid_.empty()) callbacks_.room();
+}
+
+void Lane::OnPatienceOver(std::uint64_t said) {
+  if (said == said_) return End("the client does not read its messages");
+  patience_timer_ =
+      loop_.At(loop_.clock().Now() + kReaderPatience, [this, now = said_] { OnPatienceOver(now); });
+}
+
+void Lane::Listen(bool on) {
+  muted_ = !on;
+  if (!closed_) Watch();
+}
+
+void Lane::Watch() {
+  loop_.Modify(socket_.get(), (deaf() ? 0u : EPOLLIN) | EPOLLRDHUP | (unsaid_.empty() ? 0u : EPOLLOUT));
+}
+
+void Lane::OnSocket(std::uint32_t events) {
+  if ((events & EPOLLOUT) != 0 && !unsaid_.empty()) OnWritable();
+  if (deaf()) {
+    // What it said before it hung up goes with it.
+    if ((events & (EPOLLHUP | EPOLLRDHUP | EPOLLERR)) != 0) End("it hung up");
+    return;
+  }
+  Read();
+}
+
+void Lane::Read() {
+  // One client's turn: others wait.
+  constexpr int kMessages = 16;
+  constexpr std::size_t kBytes = 64 * 1024;
+  static thread_local std::array<std::byte, sizeof(provider::MessageRecord) + provider::kMaxClientMessage>
+      buffer;
+  std::size_t bytes = 0;
+  for (int i = 0; i < kMessages && bytes < kBytes && !closed_ && !deaf(); ++i) {
     iovec part{buffer.data(), buffer.size()};
     msghdr message{};  // No room for control data: the kernel discards descriptors.
     message.msg_iov = &part;
@@ -103,11 +174,25 @@ void Lane::OnSocket() {
     if (n <= 0) return End(n == 0 ? "it hung up" : std::string("its socket failed: ") + std::strerror(errno));
     if ((message.msg_flags & MSG_CTRUNC) != 0)
       return End("it sent descriptors, which the broker never takes");
+    if ((message.msg_flags & MSG_TRUNC) != 0) return End("it sent a datagram that is too long");
+    bytes += static_cast<std::size_t>(n);
     OnDatagram(std::span(buffer).first(static_cast<std::size_t>(n)));
   }
 }
 
 void Lane::OnDatagram(std::span<const std::byte> datagram) {
+  provider::MessageRecord record;
+  if (datagram.size() < sizeof record) return OnAck(datagram);
+  std::memcpy(&record, datagram.data(), sizeof record);
+  if (record.magic != provider::MessageRecord::kMagic) return OnAck(datagram);
+  const provider::MessageRecord right;
+  if (record.version != right.version || record.size != right.size) {
+    return End("it sent a message of another version");
+  }
+  callbacks_.message(datagram.subspan(sizeof record));
+}
+
+void Lane::OnAck(std::span<const std::byte> datagram) {
   AckRecord ack;
   if (datagram.size() != sizeof ack) return End("it sent a datagram that is no acknowledgement");
   std::memcpy(&ack, datagram.data(), sizeof ack);
@@ -128,6 +213,7 @@ void Lane::Close() {
   closed_ = true;
   if (ack_timer_) loop_.Cancel(*ack_timer_);
   if (retry_timer_) loop_.Cancel(*retry_timer_);
+  if (patience_timer_) loop_.Cancel(*patience_timer_);
   loop_.Remove(socket_.get());
   if (process_) loop_.Remove(process_.get());
   process_.reset();

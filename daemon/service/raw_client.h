@@ -60,6 +60,35 @@ class RawLane {
     ack.id = id;
     EXPECT_TRUE(SendWithFds(fd_.get(), std::as_bytes(std::span(&ack, 1)), {}).ok());
   }
+  // The session's messages here instead of gRPC. False: the broker hung up, or takes nothing now and `wait`
+  // is false.
+  bool Say(const pb::ClientMessage& message, bool wait = true) {
+    const provider::MessageRecord record;
+    std::string datagram(reinterpret_cast<const char*>(&record), sizeof record);
+    message.AppendToString(&datagram);
+    return ::send(fd_.get(), datagram.data(), datagram.size(), MSG_NOSIGNAL | (wait ? 0 : MSG_DONTWAIT)) > 0;
+  }
+  // The next message; other records before it are acknowledged and kept. An empty one: the broker hung up.
+  pb::ServerMessage Hear() {
+    static std::array<std::byte, sizeof(provider::MessageRecord) + provider::kMaxServerMessage> buffer;
+    pb::ServerMessage heard;
+    for (;;) {
+      Result<FdMessage> message = ReceiveWithFds(fd_.get(), buffer, true);
+      if (!message.ok()) return {};
+      std::uint32_t magic = 0;
+      std::memcpy(&magic, buffer.data(), sizeof magic);
+      if (magic == provider::MessageRecord::kMagic) {
+        constexpr std::size_t kHead = sizeof(provider::MessageRecord);
+        EXPECT_TRUE(heard.ParseFromArray(buffer.data() + kHead, static_cast<int>(message->size - kHead)));
+        return heard;
+      }
+      Received record{magic, 0, std::move(message->fds)};
+      std::memcpy(&record.id, buffer.data() + 8, sizeof record.id);
+      Ack(record.id);
+      kept.push_back(std::move(record));
+    }
+  }
+  std::vector<Received> kept;
   bool ClosedByBroker() {
     char byte;
     for (;;) {
@@ -78,6 +107,15 @@ inline std::shared_ptr<grpc::Channel> Dial(const std::string& path) {
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // One socket each.
   return grpc::CreateCustomChannel("unix:" + path, grpc::InsecureChannelCredentials(), arguments);
+}
+
+inline pb::ClientMessage HelloMessage(const std::string& token) {
+  pb::ClientMessage message;
+  message.mutable_hello()->set_token(token);
+  message.mutable_hello()->set_min_version(1);
+  message.mutable_hello()->set_max_version(1);
+  message.mutable_hello()->set_application("raw-client");
+  return message;
 }
 
 // One Session stream.
@@ -104,14 +142,7 @@ class RawStream {
     Write(message);
     return Read().completion();
   }
-  pb::Completion Hello(const std::string& token) {
-    pb::ClientMessage message;
-    message.mutable_hello()->set_token(token);
-    message.mutable_hello()->set_min_version(1);
-    message.mutable_hello()->set_max_version(1);
-    message.mutable_hello()->set_application("raw-client");
-    return Ask(message);
-  }
+  pb::Completion Hello(const std::string& token) { return Ask(HelloMessage(token)); }
   grpc::Status Finish() {
     finished_ = true;
     while (Read().kind_case() != pb::ServerMessage::KIND_NOT_SET) {

@@ -32,7 +32,6 @@
 namespace nd::service {
 namespace {
 
-constexpr int kMaxClientMessage = 64 * 1024;
 constexpr int kMaxAdminMessage = 4 * 1024 * 1024;  // A whole configuration file.
 
 // What the limits let strangers and half-done handshakes hold at once, two for each client's two sockets.
@@ -151,6 +150,7 @@ Status Server::Impl::Start() {
   shell.directory = options_.directory;
   shell.boot_epoch = epoch;
   shell.seed = ops::RandomNumber();
+  shell.version = options_.version;
   shell.make_manager = options_.make_manager;
   shell.on_proven = [this](std::uint64_t cookie) { clients_->Proven(cookie); };
   Result<std::unique_ptr<BrokerShell>> made = BrokerShell::Make(loop_, worker_, hub_, std::move(shell));
@@ -186,8 +186,8 @@ Status Server::Impl::Start() {
   admin.history = history_.get();
   admin.history_reader = &history_reader_;
   admin_service_ = std::make_unique<AdminService>(loop_, worker_, hub_, *shell_, std::move(admin));
-  broker_server_ =
-      Build(session_service_.get(), "broker", config.limits.grpc_memory_bytes, kMaxClientMessage, nullptr);
+  broker_server_ = Build(session_service_.get(), "broker", config.limits.grpc_memory_bytes,
+                         static_cast<int>(provider::kMaxClientMessage), nullptr);
   admin_server_ =
       Build(admin_service_.get(), "admin", config.limits.grpc_memory_bytes, kMaxAdminMessage, &admin_tally_);
   if (broker_server_ == nullptr || admin_server_ == nullptr) {

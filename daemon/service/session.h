@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One client as the service sees it: its fd lane, its stream, and what is on the way to it, in order.
+// One client as the service sees it: its fd lane, its stream (which may be the lane), and what is on the way
+// to it, in order.
 //
 // A message never overtakes a hand-over queued before it: the completion that names a transport arrives after
 // the transport. Loop thread.
@@ -54,9 +55,10 @@ class Session {
   // Gives the client the counters page of `slot` unless it has it.
   Status ProvidePage(std::uint32_t slot);
   Status Flush();
-  void CloseLane() { lane_->Close(); }
+  Lane& lane() { return *lane_; }
 
   std::shared_ptr<SessionSink> stream;  // Null until Hello.
+  bool on_lane = false;                 // Its messages come by the lane, from Hello on.
   std::optional<EventLoop::TimerId> hello_timer;
   core::OpId hello_op = 0;  // While the core decides whether to take the session.
   // Operations that the core has not completed: their place in core::Op, and when they came.

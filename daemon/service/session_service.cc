@@ -5,17 +5,13 @@
 #include <utility>
 
 #include "base/locate.h"
-#include "daemon/ops/logging.h"
-#include "daemon/ops/process.h"
-#include "daemon/service/cgroup_name.h"
+#include "daemon/service/hello.h"
 #include "daemon/service/outbox.h"
 
 namespace nd::service {
 namespace {
 
 constexpr std::uint32_t kReadAhead = 128;  // Operations read and not yet taken by the loop.
-// A client whose answers pile up is not read from until it takes some; one that takes none so long is gone.
-constexpr Duration kReaderPatience = std::chrono::seconds(5);
 
 grpc::Status ToGrpc(const Status& why) {
   switch (why.code()) {
@@ -147,38 +143,16 @@ class SessionStream final
 
   // False: no more is to be read.
   bool HandleHello() {
-    Result<HelloRequest> hello = DecodeHello(in_);
-    if (in_.op_id() == 0 && hello.ok()) {
-      hello = Status(StatusCode::kInvalidParameter, "op_id must not be 0");
-    }
+    Result<HelloFacts> hello = HelloFrom(in_, *peer_, options_.version);
     if (!hello.ok()) {
       loop_.Post([this, self = self_] { shell_.doors()[kBrokerSocketName].Refuse(ops::Refusal::kBadHello); });
-      ops::LogWarning("hello refused", "uid " + std::to_string(peer_->uid) + " (pid " +
-                                           std::to_string(peer_->pid) + "): " + hello.status().ToString());
       Send(EncodeAnswer(in_.op_id(), hello.status()));
       End(hello.status());
       return false;
     }
     hello_said_ = true;
-    HelloFacts facts;
-    facts.op_id = in_.op_id();
-    facts.token = std::move(hello->token);
-    facts.socket_cookie = peer_->cookie;
-    facts.broker_version = options_.version;
-    core::Identity& who = facts.identity;
-    who.pid = peer_->pid;
-    who.uid = peer_->uid;
-    who.gid = peer_->gid;
-    who.command = ops::CommandOf(peer_->pid);
-    // Users name groups below their own as they like.
-    who.cgroup = ops::Printable(CgroupPath(ops::CgroupsOf(peer_->pid)), 4096);
-    who.application = std::move(hello->application);
-    CgroupOwner owner = OwnerOfCgroup(who.cgroup);
-    who.unit = std::move(owner.unit);
-    who.container = std::move(owner.container);
-    facts.identity.born = ops::BornOf(peer_->pid);
     Ahead();
-    loop_.Post([this, self = self_, facts = std::move(facts)]() mutable {
+    loop_.Post([this, self = self_, facts = std::move(hello.value())]() mutable {
       // One that broke meanwhile has posted its end already, and nobody would end the session again.
       if (!ending()) session_ = shell_.Attach(self, std::move(facts));
       Taken();

@@ -89,7 +89,7 @@ Environment FakeBroker::environment() {
     provider::TokenRecord token;
     Status sent = SendWithFds(lane_.get(), std::as_bytes(std::span(&token, 1)), {});
     if (!sent.ok()) return sent;
-    channel.open_stream = [this](SessionStream::Sink* sink) -> Result<std::unique_ptr<SessionStream>> {
+    channel.open_stream = [this](Lane&, SessionStream::Sink* sink) -> Result<std::unique_ptr<SessionStream>> {
       auto stream = std::make_unique<Stream>(this, sink);
       std::lock_guard stream_lock(mutex_);
       stream_ = stream.get();

@@ -1,24 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The only file of the library that knows gRPC and protobuf: plain messages out and in.
-//
-// The synchronous API with one reader thread: a sender pays for its own write, the reader polls by itself,
-// and no gRPC thread pool stands between the socket and the caller.
-#include "client-lib/src/session_stream.h"
+#include "client-lib/src/message_codec.h"
 
-#include <fcntl.h>
-#include <grpcpp/create_channel_posix.h>
-#include <grpcpp/grpcpp.h>
-
-#include <atomic>
-#include <mutex>
-#include <thread>
-
-#include "ndbroker/v1/session.grpc.pb.h"
+#include <string>
 
 namespace nd::client {
 namespace {
-
-namespace pb = ndbroker::v1;
 
 void Put(const Address& from, pb::Address* to) {
   to->set_family(static_cast<std::uint32_t>(from.family()));
@@ -173,7 +159,10 @@ void PutQueuePair(const Op& op, pb::CreateQueuePair* to) {
   to->set_device_number(op.device_number);
 }
 
-void Put(const Op& op, pb::ClientMessage* to) {
+}  // namespace
+
+void ToProto(const Op& op, pb::ClientMessage* to) {
+  to->Clear();
   to->set_op_id(op.id);
   const auto local = [&op](auto* message) {
     if (op.local) Put(*op.local, message->mutable_local());
@@ -252,8 +241,7 @@ void Put(const Op& op, pb::ClientMessage* to) {
   }
 }
 
-// Empty for messages that need no action here: an adapter that is enabled again, kinds of a newer broker.
-std::optional<Incoming> Get(const pb::ServerMessage& from) {
+std::optional<Incoming> FromProto(const pb::ServerMessage& from) {
   switch (from.kind_case()) {
     case pb::ServerMessage::kCompletion:
       return Get(from.completion());
@@ -292,81 +280,17 @@ std::optional<Incoming> Get(const pb::ServerMessage& from) {
   }
 }
 
-class GrpcStream final : public SessionStream {
- public:
-  GrpcStream(UniqueFd socket, Sink* sink) : sink_(sink) {
-    fcntl(socket.get(), F_SETFL, fcntl(socket.get(), F_GETFL) | O_NONBLOCK);
-    // A channel on our own descriptor: its peer was checked, no other session shares it, and it never
-    // reconnects behind our back.
-    channel_ = grpc::CreateInsecureChannelFromFd("ndbroker", socket.release());
-    context_.set_initial_metadata_corked(true);
-    stream_ = pb::Broker::NewStub(channel_)->Session(&context_);
-    reader_ = std::thread([this] { Read(); });
+Status SessionEnded(StatusCode code, const std::string& why) {
+  const std::string text =
+      why.empty() ? "the broker ended the session" : "the broker ended the session: " + why;
+  switch (code) {
+    case StatusCode::kAccessDenied:
+      return {code, text, Detail::kPolicy};
+    case StatusCode::kInsufficientResources:
+      return {code, text, Detail::kQuota};
+    default:
+      return {StatusCode::kDeviceRemoved, text, Detail::kBrokerUnreachable};
   }
-
-  ~GrpcStream() override { Close(); }
-
-  bool Send(const Op& op) override {
-    std::lock_guard lock(write_mutex_);
-    if (over_) return false;
-    message_.Clear();
-    Put(op, &message_);
-    if (stream_->Write(message_)) return true;
-    over_ = true;
-    return false;
-  }
-
-  void Close() override {
-    context_.TryCancel();
-    if (reader_.joinable()) reader_.join();
-    std::lock_guard lock(write_mutex_);
-    over_ = true;
-  }
-
- private:
-  void Read() {
-    pb::ServerMessage message;
-    while (stream_->Read(&message)) {
-      if (auto incoming = Get(message)) sink_->OnMessage(std::move(*incoming));
-    }
-    context_.TryCancel();
-    // Finish() must not run beside a Write().
-    std::unique_lock lock(write_mutex_);
-    over_ = true;
-    const grpc::Status status = stream_->Finish();
-    lock.unlock();
-    sink_->OnClosed(Translate(status));
-  }
-
-  static Status Translate(const grpc::Status& status) {
-    const std::string text = "the broker ended the session: " + status.error_message();
-    switch (status.error_code()) {
-      case grpc::StatusCode::UNAUTHENTICATED:
-      case grpc::StatusCode::PERMISSION_DENIED:
-        return {StatusCode::kAccessDenied, text, Detail::kPolicy};
-      case grpc::StatusCode::RESOURCE_EXHAUSTED:
-        return {StatusCode::kInsufficientResources, text, Detail::kQuota};
-      default:
-        return {StatusCode::kDeviceRemoved,
-                status.error_message().empty() ? "the broker ended the session" : text,
-                Detail::kBrokerUnreachable};
-    }
-  }
-
-  Sink* const sink_;
-  std::shared_ptr<grpc::Channel> channel_;
-  grpc::ClientContext context_;
-  std::unique_ptr<grpc::ClientReaderWriter<pb::ClientMessage, pb::ServerMessage>> stream_;
-  std::mutex write_mutex_;
-  bool over_ = false;
-  pb::ClientMessage message_;
-  std::thread reader_;
-};
-
-}  // namespace
-
-std::unique_ptr<SessionStream> OpenGrpcStream(UniqueFd socket, SessionStream::Sink* sink) {
-  return std::make_unique<GrpcStream>(std::move(socket), sink);
 }
 
 }  // namespace nd::client
