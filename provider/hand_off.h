@@ -77,17 +77,6 @@ struct TokenRecord {
   std::uint32_t reserved = 0;
 };
 
-// The beginning of a datagram whose rest is one ndbroker.v1.ClientMessage or ServerMessage.
-struct MessageRecord {
-  static constexpr std::uint32_t kMagic = 0x4E444D47;  // "NDMG"
-  std::uint32_t magic = kMagic;
-  std::uint16_t version = 1;
-  std::uint16_t size = sizeof(MessageRecord);  // Without the message.
-};
-inline constexpr std::size_t kMaxClientMessage = 64 * 1024;
-inline constexpr std::size_t kMaxServerMessage =
-    128 * 1024;  // Fits the send buffer that a socket has by default.
-
 struct CountersPageRecord {
   static constexpr std::uint32_t kMagic = 0x4E444350;  // "NDCP"
   std::uint32_t magic = kMagic;
@@ -107,5 +96,21 @@ struct AckRecord {
   std::uint16_t size = sizeof(AckRecord);
   std::uint64_t id = 0;  // HandOffRecord::id or CountersPageRecord::id.
 };
+
+// The beginning of a datagram whose rest is messages, ndbroker.v1.ClientMessage or ServerMessage, each behind
+// its length as a std::uint32_t.
+struct MessageRecord {
+  static constexpr std::uint32_t kMagic = 0x4E444D47;  // "NDMG"
+  std::uint32_t magic = kMagic;
+  std::uint16_t version = 1;
+  std::uint16_t size = sizeof(MessageRecord);  // Without the messages.
+};
+// What one datagram carries at most; the larger fits the send buffer that a socket has by default.
+inline constexpr std::size_t kMaxClientMessage = 64 * 1024;
+inline constexpr std::size_t kMaxServerMessage = 128 * 1024;
+inline constexpr std::size_t kMaxClientDatagram =
+    sizeof(MessageRecord) + sizeof(std::uint32_t) + kMaxClientMessage;
+inline constexpr std::size_t kMaxServerDatagram =
+    sizeof(MessageRecord) + sizeof(std::uint32_t) + kMaxServerMessage;
 
 }  // namespace nd::provider

@@ -105,7 +105,24 @@ Result<std::string> Lane::ReadToken(Time deadline) {
 }
 
 Result<std::span<const std::byte>> Lane::Receive() {
-  constexpr std::size_t kSize = sizeof(provider::MessageRecord) + provider::kMaxServerMessage;
+  if (unheard_.empty()) {
+    auto messages = ReceiveMessages();
+    if (!messages.ok()) return messages;
+    unheard_ = *messages;
+  }
+  std::uint32_t length = 0;
+  if (unheard_.size() < sizeof(length)) return Broken("a message without its length");
+  std::memcpy(&length, unheard_.data(), sizeof(length));
+  unheard_ = unheard_.subspan(sizeof(length));
+  if (length > unheard_.size()) return Broken("a message that is shorter than its length");
+  const auto message = unheard_.first(length);
+  unheard_ = unheard_.subspan(length);
+  return message;
+}
+
+// The messages of the next datagram that has some.
+Result<std::span<const std::byte>> Lane::ReceiveMessages() {
+  constexpr std::size_t kSize = provider::kMaxServerDatagram;
   if (!buffer_) buffer_.reset(new std::byte[kSize]);
   const std::span buffer(buffer_.get(), kSize);
   for (;;) {

@@ -39,8 +39,8 @@ class Lane {
 
   // Before anybody else uses the lane: from now on one thread calls Receive(), and Drain() does nothing.
   void CarryMessages() { carries_ = true; }
-  // Blocks until a message came and returns it; what else comes is handled on the way. The bytes are valid
-  // until the next call. Errors as Drain().
+  // The next message, waiting for it; what else comes is handled on the way. The bytes are valid until the
+  // next call. Errors as Drain().
   Result<std::span<const std::byte>> Receive();
   // A whole datagram; waits for room. Not two at once. CONNECTION_DISCONNECTED: the lane is over.
   Status Send(std::span<const std::byte> datagram);
@@ -60,12 +60,14 @@ class Lane {
   Status Handle(std::span<const std::byte> datagram, std::vector<UniqueFd> fds);
   Status Acknowledge(std::uint64_t id);
   Status SendAcknowledgements();
+  Result<std::span<const std::byte>> ReceiveMessages();
 
   std::mutex mutex_;
   UniqueFd socket_;
   bool takes_messages_ = false;
   bool carries_ = false;
   std::unique_ptr<std::byte[]> buffer_;  // Of Receive(). Mostly untouched memory.
+  std::span<const std::byte> unheard_;   // The messages in it that are still to be returned.
   std::deque<std::uint64_t> unacknowledged_;
   std::shared_ptr<CountersPages> counters_ = std::make_shared<CountersPages>();
   std::map<std::uint64_t, provider::HandOff> waiting_;

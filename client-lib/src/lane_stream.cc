@@ -24,12 +24,13 @@ class LaneStream final : public SessionStream {
   bool Send(const Op& op) override {
     std::lock_guard lock(write_mutex_);
     ToProto(op, &message_);
-    const std::size_t size = message_.ByteSizeLong();
+    const auto length = static_cast<std::uint32_t>(message_.ByteSizeLong());
     const provider::MessageRecord record;
-    datagram_.resize(sizeof(record) + size);
+    constexpr std::size_t kHead = sizeof(record) + sizeof(length);
+    datagram_.resize(kHead + length);
     std::memcpy(datagram_.data(), &record, sizeof(record));
-    message_.SerializeWithCachedSizesToArray(
-        reinterpret_cast<std::uint8_t*>(datagram_.data() + sizeof(record)));
+    std::memcpy(datagram_.data() + sizeof(record), &length, sizeof(length));
+    message_.SerializeWithCachedSizesToArray(reinterpret_cast<std::uint8_t*>(datagram_.data() + kHead));
     return lane_.Send(datagram_).ok();
   }
 

@@ -79,8 +79,9 @@ void Request::State::Finish(Status status, client::Dispatcher& dispatcher) {
       call = callback_ != nullptr;
       if (!call && owner_ != nullptr) port = port_;
     }
-    changed_.notify_all();
   }
+  changed_
+      .notify_all();  // Without the lock, which the one that wakes wants first. The caller holds on to us.
   if (call) dispatcher.Post([self = shared_from_this()] { self->RunCallback(); });
   if (port) port->Push(shared_from_this());
 }

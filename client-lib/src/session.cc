@@ -149,11 +149,13 @@ Result<Reply> Session::CallWithin(Op op, Duration timeout) {
 }
 
 void Session::PostAt(Time when, std::function<void()> task) {
+  bool first;
   {
     std::lock_guard lock(mutex_);
-    tasks_.emplace(when, std::move(task));
+    const auto added = tasks_.emplace(when, std::move(task));
+    first = added == tasks_.begin();
   }
-  Wake();
+  if (first) Wake();  // Else the keeper wakes before anyway.
 }
 
 void Session::Wake() {
@@ -180,12 +182,14 @@ void Session::AddLive(std::shared_ptr<Target> target) {
 }
 
 void Session::RemoveLive(const std::shared_ptr<Target>& target) {
+  bool closing;
   {
     std::lock_guard lock(mutex_);
     live_.erase(target);
     changed_.notify_all();
+    closing = closing_;
   }
-  Wake();
+  if (closing) Wake();  // The keeper may have waited for this one.
 }
 
 Session::Life Session::adapter() const {

@@ -9,6 +9,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "base/fd_lane.h"
 #include "provider/hand_off.h"
@@ -96,23 +97,41 @@ void Lane::OnAckDeadline() {
   ArmAckTimer();
 }
 
-bool Lane::Say(std::span<const std::byte> datagram, std::size_t bound) {
+bool Lane::Say(std::span<const std::byte> message, std::size_t bound) {
   if (closed_) return true;  // Nobody is there to be told.
-  if (unsaid_.empty()) {
-    const Status status = SendWithFds(socket_.get(), datagram, {});
-    if (!(status == StatusCode::kDeviceBusy)) return true;  // One that is gone is noticed by its hang-up.
+  const auto length = static_cast<std::uint32_t>(message.size());
+  if (unsaid_bytes_ != 0 && unsaid_bytes_ + out_.size() + sizeof length + length > bound) return false;
+  bound_ = bound;
+  if (!out_.empty() && out_.size() + sizeof length + length > provider::kMaxServerDatagram) SendCorked();
+  const auto append = [this](const void* bytes, std::size_t size) {
+    const auto* from = static_cast<const std::byte*>(bytes);
+    out_.insert(out_.end(), from, from + size);
+  };
+  if (out_.empty()) {
+    const provider::MessageRecord record;
+    append(&record, sizeof record);
   }
-  if (unsaid_bytes_ + datagram.size() > bound) return false;
-  unsaid_.emplace_back(datagram.begin(), datagram.end());
-  unsaid_bytes_ += datagram.size();
-  low_mark_ = bound / 4;
-  behind_ = behind_ || unsaid_bytes_ > bound / 2;
+  append(&length, sizeof length);
+  append(message.data(), message.size());
+  if (!corked_) SendCorked();
+  return true;
+}
+
+void Lane::SendCorked() {
+  if (out_.empty()) return;
+  if (unsaid_.empty()) {
+    const Status status = SendWithFds(socket_.get(), out_, {});
+    // One that is gone is noticed by its hang-up.
+    if (!(status == StatusCode::kDeviceBusy)) return out_.clear();
+  }
+  unsaid_bytes_ += out_.size();
+  unsaid_.push_back(std::exchange(out_, {}));
+  behind_ = behind_ || unsaid_bytes_ > bound_ / 2;
   if (unsaid_.size() == 1) {
     patience_timer_ =
         loop_.At(loop_.clock().Now() + kReaderPatience, [this, said = said_] { OnPatienceOver(said); });
   }
   Watch();
-  return true;
 }
 
 void Lane::OnWritable() {
@@ -126,7 +145,7 @@ void Lane::OnWritable() {
     loop_.Cancel(*patience_timer_);
     patience_timer_.reset();
   }
-  behind_ = behind_ && unsaid_bytes_ > low_mark_;
+  behind_ = behind_ && unsaid_bytes_ > bound_ / 4;
   Watch();
   if (unsaid_.empty()) callbacks_.room();
 }
@@ -153,15 +172,17 @@ void Lane::OnSocket(std::uint32_t events) {
     if ((events & (EPOLLHUP | EPOLLRDHUP | EPOLLERR)) != 0) End("it hung up");
     return;
   }
+  corked_ = true;
   Read();
+  corked_ = false;
+  if (!closed_) SendCorked();
 }
 
 void Lane::Read() {
   // One client's turn: others wait.
   constexpr int kMessages = 16;
   constexpr std::size_t kBytes = 64 * 1024;
-  static thread_local std::array<std::byte, sizeof(provider::MessageRecord) + provider::kMaxClientMessage>
-      buffer;
+  static thread_local std::array<std::byte, provider::kMaxClientDatagram> buffer;
   std::size_t bytes = 0;
   for (int i = 0; i < kMessages && bytes < kBytes && !closed_ && !deaf(); ++i) {
     iovec part{buffer.data(), buffer.size()};
@@ -189,7 +210,19 @@ void Lane::OnDatagram(std::span<const std::byte> datagram) {
   if (record.version != right.version || record.size != right.size) {
     return End("it sent a message of another version");
   }
-  callbacks_.message(datagram.subspan(sizeof record));
+  OnMessages(datagram.subspan(sizeof record));
+}
+
+void Lane::OnMessages(std::span<const std::byte> messages) {
+  while (!closed_ && !messages.empty()) {
+    std::uint32_t length = 0;
+    if (messages.size() < sizeof length) return End("it sent a message without its length");
+    std::memcpy(&length, messages.data(), sizeof length);
+    messages = messages.subspan(sizeof length);
+    if (length > messages.size()) return End("it sent a message that is shorter than its length");
+    callbacks_.message(messages.first(length));
+    messages = messages.subspan(length);
+  }
 }
 
 void Lane::OnAck(std::span<const std::byte> datagram) {
@@ -210,6 +243,8 @@ void Lane::OnAck(std::span<const std::byte> datagram) {
 
 void Lane::Close() {
   if (closed_) return;
+  // The last words, if nothing is before them.
+  if (!out_.empty() && unsaid_.empty()) static_cast<void>(SendWithFds(socket_.get(), out_, {}));
   closed_ = true;
   if (ack_timer_) loop_.Cancel(*ack_timer_);
   if (retry_timer_) loop_.Cancel(*retry_timer_);

@@ -35,7 +35,7 @@ class Lane {
   struct Callbacks {
     std::function<void()> room;                         // Send() may succeed again.
     std::function<void(const std::string& why)> ended;  // Once; Close() was called already.
-    // What the client said, without the record before it. It may end the lane.
+    // One message that the client said. It may end the lane.
     std::function<void(std::span<const std::byte>)> message = {};
   };
 
@@ -49,9 +49,10 @@ class Lane {
   // `id` is what the acknowledgement will name. SUCCESS: sent, the caller closes its descriptors now.
   // DEVICE_BUSY: not now; `room` will be called. Anything else: the lane is broken.
   Status Send(std::uint64_t id, std::span<const std::byte> record, std::span<const int> fds);
-  // A whole datagram that begins with a MessageRecord: sent now, or in order as soon as the socket takes it.
-  // False: more than `bound` bytes would wait. While half of that waits the client is not read from.
-  bool Say(std::span<const std::byte> datagram, std::size_t bound);
+  // A message of at most kMaxServerMessage bytes: sent now, or with others when what the client said has been
+  // heard, or in order as soon as the socket takes it. False: more than `bound` bytes would wait. While half
+  // of that waits the client is not read from.
+  bool Say(std::span<const std::byte> message, std::size_t bound);
   // Whether the client is read from; it is at first.
   void Listen(bool on);
   // Stops listening and hangs up; no callback afterwards.
@@ -66,6 +67,8 @@ class Lane {
   void Read();
   void OnDatagram(std::span<const std::byte> datagram);
   void OnAck(std::span<const std::byte> datagram);
+  void OnMessages(std::span<const std::byte> messages);
+  void SendCorked();
   void OnWritable();
   void OnPatienceOver(std::uint64_t said);
   bool deaf() const { return muted_ || behind_; }
@@ -83,8 +86,10 @@ class Lane {
   std::map<std::uint64_t, RealTime> sent_;
   std::optional<RealTime> blocked_since_;
   std::optional<EventLoop::TimerId> ack_timer_, retry_timer_, patience_timer_;
+  bool corked_ = false;
+  std::vector<std::byte> out_;  // The datagram that is being filled.
   std::deque<std::vector<std::byte>> unsaid_;
-  std::size_t unsaid_bytes_ = 0, low_mark_ = 0;
+  std::size_t unsaid_bytes_ = 0, bound_ = 0;
   std::uint64_t said_ = 0;  // Datagrams of unsaid_ that left.
   bool muted_ = false;      // By Listen().
   bool behind_ = false;     // Too much is unsaid.

@@ -146,9 +146,14 @@ TEST_F(LaneSessionTest, BreachesEndTheSessionAndNobodyElses) {
   };
   provider::MessageRecord record;
   const auto bytes = [&] { return std::string(reinterpret_cast<const char*>(&record), sizeof record); };
-  ends(bytes() + "\xff\xff\xff");
+  const auto length = [](std::uint32_t n) {
+    return std::string(reinterpret_cast<const char*>(&n), sizeof n);
+  };
+  ends(bytes() + length(3) + "\xff\xff\xff");
+  ends(bytes() + length(3) + "\x08");
+  ends(bytes() + "\x01\x02");
   ends(bytes().substr(0, 5));
-  ends(bytes() + std::string(provider::kMaxClientMessage + 1, 'x'));
+  ends(bytes() + std::string(provider::kMaxClientMessage + 5, 'x'));
   record.version = 2;
   ends(bytes());
   EXPECT_EQ(good.Ask(ListOp(0)).adapters_size(), 1);

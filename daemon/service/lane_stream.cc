@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/service/lane_stream.h"
 
-#include <cstring>
 #include <string>
 #include <utility>
 
 namespace nd::service {
 namespace {
-
-using provider::MessageRecord;
 
 // An answer that no datagram can carry is told instead of sent; other messages are small.
 pb::ServerMessage TooLarge(const pb::ServerMessage& message, std::size_t size) {
@@ -28,11 +25,9 @@ bool LaneStream::Send(pb::ServerMessage message) {
     message = TooLarge(message, size);
     size = message.ByteSizeLong();
   }
-  const MessageRecord record;
-  datagram_.resize(sizeof record + size);
-  std::memcpy(datagram_.data(), &record, sizeof record);
-  message.SerializeWithCachedSizesToArray(reinterpret_cast<std::uint8_t*>(datagram_.data() + sizeof record));
-  return lane_->Say(datagram_, queue_bytes_);
+  bytes_.resize(size);
+  message.SerializeWithCachedSizesToArray(reinterpret_cast<std::uint8_t*>(bytes_.data()));
+  return lane_->Say(bytes_, queue_bytes_);
 }
 
 void LaneStream::End(const Status& why) {

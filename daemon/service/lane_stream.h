@@ -25,7 +25,7 @@ class LaneStream final : public SessionSink {
  private:
   Lane* lane_;
   const std::size_t queue_bytes_;
-  std::vector<std::byte> datagram_;  // Kept for its memory.
+  std::vector<std::byte> bytes_;  // Kept for its memory.
 };
 
 }  // namespace nd::service

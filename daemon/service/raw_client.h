@@ -64,29 +64,36 @@ class RawLane {
   // is false.
   bool Say(const pb::ClientMessage& message, bool wait = true) {
     const provider::MessageRecord record;
+    const auto length = static_cast<std::uint32_t>(message.ByteSizeLong());
     std::string datagram(reinterpret_cast<const char*>(&record), sizeof record);
+    datagram.append(reinterpret_cast<const char*>(&length), sizeof length);
     message.AppendToString(&datagram);
     return ::send(fd_.get(), datagram.data(), datagram.size(), MSG_NOSIGNAL | (wait ? 0 : MSG_DONTWAIT)) > 0;
   }
   // The next message; other records before it are acknowledged and kept. An empty one: the broker hung up.
   pb::ServerMessage Hear() {
-    static std::array<std::byte, sizeof(provider::MessageRecord) + provider::kMaxServerMessage> buffer;
-    pb::ServerMessage heard;
-    for (;;) {
+    static std::array<std::byte, provider::kMaxServerDatagram> buffer;
+    while (unheard_.empty()) {
       Result<FdMessage> message = ReceiveWithFds(fd_.get(), buffer, true);
       if (!message.ok()) return {};
       std::uint32_t magic = 0;
       std::memcpy(&magic, buffer.data(), sizeof magic);
       if (magic == provider::MessageRecord::kMagic) {
-        constexpr std::size_t kHead = sizeof(provider::MessageRecord);
-        EXPECT_TRUE(heard.ParseFromArray(buffer.data() + kHead, static_cast<int>(message->size - kHead)));
-        return heard;
+        const auto* bytes = reinterpret_cast<const char*>(buffer.data());
+        unheard_.assign(bytes + sizeof(provider::MessageRecord), bytes + message->size);
+        break;
       }
       Received record{magic, 0, std::move(message->fds)};
       std::memcpy(&record.id, buffer.data() + 8, sizeof record.id);
       Ack(record.id);
       kept.push_back(std::move(record));
     }
+    std::uint32_t length = 0;
+    std::memcpy(&length, unheard_.data(), sizeof length);
+    pb::ServerMessage heard;
+    EXPECT_TRUE(heard.ParseFromString(unheard_.substr(sizeof length, length)));
+    unheard_.erase(0, sizeof length + length);
+    return heard;
   }
   std::vector<Received> kept;
   bool ClosedByBroker() {
@@ -101,6 +108,7 @@ class RawLane {
 
  private:
   UniqueFd fd_;
+  std::string unheard_;  // Messages of the last datagram that Hear() has not returned.
 };
 
 inline std::shared_ptr<grpc::Channel> Dial(const std::string& path) {
