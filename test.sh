@@ -52,6 +52,7 @@ set -e
 say "conformance, by number (behaviour.md, part d)"
 if compgen -G "$build/conformance/*.json" > /dev/null; then
   tests/conformance/summary.sh "$build/conformance" || true  # A part that crashed left half a report.
+  tests/conformance/summary.sh "$build/conformance/grpc" 2> /dev/null | sed 's/^Local/Local, sessions by gRPC/' || true
 else
   echo "no numbered case was selected"
 fi

@@ -2,14 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 # run.sh [BUILD [PART...]]: the verbs provider on Debian's own kernel, in a virtual machine with soft-RoCE and
 # soft-iWARP. BUILD is a build directory (default: build/release); PARTs are some of
-#   proof brokered foreign faults soft-siw conformance bench     (default: all of these, in this order)
+#   proof brokered changes foreign faults soft-siw conformance bench     (default: all of these, in this order)
 #   waits: before conformance, its cases that mostly wait for the kernel's own retransmissions, a quarter of an hour
 # Exit 0: everything held, or this machine cannot run it (then a line says SKIPPED). 1: something did not hold.
 set -u
 HERE=$(cd "$(dirname "$0")" && pwd)
 BUILD=$(realpath "${1:-$HERE/../../build/release}")
 [ $# -gt 0 ] && shift
-PARTS=${*:-proof brokered foreign faults soft-siw conformance bench}
+PARTS=${*:-proof brokered changes foreign faults soft-siw conformance bench}
 PROGRAMS="verbs_proof broker_pair foreign_peer ndbrokerd ndctl ndperf nd_conformance nd_actor nd_probe"
 FOLDER=$(mktemp -d /tmp/ndbroker-vm.XXXXXX)
 PORT=$((20000 + $$ % 20000))
@@ -49,6 +49,7 @@ for part in $PARTS; do
   case $part in
     proof) in_vm "both halves of the provider, devices that come and go" "timeout 300 env LD_LIBRARY_PATH=/run/nd /run/nd/verbs_proof rxe0 siw0" ;;
     brokered) in_vm "applications of a real broker, and its death" "timeout 300 bash $HERE/guest/brokered.sh /run/nd" ;;
+    changes) in_vm "addresses, ports and devices that change under applications" "timeout 300 bash $HERE/guest/changes.sh /run/nd" ;;
     foreign) in_vm "foreign peers" "timeout 600 bash $HERE/guest/foreign.sh /run/nd" ;;
     faults) in_vm "faults that name their remedy" "timeout 300 bash $HERE/guest/faults.sh /run/nd" ;;
     bench) in_vm "ratios against ucmatose, rping and perftest" "timeout 900 bash $HERE/guest/bench.sh /run/nd" ;;
