@@ -58,7 +58,10 @@ std::uint32_t Receives(const Options& options, Role role) {
 }
 
 Status ServeOne(Adapter& adapter, Listener& listener, const Options& options) {
-  if (options.op == Op::kConnect) return ConnectPassive(adapter, listener, options);
+  if (options.op == Op::kConnect) {
+    return options.metric == Metric::kLatency ? ConnectLatencyPassive(adapter, listener, options)
+                                              : ConnectRatePassive(adapter, listener, options);
+  }
   Link link;
   Status status = link.Prepare(adapter, options, options.window, Receives(options, Role::kServer));
   if (status.ok()) status = link.NewQueuePair();
@@ -73,7 +76,10 @@ Status ServeOne(Adapter& adapter, Listener& listener, const Options& options) {
 }
 
 Status MeasureOne(Adapter& adapter, const Address& remote, const Options& options, Sample* sample) {
-  if (options.op == Op::kConnect) return ConnectActive(adapter, remote, options, sample);
+  if (options.op == Op::kConnect) {
+    return options.metric == Metric::kLatency ? ConnectLatencyActive(adapter, remote, options, sample)
+                                              : ConnectRateActive(adapter, remote, options, sample);
+  }
   const auto local = adapter.ResolveAddress(remote);
   if (!local.ok()) return local.status();
   Link link;

@@ -27,8 +27,11 @@ Status WritePassive(Link& link, const Options& options);
 Status ReadActive(Link& link, const Options& options, Sample* sample);
 Status ReadPassive(Link& link, const Options& options);
 
-Status ConnectActive(Adapter& adapter, const Address& remote, const Options& options, Sample* sample);
-Status ConnectPassive(Adapter& adapter, Listener& listener, const Options& options);
+Status ConnectLatencyActive(Adapter& adapter, const Address& remote, const Options& options, Sample* sample);
+Status ConnectLatencyPassive(Adapter& adapter, Listener& listener, const Options& options);
+// From making the queue pair to the end of the disconnect, `window` at once.
+Status ConnectRateActive(Adapter& adapter, const Address& remote, const Options& options, Sample* sample);
+Status ConnectRatePassive(Adapter& adapter, Listener& listener, const Options& options);
 
 class Stopwatch {
  public:

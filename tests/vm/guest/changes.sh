@@ -10,14 +10,14 @@ until_true() { for _ in $(seq 200); do eval "$1" && return; sleep 0.1; done; ret
 verdict() { # exit-code name detail
   if [ "$1" = 0 ]; then echo "ok   $2${3:+: $3}"; else echo "FAIL $2${3:+: $3}"; FAILED=$((FAILED + 1)); fi
 }
-addresses() { "$FOLDER/ndctl" adapter list -o json | jq -r ".[] | select(.name == \"$1\") | .addresses | join(\" \")"; }
+addresses() { "$FOLDER/ndctl" adapter list -o json | jq -r ".items[] | select(.name == \"$1\") | .addresses | join(\" \")"; }
 until_addresses() { until_true "[ \"\$(addresses $1)\" = \"$2\" ]"; verdict $? "$1: adapter list shows \"$2\"" "$(addresses "$1")"; }
 pair() { # adapter address:port seconds; leaves $server and $client
   : > /tmp/server
   timeout 120 "$FOLDER/broker_pair" server "$1" "$2" 50 "$3" >/tmp/server 2>&1 & server=$!
   until_true 'grep -q listening /tmp/server'
   timeout 120 "$FOLDER/broker_pair" client "$1" "$2" 50 "$3" >/tmp/client 2>&1 & client=$!
-  until_true "[ \"\$(\"$FOLDER/ndctl\" connection list -o json | jq '[.[] | select(.state == \"Connected\")] | length')\" = 2 ]"
+  until_true "[ \"\$(\"$FOLDER/ndctl\" connection list -o json | jq '[.items[] | select(.state == \"Connected\")] | length')\" = 2 ]"
 }
 until_true '"$FOLDER/ndctl" adapter list 2>/dev/null | grep -q siw0'
 for kind in rxe siw; do

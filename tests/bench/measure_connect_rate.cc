@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// Many connections at once as a server makes them: one thread, and whatever has finished takes its next step.
+#include <poll.h>
+
+#include <deque>
+#include <functional>
+
+#include "tests/bench/measure.h"
+
+namespace nd::perf {
+namespace {
+
+// One of the connections that are under way; when it is over, the next takes its place.
+struct Slot {
+  QueuePair queue_pair;
+  Connector connector;
+  Request request;
+  std::uint32_t step = 0;
+};
+
+using Step = std::function<Status(Slot& slot, std::uint32_t step)>;
+
+class Crowd {
+ public:
+  // Each connection is a fresh queue pair and connector, then steps 0 to `steps` - 1, of which the last is
+  // Disconnect.
+  Crowd(Adapter& adapter, const Options& options, std::uint32_t steps, Step step)
+      : adapter_(adapter), options_(options), steps_(steps), step_(std::move(step)), slots_(options.window) {}
+
+  Status Run() {
+    auto queue = adapter_.CreateCompletionQueue(16);
+    if (!queue.ok()) return queue.status();
+    queue_ = *queue;
+    for (Slot& slot : slots_) {
+      slot.request.context = &slot;
+      slot.step = steps_;
+      if (Status status = Go(slot); !status.ok()) return status;
+    }
+    while (over_ < options_.iterations) {
+      Request* const finished = Await();
+      if (finished == nullptr)
+        return {StatusCode::kIoTimeout, "no connection made progress for half a minute"};
+      Slot& slot = *static_cast<Slot*>(finished->context);
+      if (Status status = Judge(slot, finished->GetResult()); !status.ok()) return status;
+      if (Status status = Go(slot); !status.ok()) return status;
+    }
+    return Status::Ok();
+  }
+
+ private:
+  // From the slot's step on, until something pends or no connection is left to be made.
+  Status Go(Slot& slot) {
+    for (;;) {
+      if (slot.step == steps_) {
+        if (begun_ == options_.iterations) return Status::Ok();
+        ++begun_;
+        if (Status status = Renew(slot); !status.ok()) return status;
+      }
+      const Status status = step_(slot, slot.step);
+      if (status.pending()) return Status::Ok();
+      if (Status judged = Judge(slot, status); !judged.ok()) return judged;
+    }
+  }
+
+  // The slot's step ended like this.
+  Status Judge(Slot& slot, const Status& status) {
+    const bool last = ++slot.step == steps_;
+    if (last) ++over_;
+    // Whoever disconnects second finds the connection gone, which is what it wanted.
+    const bool gone =
+        status == StatusCode::kConnectionInvalid || status == StatusCode::kConnectionDisconnected;
+    return last && gone ? Status::Ok() : status;
+  }
+
+  Status Renew(Slot& slot) {
+    slot.step = 0;
+    QueuePairOptions options;
+    options.receive_cq = options.initiator_cq = &queue_;
+    options.receive_depth = options.initiator_depth = 1;
+    options.max_receive_sge = options.max_initiator_sge = 1;
+    auto queue_pair = adapter_.CreateQueuePair(options);
+    if (!queue_pair.ok()) return queue_pair.status();
+    slot.queue_pair = *queue_pair;
+    auto connector = adapter_.CreateConnector();
+    if (!connector.ok()) return connector.status();
+    slot.connector = *connector;
+    return Status::Ok();
+  }
+
+  Request* Await() {
+    const Stopwatch watch;
+    for (;;) {
+      if (Request* finished = adapter_.PollRequest()) return finished;
+      if (watch.Microseconds() > 1e6 * kStuck.count()) return nullptr;
+      pollfd entry{adapter_.completion_handle(), POLLIN, 0};
+      if (options_.block) poll(&entry, 1, 1000);
+    }
+  }
+
+  Adapter& adapter_;
+  const Options& options_;
+  const std::uint32_t steps_;
+  const Step step_;
+  CompletionQueue queue_;
+  std::deque<Slot> slots_;
+  std::uint32_t begun_ = 0, over_ = 0;
+};
+
+}  // namespace
+
+Status ConnectRateActive(Adapter& adapter, const Address& remote, const Options& options, Sample* sample) {
+  const auto local = adapter.ResolveAddress(remote);
+  if (!local.ok()) return local.status();
+  const Address source = local->WithPort(0);
+  const Stopwatch watch;
+  Crowd crowd(adapter, options, 3, [&](Slot& slot, std::uint32_t step) {
+    if (step == 0) return slot.connector.NdkConnect(slot.queue_pair, source, remote, {}, &slot.request);
+    if (step == 1) return slot.connector.CompleteConnect(&slot.request);
+    return slot.connector.Disconnect(&slot.request);
+  });
+  const Status status = crowd.Run();
+  sample->seconds = watch.Microseconds() / 1e6;
+  sample->operations = options.iterations;
+  return status;
+}
+
+Status ConnectRatePassive(Adapter& adapter, Listener& listener, const Options& options) {
+  Crowd crowd(adapter, options, 4, [&](Slot& slot, std::uint32_t step) {
+    if (step == 0) return listener.GetConnectionRequest(slot.connector, &slot.request);
+    if (step == 1) return slot.connector.Accept(slot.queue_pair, {}, &slot.request);
+    if (step == 2) return slot.connector.NotifyDisconnect(&slot.request);
+    return slot.connector.Disconnect(&slot.request);
+  });
+  return crowd.Run();
+}
+
+}  // namespace nd::perf
