@@ -41,8 +41,10 @@ for kind in rxe siw; do
   ip link set $net up
   until_addresses $name $subnet.1
   wait $client; code=$?; wait $server; code=$((code + $?))
+  # siw itself ends every connection of a port that goes down (its netdev_down work); rxe tries again.
+  [ $kind = siw ] && { grep -q "CANCELED\|CONNECTION_INVALID" /tmp/client && grep -q CANCELED /tmp/server; code=$?; }
   [ $code = 0 ] || cat /tmp/server
-  verdict $code "$name: connected while the port was down" "$(tail -1 /tmp/client)"
+  verdict $code "$name: $([ $kind = siw ] && echo ended by || echo outlives) a port that goes down" "$(tail -1 /tmp/client)"
 
   pair $name $subnet.1:7003 20
   timeout 120 "$FOLDER/broker_pair" server $name $subnet.1:7004 >/tmp/waiting 2>&1 & waiting=$!
