@@ -19,7 +19,7 @@ esac
 build=build/$preset
 export ASAN_OPTIONS=detect_leaks=1:detect_stack_use_after_return=1:strict_string_checks=1:abort_on_error=0
 export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
-export TSAN_OPTIONS="suppressions=$PWD/tests/tsan.supp ignore_noninstrumented_modules=1 halt_on_error=1 second_deadlock_stack=1"
+export TSAN_OPTIONS="suppressions=$PWD/tests/tsan.supp ignore_noninstrumented_modules=1 halt_on_error=1 second_deadlock_stack=1 die_after_fork=0"
 
 # Programs, not ctest entries, so that nothing else must be built.
 pure=(base_test soft_wire_test soft_cm_test soft_qp_test core_rules_test core_table_test core_random_test core_ports_test
