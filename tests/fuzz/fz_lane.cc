@@ -2,9 +2,9 @@
 // The fd lane at both ends: a broker that sends anything to the client, and a client that sends anything to
 // the broker, with any number of descriptors.
 //
-// Input: a header byte (1: the broker's end is under test, 2: its client acknowledges what was sent), then
-// records: how many descriptors of which kind (low four bits, high four), length, and that much of a
-// datagram.
+// Input: a header byte (1: the broker's end is under test, 2: its client acknowledges what was sent; 4: the
+// client holds its session on the lane), then records: how many descriptors of which kind (low four bits,
+// high four), length, and that much of a datagram.
 #include <fcntl.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
@@ -112,6 +112,49 @@ void RunClient(Input& input, const Passed& passed) {
   }
 }
 
+// All of it is there before the first is read, and behind it the end.
+void RunCarrying(Input& input, const Passed& passed) {
+  UniqueFd broker, mine;
+  Require(MakeSeqpacketPair(&broker, &mine).ok(), "a pair of sockets");
+  fcntl(mine.get(), F_SETFL, fcntl(mine.get(), F_GETFL) & ~O_NONBLOCK);
+  client::Lane lane(std::move(mine));
+  lane.CarryMessages();
+  std::size_t room = 64;  // Less than what fills a socket.
+  while (!input.empty() && room-- != 0) {
+    const auto fds = input.Number();
+    const auto bytes = input.Take(input.Number());
+    if (!bytes.empty()) SendRaw(broker.get(), bytes, passed, fds & 0x0F, fds >> 4);
+  }
+  shutdown(broker.get(), SHUT_WR);
+  for (;;) {
+    const auto message = lane.Receive();
+    if (!message.ok()) {
+      Require(!message.status().message().empty(), "a broken lane says why");
+      break;
+    }
+    for (const std::byte byte : *message) static_cast<void>(*const_cast<const volatile std::byte*>(&byte));
+  }
+  Require(!lane.Send(std::as_bytes(std::span("x", 1))).pending(), "sending never hangs here");
+}
+
+// Whether the datagram is messages, each whole.
+bool IsMessages(std::span<const std::uint8_t> bytes) {
+  provider::MessageRecord record;
+  const provider::MessageRecord right;
+  if (bytes.size() < sizeof record) return false;
+  std::memcpy(&record, bytes.data(), sizeof record);
+  if (record.magic != right.magic || record.version != right.version || record.size != right.size)
+    return false;
+  for (bytes = bytes.subspan(sizeof record); !bytes.empty();) {
+    std::uint32_t length = 0;
+    if (bytes.size() < sizeof length) return false;
+    std::memcpy(&length, bytes.data(), sizeof length);
+    if (length > bytes.size() - sizeof length) return false;
+    bytes = bytes.subspan(sizeof length + length);
+  }
+  return true;
+}
+
 void RunBroker(Input& input, const Passed& passed, bool honest) {
   static SystemClock clock;
   static EventLoop loop(clock);
@@ -120,13 +163,16 @@ void RunBroker(Input& input, const Passed& passed, bool honest) {
   int ended = 0;
   const auto peer = service::PeerOf(mine.get());
   Require(peer.has_value() && peer->pid == static_cast<std::uint32_t>(getpid()), "the kernel knows the peer");
+  service::Lane* says = nullptr;
   service::Lane lane(loop, std::move(mine), *peer,
                      {.room = [] {},
                       .ended =
                           [&](const std::string& why) {
                             Require(!why.empty(), "a lane that ends says why");
                             ++ended;
-                          }});
+                          },
+                      .message = [&](std::span<const std::byte> message) { says->Say(message, 4096); }});
+  says = &lane;
   Require(lane.Open(), "a lane opens");
   std::uint64_t next_id = 1;
   std::set<std::uint64_t> out;
@@ -151,13 +197,14 @@ void RunBroker(Input& input, const Passed& passed, bool honest) {
       if (bytes.size() == sizeof ack) std::memcpy(&ack, bytes.data(), sizeof ack);
       good = whole && ack.magic == right.magic && ack.version == right.version && ack.size == right.size &&
              out.erase(ack.id) == 1;
+      good = good || ((fds & 0x0F) == 0 && IsMessages(bytes));
       SendRaw(client.get(), bytes, passed, fds & 0x0F, fds >> 4);
     } else {
       continue;
     }
     for (int i = 0; i < 3; ++i) loop.RunOnce(Duration::zero());
-    Require((ended == 0) == good, "anything but a right acknowledgement ends the lane");
-    std::byte sink[512];
+    Require((ended == 0) == good, "anything but messages and a right acknowledgement ends the lane");
+    static std::byte sink[provider::kMaxServerDatagram];
     while (ReceiveWithFds(client.get(), sink, false).ok()) {
     }
   }
@@ -185,6 +232,8 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const int before = NextFree();
   if ((flags & 1) != 0) {
     RunBroker(input, passed, (flags & 2) != 0);
+  } else if ((flags & 4) != 0) {
+    RunCarrying(input, passed);
   } else {
     RunClient(input, passed);
   }
