@@ -97,8 +97,8 @@ struct AckRecord {
   std::uint64_t id = 0;  // HandOffRecord::id or CountersPageRecord::id.
 };
 
-// The beginning of a datagram whose rest is messages, ndbroker.v1.ClientMessage or ServerMessage, each behind
-// its length as a std::uint32_t.
+// The beginning of a datagram; behind it one ndbroker.v1.ClientMessage or any number of ServerMessages, each
+// behind its length as a std::uint32_t.
 struct MessageRecord {
   static constexpr std::uint32_t kMagic = 0x4E444D47;  // "NDMG"
   std::uint32_t magic = kMagic;

@@ -19,6 +19,12 @@ namespace nd::service {
 using provider::AckRecord;
 using std::chrono::steady_clock;
 
+namespace {
+
+constexpr std::size_t kMemoryKept = 4096;  // Of each client, for its next messages.
+
+}  // namespace
+
 Lane::Lane(EventLoop& loop, UniqueFd socket, const Peer& peer, Callbacks callbacks)
     : loop_(loop), socket_(std::move(socket)), peer_(peer), callbacks_(std::move(callbacks)) {}
 
@@ -122,7 +128,10 @@ void Lane::SendCorked() {
   if (unsaid_.empty()) {
     const Status status = SendWithFds(socket_.get(), out_, {});
     // One that is gone is noticed by its hang-up.
-    if (!(status == StatusCode::kDeviceBusy)) return out_.clear();
+    if (!(status == StatusCode::kDeviceBusy)) {
+      if (out_.capacity() > kMemoryKept) out_ = {};
+      return out_.clear();
+    }
   }
   unsaid_bytes_ += out_.size();
   unsaid_.push_back(std::exchange(out_, {}));
@@ -167,6 +176,7 @@ void Lane::Watch() {
 
 void Lane::OnSocket(std::uint32_t events) {
   if ((events & EPOLLOUT) != 0 && !unsaid_.empty()) OnWritable();
+  if (closed_) return;
   if (deaf()) {
     // What it said before it hung up goes with it.
     if ((events & (EPOLLHUP | EPOLLRDHUP | EPOLLERR)) != 0) End("it hung up");
@@ -210,19 +220,14 @@ void Lane::OnDatagram(std::span<const std::byte> datagram) {
   if (record.version != right.version || record.size != right.size) {
     return End("it sent a message of another version");
   }
-  OnMessages(datagram.subspan(sizeof record));
-}
-
-void Lane::OnMessages(std::span<const std::byte> messages) {
-  while (!closed_ && !messages.empty()) {
-    std::uint32_t length = 0;
-    if (messages.size() < sizeof length) return End("it sent a message without its length");
-    std::memcpy(&length, messages.data(), sizeof length);
-    messages = messages.subspan(sizeof length);
-    if (length > messages.size()) return End("it sent a message that is shorter than its length");
-    callbacks_.message(messages.first(length));
-    messages = messages.subspan(length);
-  }
+  // One: a client's turn is counted in messages.
+  std::uint32_t length = 0;
+  datagram = datagram.subspan(sizeof record);
+  if (datagram.size() < sizeof length) return End("it sent a message without its length");
+  std::memcpy(&length, datagram.data(), sizeof length);
+  datagram = datagram.subspan(sizeof length);
+  if (length != datagram.size()) return End("it sent a message of another length than it says");
+  callbacks_.message(datagram);
 }
 
 void Lane::OnAck(std::span<const std::byte> datagram) {

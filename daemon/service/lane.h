@@ -67,7 +67,6 @@ class Lane {
   void Read();
   void OnDatagram(std::span<const std::byte> datagram);
   void OnAck(std::span<const std::byte> datagram);
-  void OnMessages(std::span<const std::byte> messages);
   void SendCorked();
   void OnWritable();
   void OnPatienceOver(std::uint64_t said);

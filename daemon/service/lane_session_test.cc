@@ -152,6 +152,7 @@ TEST_F(LaneSessionTest, BreachesEndTheSessionAndNobodyElses) {
   ends(bytes() + length(3) + "\xff\xff\xff");
   ends(bytes() + length(3) + "\x08");
   ends(bytes() + "\x01\x02");
+  ends(bytes() + length(0) + length(0));
   ends(bytes().substr(0, 5));
   ends(bytes() + std::string(provider::kMaxClientMessage + 5, 'x'));
   record.version = 2;

@@ -137,22 +137,16 @@ void RunCarrying(Input& input, const Passed& passed) {
   Require(!lane.Send(std::as_bytes(std::span("x", 1))).pending(), "sending never hangs here");
 }
 
-// Whether the datagram is messages, each whole.
-bool IsMessages(std::span<const std::uint8_t> bytes) {
+// Whether the datagram is one whole message.
+bool IsMessage(std::span<const std::uint8_t> bytes) {
   provider::MessageRecord record;
   const provider::MessageRecord right;
-  if (bytes.size() < sizeof record) return false;
+  std::uint32_t length = 0;
+  if (bytes.size() < sizeof record + sizeof length) return false;
   std::memcpy(&record, bytes.data(), sizeof record);
-  if (record.magic != right.magic || record.version != right.version || record.size != right.size)
-    return false;
-  for (bytes = bytes.subspan(sizeof record); !bytes.empty();) {
-    std::uint32_t length = 0;
-    if (bytes.size() < sizeof length) return false;
-    std::memcpy(&length, bytes.data(), sizeof length);
-    if (length > bytes.size() - sizeof length) return false;
-    bytes = bytes.subspan(sizeof length + length);
-  }
-  return true;
+  std::memcpy(&length, bytes.data() + sizeof record, sizeof length);
+  return record.magic == right.magic && record.version == right.version && record.size == right.size &&
+         length == bytes.size() - sizeof record - sizeof length;
 }
 
 void RunBroker(Input& input, const Passed& passed, bool honest) {
@@ -197,13 +191,13 @@ void RunBroker(Input& input, const Passed& passed, bool honest) {
       if (bytes.size() == sizeof ack) std::memcpy(&ack, bytes.data(), sizeof ack);
       good = whole && ack.magic == right.magic && ack.version == right.version && ack.size == right.size &&
              out.erase(ack.id) == 1;
-      good = good || ((fds & 0x0F) == 0 && IsMessages(bytes));
+      good = good || ((fds & 0x0F) == 0 && IsMessage(bytes));
       SendRaw(client.get(), bytes, passed, fds & 0x0F, fds >> 4);
     } else {
       continue;
     }
     for (int i = 0; i < 3; ++i) loop.RunOnce(Duration::zero());
-    Require((ended == 0) == good, "anything but messages and a right acknowledgement ends the lane");
+    Require((ended == 0) == good, "anything but a message and a right acknowledgement ends the lane");
     static std::byte sink[provider::kMaxServerDatagram];
     while (ReceiveWithFds(client.get(), sink, false).ok()) {
     }
