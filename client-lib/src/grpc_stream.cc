@@ -8,7 +8,6 @@
 #include <grpcpp/create_channel_posix.h>
 #include <grpcpp/grpcpp.h>
 
-#include <atomic>
 #include <mutex>
 #include <thread>
 

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The session on its own fd lane: a sender pays for one system call, the reader is one thread of our own.
-#include <array>
-#include <atomic>
 #include <cstring>
 #include <mutex>
 #include <thread>
