@@ -64,6 +64,11 @@ void QueuePair::Impl::OnSessionBack(std::function<void()> done) {
           std::lock_guard lock(self->mutex_);
           self->life_ = {reply.handle, epoch};
         }
+        if (self->closed) {  // Meanwhile, when there was nothing to close.
+          static_cast<void>(self->adapter->session->Submit(
+              Op(OpKind::kClose, reply.handle), epoch, [](Reply) {}, Session::Sender::kKeeper));
+          return done();
+        }
         self->CarryCounters(reply.counter_slot);
         auto connection = self->connector();
         if (!connection) return done();

@@ -53,7 +53,9 @@ Status Session::Submit(Op op, std::uint32_t epoch, Done done, Sender sender) {
   std::shared_ptr<Link> link;
   {
     std::lock_guard lock(mutex_);
-    const bool open = state_ == State::kUp || (state_ == State::kConnecting && sender == Sender::kKeeper);
+    // What is back already may be closed while others are still being brought back: nobody else would do it.
+    const bool early = sender == Sender::kKeeper || op.kind == OpKind::kClose;
+    const bool open = state_ == State::kUp || (state_ == State::kConnecting && early);
     if (!open || !link_ || link_->over || (epoch != 0 && epoch != epoch_)) return Unreachable();
     op.id = ++last_op_;
     link = link_;

@@ -203,6 +203,43 @@ TEST(Session, BringsLiveConnectionsToTheNewBroker) {
   EXPECT_EQ(up.fake->log(), std::vector<std::string>{"attach"});
 }
 
+TEST(Session, WhatIsClosedWhileTheSessionComesBackIsClosedAtTheNewBroker) {
+  std::mutex mutex;
+  std::vector<std::uint64_t> closed;
+  FakeBroker broker;
+  Adapter adapter = broker.Open();
+  Watch watch(adapter);
+  Listener listener = adapter.CreateListener().value();
+  ASSERT_TRUE(listener.Bind(kHere).ok());
+  ASSERT_TRUE(listener.Listen().ok());
+  CompletionQueue queue = adapter.CreateCompletionQueue(16).value();
+  QueuePairOptions options;
+  options.receive_cq = options.initiator_cq = &queue;
+  QueuePair queue_pair = adapter.CreateQueuePair(options).value();
+  broker.Kill();
+  watch.Await(1);
+  broker.On(OpKind::kCreateQueuePair, [](const Op&) { return std::nullopt; });
+  broker.On(OpKind::kClose, [&](const Op& op) {
+    std::lock_guard lock(mutex);
+    closed.push_back(op.handle);
+    return Reply();
+  });
+  broker.Start();
+  // Listeners first: this one is back, the queue pair is on its way.
+  const Op on_its_way = broker.Await(OpKind::kCreateQueuePair, 2);
+  const std::uint64_t back = broker.Await(OpKind::kListen, 2).handle;
+  EXPECT_TRUE(listener.Close().ok());
+  EXPECT_TRUE(queue_pair.Close().ok());
+  Reply made;
+  made.id = on_its_way.id;
+  made.handle = 777;
+  broker.Send(std::move(made));
+  watch.Await(2);
+  EXPECT_TRUE(adapter.CreateConnector().ok());  // Behind everything that was sent.
+  std::lock_guard lock(mutex);
+  EXPECT_EQ(closed, (std::vector<std::uint64_t>{back, 777}));
+}
+
 TEST(Session, BringsListenersAndSharedEndpointsToTheNewBroker) {
   FakeBroker broker;
   Adapter adapter = broker.Open();
