@@ -235,7 +235,8 @@ TEST(Session, WhatIsClosedWhileTheSessionComesBackIsClosedAtTheNewBroker) {
   made.handle = 777;
   broker.Send(std::move(made));
   watch.Await(2);
-  EXPECT_TRUE(adapter.CreateConnector().ok());  // Behind everything that was sent.
+  const Result<Connector> last = adapter.CreateConnector();  // Behind everything that was sent.
+  EXPECT_TRUE(last.ok());
   std::lock_guard lock(mutex);
   EXPECT_EQ(closed, (std::vector<std::uint64_t>{back, 777}));
 }
