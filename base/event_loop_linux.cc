@@ -13,6 +13,7 @@
 #include <deque>
 #include <map>
 #include <mutex>
+#include <thread>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -81,7 +82,8 @@ class EventLoop::Impl {
       was_empty = posted_.empty();
       posted_.push_back(std::move(callback));
     }
-    if (was_empty) Wake();
+    // The loop itself looks before it waits.
+    if (was_empty && runner_.load(std::memory_order_relaxed) != std::this_thread::get_id()) Wake();
   }
 
   void Stop() {
@@ -97,11 +99,13 @@ class EventLoop::Impl {
     std::array<epoll_event, 64> events;
     const int count =
         epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), WaitMilliseconds(timeout));
+    runner_.store(std::this_thread::get_id(), std::memory_order_relaxed);
     const auto started = std::chrono::steady_clock::now();
     RunTimers();
     for (int i = 0; i < count; ++i) RunFd(events[static_cast<std::size_t>(i)]);
     RunPosted();
     const Duration took = std::chrono::steady_clock::now() - started;
+    runner_.store({}, std::memory_order_relaxed);
     longest_round_ = std::max(longest_round_, took);
     ++rounds_.all;
     rounds_.busy += took;
@@ -187,6 +191,7 @@ class EventLoop::Impl {
   std::uint64_t last_timer_ = 0;
   std::mutex mutex_;
   std::vector<Callback> posted_;
+  std::atomic<std::thread::id> runner_{};  // In RunOnce(); another thread never finds itself here.
   std::atomic<bool> stop_{false};
   Duration longest_round_{};
   Rounds rounds_;

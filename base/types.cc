@@ -142,8 +142,13 @@ std::size_t Address::ToSockaddr(void* storage) const {
 
 std::string Address::IpToString() const {
   if (!well_formed()) return "malformed";
+  if (family_ == Family::kIpv4) {  // A broker says many of these, and inet_ntop prints them by sprintf.
+    std::string text = std::to_string(ip_[0]);
+    for (int i = 1; i < 4; ++i) text += "." + std::to_string(ip_[i]);
+    return text;
+  }
   char text[INET6_ADDRSTRLEN];
-  return inet_ntop(family_ == Family::kIpv4 ? AF_INET : AF_INET6, ip_.data(), text, sizeof text);
+  return inet_ntop(AF_INET6, ip_.data(), text, sizeof text);
 }
 
 std::string Address::ToString() const {

@@ -116,9 +116,10 @@ void AppendCard(const Value& row, const std::string& prefix, Table* table) {
   }
 }
 
-// RFC 4180.
-std::string CsvField(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+// RFC 4180, without its line breaks in a field: no text may steer the terminal or make a line of its own.
+std::string CsvField(std::string text) {
+  text = Printable(text);
+  if (text.find_first_of(",\"") == std::string::npos) return text;
   std::string out = "\"";
   for (const char c : text) out += c == '"' ? std::string("\"\"") : std::string(1, c);
   return out + "\"";

@@ -133,8 +133,17 @@ TEST(FormatList, CsvQuotesWhatWouldEndAField) {
   output.format = Format::kCsv;
   output.headers = false;
   std::string text;
-  EXPECT_FALSE(FormatList(TestShape(), {Row("a,b", "say \"x\"\n", 1)}, output, &text));
-  EXPECT_EQ("\"a,b\",\"say \"\"x\"\"\n\",1,61,17\n", text);
+  EXPECT_FALSE(FormatList(TestShape(), {Row("a,b", "say \"x\"", 1)}, output, &text));
+  EXPECT_EQ("\"a,b\",\"say \"\"x\"\"\",1,61,17\n", text);
+}
+
+TEST(FormatList, CsvKeepsControlCharactersFromTheTerminal) {
+  Output output;
+  output.format = Format::kCsv;
+  output.headers = false;
+  std::string text;
+  EXPECT_FALSE(FormatList(TestShape(), {Row("a\x1b[2J", "b\nc", 1)}, output, &text));
+  EXPECT_EQ("a?[2J,b?c,1,61,17\n", text);
 }
 
 TEST(FormatList, LiveColumnsTakeThePlaceOfTotals) {

@@ -20,8 +20,6 @@ namespace {
 constexpr std::size_t kMaxCarriedData = 16384;
 // Without the broker's word for it, a goodbye may stay unanswered this long.
 constexpr Duration kLocalDisconnectTimeout = std::chrono::seconds(5);
-// Most connections never need their addresses here; those that live longer ask in the background.
-constexpr Duration kLearnAddressesAfter = std::chrono::milliseconds(200);
 
 }  // namespace
 
@@ -187,6 +185,7 @@ Status Connector::Impl::Establish(const std::shared_ptr<QueuePair::Impl>& queue_
     status = Status(StatusCode::kInternalError, "the broker completed the connection without its transport",
                     Detail::kProtocol);
   } else {
+    SetAddresses(&reply.address, &reply.peer);
     {
       std::lock_guard lock(mutex_);
       queue_pair_ = queue_pair;
@@ -209,36 +208,7 @@ Status Connector::Impl::Establish(const std::shared_ptr<QueuePair::Impl>& queue_
     Report(ReportWhat::kPeerClosed, DisconnectReason::kEstablishmentFailed, status);
     return status;
   }
-  adapter->session->PostAt(std::chrono::steady_clock::now() + kLearnAddressesAfter,
-                           [weak = weak_from_this()] {
-                             if (auto self = weak.lock()) self->LearnAddresses();
-                           });
   return {};
-}
-
-void Connector::Impl::LearnAddresses() {
-  bool local, remote;
-  {
-    std::lock_guard lock(mutex_);
-    if (phase_ != Phase::kEstablished || closed_) return;
-    local = !local_.well_formed() || local_.port() == 0;
-    remote = !remote_.well_formed();
-  }
-  const Life at = life();
-  if (local) {
-    static_cast<void>(adapter->session->Submit(Op(OpKind::kGetLocalAddress, at.handle), at.epoch,
-                                               [self = shared_from_this()](Reply reply) {
-                                                 if (reply.status.ok())
-                                                   self->SetAddresses(&reply.address, nullptr);
-                                               }));
-  }
-  if (remote) {
-    static_cast<void>(adapter->session->Submit(Op(OpKind::kGetPeerAddress, at.handle), at.epoch,
-                                               [self = shared_from_this()](Reply reply) {
-                                                 if (reply.status.ok())
-                                                   self->SetAddresses(nullptr, &reply.address);
-                                               }));
-  }
 }
 
 // The broker hears of it in the background; if it is away, what it would have done is done here.

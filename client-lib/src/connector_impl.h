@@ -69,7 +69,6 @@ struct Connector::Impl final : client::Target, std::enable_shared_from_this<Impl
   static Status CheckData(PrivateData data);
   // With the completion that names the hand-over: the queue pair is connected before anyone hears of it.
   Status Establish(const std::shared_ptr<QueuePair::Impl>& queue_pair, client::Reply& reply);
-  void LearnAddresses();
   void Report(client::ReportWhat what, DisconnectReason reason, Status status);
   void SendReport(client::ReportWhat what, DisconnectReason reason, Status status);
   Status DisconnectLocally(Request* request);

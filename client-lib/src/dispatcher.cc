@@ -30,6 +30,15 @@ void Dispatcher::Post(std::function<void()> task) {
   task();
 }
 
+bool Dispatcher::used() const {
+  std::lock_guard lock(mutex_);
+  return thread_.joinable();
+}
+
+void Dispatcher::PostUnlessUnused(std::function<void()> task) {
+  used() ? Post(std::move(task)) : task();
+}
+
 bool Dispatcher::OnThread() const {
   return current == this;
 }

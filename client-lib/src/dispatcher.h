@@ -19,6 +19,9 @@ class Dispatcher {
 
   // Any thread. The thread starts with the first task. After Stop() the task runs at once, in the caller.
   void Post(std::function<void()> task);
+  // Post(), but in the caller while nothing was ever posted: there is no callback that it could overtake, and
+  // an application without callbacks needs no thread for them.
+  void PostUnlessUnused(std::function<void()> task);
   // True on the dispatch thread itself.
   bool OnThread() const;
   // Runs what was posted, waits for it and ends the thread; from the dispatch thread itself, only says so.
@@ -26,6 +29,8 @@ class Dispatcher {
 
  private:
   void Run();
+
+  bool used() const;
 
   mutable std::mutex mutex_;
   std::condition_variable wake_;

@@ -81,7 +81,7 @@ struct Reply {
   std::uint64_t id = 0;
   Status status;
   std::uint64_t handle = 0;
-  Address address;
+  Address address, peer;
   ReadLimits limits;
   std::vector<std::byte> private_data;
   std::uint64_t hand_off = 0;

@@ -80,6 +80,7 @@ Reply Get(const pb::Completion& from) {
   to.status = Get(from.status());
   to.handle = from.handle();
   if (from.has_address()) to.address = Get(from.address());
+  if (from.has_peer_address()) to.peer = Get(from.peer_address());
   to.limits = {from.limits().inbound(), from.limits().outbound()};
   const auto* data = reinterpret_cast<const std::byte*>(from.private_data().data());
   to.private_data.assign(data, data + from.private_data().size());

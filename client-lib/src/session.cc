@@ -81,9 +81,9 @@ void Session::Finish(const std::shared_ptr<Request::State>& state, Status status
 }
 
 void Session::FinishClose(const std::shared_ptr<Request::State>& state, std::function<void()> after) {
-  dispatcher_.Post([self = shared_from_this(), state, after = std::move(after)]() mutable {
+  dispatcher_.PostUnlessUnused([self = shared_from_this(), state, after = std::move(after)]() mutable {
     state->Finish({}, self->dispatcher_);
-    if (after) self->dispatcher_.Post(std::move(after));
+    if (after) self->dispatcher_.PostUnlessUnused(std::move(after));
   });
 }
 
@@ -105,7 +105,7 @@ Status Session::Perform(Op op, std::uint32_t epoch, Request* request, Then then,
                          if (!closing) return self->Finish(state, std::move(status));
                          if (!direct) return self->FinishClose(state, std::move(after));
                          self->Finish(state, {});
-                         if (after) self->dispatcher_.Post(std::move(after));
+                         if (after) self->dispatcher_.PostUnlessUnused(std::move(after));
                        });
   if (!sent.ok()) {
     state->Abort();

@@ -17,6 +17,7 @@ namespace nd::core {
 struct Reply {
   Handle handle;
   Address address;
+  Address peer;  // With hand_off: what the client needs to bring the connection back to a new broker.
   ReadLimits limits;
   Bytes private_data;
   std::uint64_t hand_off = 0;

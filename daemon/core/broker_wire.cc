@@ -52,6 +52,8 @@ void Broker::Impl::On(const CmEstablished& event) {
   }
   BecomeConnected(c);
   Reply reply;
+  reply.address = c.local;
+  reply.peer = c.remote;
   reply.limits = c.limits;
   reply.hand_off = next_hand_off_++;
   // A device does not hear the goodbye: its queue pair is flushed when the library does.

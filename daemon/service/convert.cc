@@ -255,6 +255,7 @@ pb::ServerMessage Encode(core::Complete completion) {
   ToProto(completion.status, m->mutable_status());
   m->set_handle(reply.handle.value);
   if (reply.address.family() != Address::Family::kUnspecified) ToProto(reply.address, m->mutable_address());
+  if (reply.peer.family() != Address::Family::kUnspecified) ToProto(reply.peer, m->mutable_peer_address());
   if (reply.limits != ReadLimits{}) ToProto(reply.limits, m->mutable_limits());
   m->set_private_data(reply.private_data.data(), reply.private_data.size());
   m->set_hand_off(reply.hand_off);

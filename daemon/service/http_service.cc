@@ -39,42 +39,25 @@ Result<UniqueFd> ListenTcp(const Address& address) {
   return fd;
 }
 
+// The newest events for the page, those with a number from `after` on.
+std::string EventsJson(const WatchHub& hub, std::uint64_t after) {
+  ops::JsonWriter json;
+  json.Begin('{').Field("next", hub.published()).Key("items").Begin('[');
+  hub.Newest(kFeedEvents, [&](std::uint64_t number, const ndbroker::v1::WatchEvent& event) {
+    if (number < after) return;
+    json.Begin('{').Field("number", number).Field("time", event.time()).Field("type", event.type());
+    json.Field("object", event.object()).Field("message", event.message()).End('}');
+  });
+  return json.End(']').End('}').Take();
+}
+
 ops::HttpAnswer Plain(int code, std::string text) {
   return {code, "text/plain; charset=utf-8", std::move(text) + "\n"};
 }
 
 }  // namespace
 
-// The newest events, for the page.
-class HttpService::Feed final : public Watcher {
- public:
-  void Offer(const ndbroker::v1::WatchEvent& event) override {
-    const std::lock_guard lock(mutex_);
-    events_.push_back(event);
-    ++next_;
-    if (events_.size() > kFeedEvents) events_.pop_front();
-  }
-  // Those with a number from `after` on.
-  std::string Json(std::uint64_t after) const {
-    const std::lock_guard lock(mutex_);
-    ops::JsonWriter json;
-    json.Begin('{').Field("next", next_).Key("items").Begin('[');
-    std::uint64_t number = next_ - events_.size();
-    for (const auto& event : events_) {
-      if (number++ < after) continue;
-      json.Begin('{').Field("number", number - 1).Field("time", event.time()).Field("type", event.type());
-      json.Field("object", event.object()).Field("message", event.message()).End('}');
-    }
-    return json.End(']').End('}').Take();
-  }
-
- private:
-  mutable std::mutex mutex_;
-  std::deque<ndbroker::v1::WatchEvent> events_;
-  std::uint64_t next_ = 0;
-};
-
-HttpService::HttpService(EventLoop& loop, Observatory& observatory, BrokerShell& shell, WatchHub& hub,
+HttpService::HttpService(EventLoop& loop, Observatory& observatory, BrokerShell& shell, const WatchHub& hub,
                          Options options)
     : loop_(loop),
       observatory_(observatory),
@@ -83,10 +66,7 @@ HttpService::HttpService(EventLoop& loop, Observatory& observatory, BrokerShell&
       options_(std::move(options)),
       started_unix_(
           std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count()),
-      started_(loop.clock().Now()),
-      feed_(std::make_shared<Feed>()) {
-  hub_.Add(feed_);
-}
+      started_(loop.clock().Now()) {}
 
 HttpService::~HttpService() {
   Stop();
@@ -118,7 +98,6 @@ void HttpService::Start(UniqueFd local) {
 }
 
 void HttpService::Stop() {
-  hub_.Remove(feed_.get());
   responder_.reset();
 }
 
@@ -213,7 +192,9 @@ void HttpService::Handle(const ops::HttpRequest& request, Answer answer) {
     if (error != std::errc() || end != text.data() + text.size()) {
       return answer(Plain(400, "\"after\" must be a number."));
     }
-    return answer({200, kJson, feed_->Json(after)});
+    return loop_.Post([this, after, answer = std::move(answer)] {
+      answer({200, kJson, EventsJson(hub_, after)});
+    });
   }
   for (const ops::WebFile& file : ops::WebFiles()) {
     if (path == file.path) return answer({200, file.type, std::string(file.content)});

@@ -30,7 +30,8 @@ class HttpService {
     MetricsSettings settings;
     std::string version, directory;
   };
-  HttpService(EventLoop& loop, Observatory& observatory, BrokerShell& shell, WatchHub& hub, Options options);
+  HttpService(EventLoop& loop, Observatory& observatory, BrokerShell& shell, const WatchHub& hub,
+              Options options);
   ~HttpService();
 
   // `local` is the listening Unix socket. A TCP address that is taken is warned of, and everything else
@@ -42,7 +43,6 @@ class HttpService {
  private:
   using Answer = ops::HttpResponder::Answer;
   using Use = std::function<void(const std::shared_ptr<const Picture>&)>;
-  class Feed;
 
   void Handle(const ops::HttpRequest& request, Answer answer);
   // Calls `use` on the worker with a picture that is at most a moment old, however many ask.
@@ -55,11 +55,10 @@ class HttpService {
   EventLoop& loop_;
   Observatory& observatory_;
   BrokerShell& shell_;
-  WatchHub& hub_;
+  const WatchHub& hub_;
   const Options options_;
   const double started_unix_;
   const Time started_;
-  const std::shared_ptr<Feed> feed_;
   Worker worker_;
   struct Cache {
     std::shared_ptr<const Picture> picture;

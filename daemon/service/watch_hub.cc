@@ -2,6 +2,7 @@
 // Costs one remembered event while nobody watches.
 #include "daemon/service/watch_hub.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace nd::service {
@@ -34,6 +35,13 @@ void WatchHub::Remove(const Watcher* watcher) {
     watchers_.pop_back();
     return;
   }
+}
+
+void WatchHub::Newest(
+    std::size_t most,
+    const std::function<void(std::uint64_t number, const ndbroker::v1::WatchEvent& event)>& visit) const {
+  for (std::size_t i = events_.size() - std::min(most, events_.size()); i < events_.size(); ++i)
+    visit(forgotten_ + i, Encode(events_[i]));
 }
 
 void WatchHub::Publish(WallTime now, std::string_view type, std::string_view object,

@@ -2,13 +2,13 @@
 // Spreads what happens to everybody who watches, and remembers the newest of it for those who come later. A
 // watcher that falls behind is told how many it missed.
 //
-// Publish() and Add() on the loop thread, so that a newcomer's past and future meet without a gap; watchers
-// go on any thread.
+// On the loop thread, so that a newcomer's past and future meet without a gap; watchers go on any thread.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -38,6 +38,12 @@ class WatchHub {
   void Add(const std::shared_ptr<Watcher>& watcher, std::optional<WallTime> since = {},
            bool past_only = false);
   void Remove(const Watcher* watcher);
+  // How many there ever were: the number of the next event.
+  std::uint64_t published() const { return forgotten_ + events_.size(); }
+  // The last `most` of those that are remembered, oldest first.
+  void Newest(
+      std::size_t most,
+      const std::function<void(std::uint64_t number, const ndbroker::v1::WatchEvent& event)>& visit) const;
   void Publish(std::string_view type, std::string_view object, std::string_view message) {
     Publish(std::chrono::system_clock::now(), type, object, message);
   }

@@ -59,17 +59,20 @@ void History::AwaitOpen(std::chrono::milliseconds patience) {
 
 template <typename Row>
 void History::Queue(std::deque<Row>& queue, Row row) {
+  bool news;
   {
     std::lock_guard lock(mutex_);
     ++added_;
-    if (rows_.size() + audit_.size() >= options_.max_waiting) {
+    const std::size_t waiting = rows_.size() + audit_.size();
+    if (waiting >= options_.max_waiting) {
       ++state_.dropped;
       ++settled_;
       return;
     }
     queue.push_back(std::move(row));
+    news = waiting == 0 || waiting + 1 == kBatch;
   }
-  wake_.notify_one();
+  if (news) wake_.notify_one();  // In between, the writer would only find that it has to wait on.
 }
 
 void History::Add(HistoryRow row) {

@@ -39,7 +39,7 @@ class History {
     std::chrono::hours keep = std::chrono::hours(24 * 30);
     std::size_t max_rows = 100'000;
     std::size_t max_waiting = 16'384;
-    std::chrono::milliseconds gather{100};  // The longest time a row waits for others to share its commit.
+    std::chrono::milliseconds gather{250};  // The longest time a row waits for others to share its commit.
     std::chrono::milliseconds retry{1000};  // After trouble; doubles up to 64 times this.
     // One line for each change between writing and not, and for a file that is set aside. Own thread.
     std::function<void(bool good, const std::string& line)> tell;

@@ -308,14 +308,20 @@ Status HistoryDb::Add(std::span<const HistoryRow> rows, std::span<const AuditRow
 
 Result<std::size_t> HistoryDb::Trim(UnixTime oldest, std::size_t most) {
   std::size_t removed = 0;
+  Status status = impl_->db.Run("BEGIN IMMEDIATE");  // One round of file locks for the four.
+  if (!status.ok()) return status;
   for (auto [statement, value] :
        {std::pair{&impl_->trim_old, oldest}, std::pair{&impl_->trim_many, static_cast<std::int64_t>(most)},
         std::pair{&impl_->trim_audit_old, oldest},
         std::pair{&impl_->trim_audit_many, static_cast<std::int64_t>(most)}}) {
     statement->Bind(1, value);
-    if (Status status = statement->Finish(); !status.ok()) return status;
+    status = statement->Finish();
+    if (!status.ok()) break;
     removed += static_cast<std::size_t>(impl_->db.changes());
   }
+  if (status.ok()) status = impl_->db.Run("COMMIT");
+  if (!status.ok()) static_cast<void>(impl_->db.Run("ROLLBACK"));
+  if (!status.ok()) return status;
   return removed;
 }
 

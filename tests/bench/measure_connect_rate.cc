@@ -23,7 +23,7 @@ using Step = std::function<Status(Slot& slot, std::uint32_t step)>;
 class Crowd {
  public:
   // Each connection is a fresh queue pair and connector, then steps 0 to `steps` - 1, of which the last is
-  // Disconnect.
+  // over when the connection is.
   Crowd(Adapter& adapter, const Options& options, std::uint32_t steps, Step step)
       : adapter_(adapter), options_(options), steps_(steps), step_(std::move(step)), slots_(options.window) {}
 
@@ -125,11 +125,10 @@ Status ConnectRateActive(Adapter& adapter, const Address& remote, const Options&
 }
 
 Status ConnectRatePassive(Adapter& adapter, Listener& listener, const Options& options) {
-  Crowd crowd(adapter, options, 4, [&](Slot& slot, std::uint32_t step) {
+  Crowd crowd(adapter, options, 3, [&](Slot& slot, std::uint32_t step) {
     if (step == 0) return listener.GetConnectionRequest(slot.connector, &slot.request);
     if (step == 1) return slot.connector.Accept(slot.queue_pair, {}, &slot.request);
-    if (step == 2) return slot.connector.NotifyDisconnect(&slot.request);
-    return slot.connector.Disconnect(&slot.request);
+    return slot.connector.NotifyDisconnect(&slot.request);  // Then there is nothing left to disconnect.
   });
   return crowd.Run();
 }

@@ -20,7 +20,9 @@ submit() {
   printf '%s\n' "$*" > "$FOLDER/jobs/$JOB.new"
   : > "$FOLDER/jobs/$JOB.out"
   mv "$FOLDER/jobs/$JOB.new" "$FOLDER/jobs/$JOB.job"
+  call_agent
 }
+call_agent() { alive && timeout 5 bash -c 'echo > "$1"' - "$FOLDER/call.in"; }
 
 case $ACTION in
 start)
@@ -37,15 +39,17 @@ start)
   done
   alive && { echo "vm: already running in $FOLDER" >&2; exit 1; }
   [ -s "$CACHE/initrd.gz" ] || { echo "vm: run $HERE/prepare.sh first" >&2; exit 1; }
-  rm -rf "$FOLDER/jobs" "$FOLDER/stop" "$FOLDER/ready"
+  rm -rf "$FOLDER/jobs" "$FOLDER/stop" "$FOLDER/ready" "$FOLDER"/call.{in,out}
   mkdir -p "$FOLDER/jobs"
+  mkfifo "$FOLDER"/call.{in,out}
   # No device of the emulated PC that the kernel would wait for, and no clock calibration.
   KERNEL_LINE="console=ttyS0 quiet loglevel=4 panic=-1 nokaslr mitigations=off audit=0 apparmor=0 edd=off noreplace-smp \
 tsc=reliable tsc_early_khz=$("$CACHE/tsc_khz") no_timer_check nowatchdog cryptomgr.notests net.ifnames=0 random.trust_cpu=on raid=noautodetect \
 vm.here=$HERE vm.share=$FOLDER vm.address=10.0.2.15/24 vm.gateway=10.0.2.2 ${SIW:+vm.siw=$SIW} ${STOCK:+vm.stock=1}"
-  setsid nice -n "${NDBROKER_VM_NICE:-0}" qemu-system-x86_64 -accel tcg,thread=multi -M q35,hpet=off -cpu max -smp "$CPUS" -m "$MEMORY" \
+  setsid nice -n "${NDBROKER_VM_NICE:-0}" qemu-system-x86_64 -accel tcg,thread=multi -M q35,hpet=off -cpu max,erms=off,fsrm=off,la57=off,smap=off,smep=off,umip=off,pku=off -smp "$CPUS" -m "$MEMORY" \
     -nodefaults -display none -no-reboot -kernel "$CACHE/vmlinux" -initrd "$CACHE/initrd.gz" -append "$KERNEL_LINE" \
     -chardev "file,id=console,path=$FOLDER/console" -serial chardev:console \
+    -chardev "pipe,id=call,path=$FOLDER/call" -serial chardev:call \
     -virtfs local,path=/,mount_tag=hostroot,security_model=passthrough,readonly=on,multidevs=remap \
     -virtfs "local,path=$FOLDER,mount_tag=share,security_model=passthrough,multidevs=remap" \
     -netdev "user,id=n0$FORWARD" -device virtio-net-pci,netdev=n0 </dev/null >"$FOLDER/qemu.log" 2>&1 &
@@ -80,6 +84,7 @@ begin)
   ;;
 stop)
   touch "$FOLDER/stop"
+  call_agent
   for _ in $(seq 100); do alive || break; sleep 0.1; done
   alive && kill "$(cat "$FOLDER/pid")"
   rm -f "$FOLDER/pid"

@@ -23,7 +23,7 @@ constexpr unsigned kRouteQueries = 3;
 // A peer without a posted receive is tried for about a second: 7 times 163.84 ms (code 28).
 constexpr std::uint8_t kRnrRetries = 6;
 constexpr std::uint8_t kMinRnrTimer = 28;
-constexpr std::uint8_t kRetries = 6;  // To rxe, 7 is for ever, and a dead peer would never be noticed.
+constexpr std::uint8_t kRetries = 6;        // To rxe, 7 is for ever, and a dead peer would never be noticed.
 constexpr std::uint32_t kChelsio = 0x1425;  // cxgb4 alone tells them as InfiniBand does.
 
 std::uint8_t Byte(std::uint32_t value) {
@@ -294,12 +294,8 @@ Bytes Connection::ReceivedData(const CmEvent& event) const {
 }
 
 void Connection::OnReadable() {
-  const auto self = shared_from_this();
-  while (wire_) {
-    const std::optional<CmEvent> event = wire_->NextEvent();
-    if (!event) return;
-    OnEvent(*event);
-  }
+  // One; the loop calls again while there are more, and most often there are not.
+  if (const std::optional<CmEvent> event = wire_->NextEvent()) OnEvent(*event);
 }
 
 void Connection::OnRemoved() {

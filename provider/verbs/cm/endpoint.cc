@@ -133,18 +133,15 @@ void Endpoint::OnAddressesChanged() {
 }
 
 void Endpoint::OnReadable(const Address& address) {
-  const auto self = shared_from_this();
-  for (;;) {
-    const auto holder = std::find_if(holders_.begin(), holders_.end(),
-                                     [&](const Holder& h) { return h.address == address && h.wire; });
-    if (holder == holders_.end()) return;
-    const std::optional<CmEvent> event = holder->wire->NextEvent();
-    if (!event) return;
-    if (event->type == RDMA_CM_EVENT_CONNECT_REQUEST) {
-      on_request_(*event);
-    } else if (event->type == RDMA_CM_EVENT_DEVICE_REMOVAL) {
-      Drop(&*holder);
-    }
+  const auto holder = std::find_if(holders_.begin(), holders_.end(),
+                                   [&](const Holder& h) { return h.address == address && h.wire; });
+  if (holder == holders_.end()) return;
+  const std::optional<CmEvent> event = holder->wire->NextEvent();
+  if (!event) return;
+  if (event->type == RDMA_CM_EVENT_CONNECT_REQUEST) {
+    on_request_(*event);
+  } else if (event->type == RDMA_CM_EVENT_DEVICE_REMOVAL) {
+    Drop(&*holder);
   }
 }
 

@@ -11,6 +11,7 @@
 #include <mutex>
 
 #include "nd/types.h"
+#include "provider/verbs/nldev.h"
 
 namespace nd::provider::verbs {
 
@@ -29,6 +30,8 @@ struct Context {
   // the thread that made a queue pair as its owner and forgets the owner when that thread ends, and the
   // broker connects no queue pair without one. Waits for it.
   void OnLastingThread(const std::function<void()>& make);
+  // Nldev::CheckQpOwner() for this process.
+  Status CheckOwn(std::uint32_t qp_number);
   // Reads the device's asynchronous events; never blocks. A completion queue that overran is marked lost.
   void DrainAsyncEvents();
 
@@ -45,6 +48,8 @@ struct Context {
  private:
   std::unique_ptr<Maker> maker_;  // When a thread other than the process's first one has made something.
   std::mutex making_;
+  Nldev nldev_;
+  std::mutex asking_;
 };
 
 }  // namespace nd::provider::verbs

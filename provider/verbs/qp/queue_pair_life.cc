@@ -12,7 +12,6 @@
 
 #include "provider/verbs/attributes.h"
 #include "provider/verbs/device_limits.h"
-#include "provider/verbs/nldev.h"
 #include "provider/verbs/qp/queue_pair.h"
 
 namespace nd::provider::verbs {
@@ -121,8 +120,7 @@ Status VerbsQueuePair::Create(ibv_qp_init_attr attr) {
 // A kernel (6.1) forgets to enter a queue pair whose number was another one's a moment ago, and the broker
 // connects none whose owner it cannot tell.
 bool VerbsQueuePair::InTheBooks() const {
-  const Status status = Nldev().CheckQpOwner(context_->device_index, context_->port, qp_->qp_num,
-                                             static_cast<std::uint32_t>(getpid()));
+  const Status status = context_->CheckOwn(qp_->qp_num);
   return status.ok() || status.native() != ENOENT;
 }
 
@@ -277,7 +275,13 @@ void VerbsQueuePair::Disconnect(Duration timeout, std::function<void(Status)> do
     ending_.store(true, std::memory_order_release);
     on_peer_closed_ = nullptr;
   }
-  // The requests on the wire may take their time, and this call may not.
+  Collect();
+  if (initiator_.outstanding() == 0 && (srq_ || receives_.outstanding() == 0)) {
+    Drop();
+    return done({});
+  }
+  // The requests on the wire may take their time, and so may the device with what it flushes; this call may
+  // not.
   std::thread([self = shared_from_this(), timeout, done = std::move(done)] {
     const Time deadline = Time(std::chrono::steady_clock::now()) + timeout;
     bool late = false;

@@ -94,6 +94,11 @@ void Context::OnLastingThread(const std::function<void()>& make) {
   maker->Run(make);
 }
 
+Status Context::CheckOwn(std::uint32_t qp_number) {
+  const std::lock_guard lock(asking_);
+  return nldev_.CheckQpOwner(device_index, port, qp_number, static_cast<std::uint32_t>(::getpid()));
+}
+
 void Context::DrainAsyncEvents() {
   ibv_async_event event{};
   while (ibv_get_async_event(device, &event) == 0) {
