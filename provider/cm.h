@@ -94,7 +94,7 @@ class CmSink {
   // `attributes` (provider::QueuePair::Prepare) before the connection can go up. Comes at most once per id,
   // after Accept() or Confirm(), and is answered by ConnectionManager::Prepared(). In between only OnLost can
   // come for this id. A sink that never meets such a provider has nothing to do here.
-  virtual void OnPrepare(CmId id, const Bytes& attributes) { static_cast<void>(id), static_cast<void>(attributes); }
+  virtual void OnPrepare(CmId /*id*/, const Bytes& /*attributes*/) {}
   // The connection is up: active after Confirm(), passive when the peer's confirmation (or its first
   // data) arrived. TakeHandOff() may now be called.
   virtual void OnEstablished(CmId id) = 0;
@@ -134,7 +134,7 @@ class ConnectionManager {
   virtual void Confirm(CmId id) = 0;
   // The answer to OnPrepare. SUCCESS: the wire handshake goes on, then OnEstablished or OnLost. Anything else:
   // the peer is refused and OnLost tells this status. Ids that ended meanwhile are ignored.
-  virtual void Prepared(CmId id, const Status& status) { static_cast<void>(id), static_cast<void>(status); }
+  virtual void Prepared(CmId /*id*/, const Status& /*status*/) {}
   // Any live id: withdraws it from the wire, frees everything, no event afterwards. Also how the core lets
   // go of an id whose hand-over was taken.
   virtual void Abort(CmId id) = 0;

@@ -1,20 +1,21 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # The tests in an instrumented build.
-# usage: tests/sanitize.sh address [--quick] | thread
+# usage: tests/sanitize.sh address [--quick | --corpus] | thread
 #   address   AddressSanitizer, LeakSanitizer and UndefinedBehaviorSanitizer over every ctest entry but those that
 #             measure, start virtual machines or build the tree again; --quick: only the parts without gRPC, which
-#             is what is remote attack surface (codecs, handshakes, queue pairs, core, fuzz corpora, simulator)
+#             is what is remote attack surface (codecs, handshakes, queue pairs, core, fuzz corpora, simulator);
+#             --corpus: only the fuzz corpora
 #   thread    ThreadSanitizer over client library, rings, service and what they stand on
 # Builds in build/asan or build/tsan. Exit 0: no finding.
 set -euo pipefail
 cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/.."
 kind=${1:-} quick=${2:-}
 jobs=${NDBROKER_JOBS:-$(nproc)}
-case $kind in
-  address) preset=asan ;;
+case $kind$quick in
+  address | address--quick | address--corpus) preset=asan ;;
   thread) preset=tsan ;;
-  *) sed -n '3,9s/^# \{0,1\}//p' "$0" && exit 2 ;;
+  *) sed -n '3,10s/^# \{0,1\}//p' "$0" && exit 2 ;;
 esac
 build=build/$preset
 export ASAN_OPTIONS=detect_leaks=1:detect_stack_use_after_return=1:strict_string_checks=1:abort_on_error=0
@@ -43,12 +44,14 @@ run() {
 if [ "$kind" = thread ]; then
   ninja -C "$build" -j "$jobs" "${threaded[@]}" ndbrokerd ndctl nd_probe > "$build/build.log" 2>&1 || { tail -30 "$build/build.log"; exit 1; }
   for program in "${threaded[@]}"; do run "$program" "$build/bin/$program" --gtest_brief=1; done
-elif [ "$quick" = --quick ]; then
+elif [ -n "$quick" ]; then
   mapfile -t fuzz < <(cd tests/fuzz && ls fz_*.cc | sed 's/^fz_\(.*\)\.cc$/fuzz_\1/')
-  ninja -C "$build" -j "$jobs" "${pure[@]}" "${fuzz[@]}" ndsim > "$build/build.log" 2>&1 || { tail -30 "$build/build.log"; exit 1; }
+  sim=ndsim
+  [ "$quick" = --quick ] || pure=() sim=
+  ninja -C "$build" -j "$jobs" "${pure[@]}" "${fuzz[@]}" $sim > "$build/build.log" 2>&1 || { tail -30 "$build/build.log"; exit 1; }
   for program in "${pure[@]}"; do run "$program" "$build/bin/$program" --gtest_brief=1; done
   for target in "${fuzz[@]}"; do run "$target" "$build/bin/$target" "tests/fuzz/corpus/${target#fuzz_}"; done
-  run ndsim "$build/bin/ndsim" --seeds 1..50
+  [ -z "$sim" ] || run ndsim "$build/bin/ndsim" --seeds 1..50
 else
   ninja -C "$build" -j "$jobs" > "$build/build.log" 2>&1 || { tail -30 "$build/build.log"; exit 1; }
   run ctest ctest --test-dir "$build" -j "$jobs" --output-on-failure -E '^(teeth|vm|model|metrics)\.'

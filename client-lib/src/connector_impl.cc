@@ -324,7 +324,7 @@ void Connector::Impl::Prepare(const std::vector<std::uint8_t>& attributes) {
   op.status = used ? used->real->Prepare(attributes)
                    : Status(StatusCode::kCanceled, "the queue pair was closed meanwhile");
   // If the broker goes away now, so does the attempt.
-  static_cast<void>(adapter->session->Submit(std::move(op), at.epoch, [](Reply) {}));
+  adapter->session->Say(op, at.epoch);
 }
 
 void Connector::Impl::OnTransportCommand(const client::TransportCommand& command) {

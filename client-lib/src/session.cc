@@ -66,6 +66,16 @@ Status Session::Submit(Op op, std::uint32_t epoch, Done done, Sender sender) {
   return {};
 }
 
+void Session::Say(const Op& report, std::uint32_t epoch) {
+  std::shared_ptr<Link> link;
+  {
+    std::lock_guard lock(mutex_);
+    if (!link_ || link_->over || (epoch != 0 && epoch != epoch_)) return;
+    link = link_;
+  }
+  link->stream->Send(report);
+}
+
 Result<std::shared_ptr<Request::State>> Session::Begin(Request* request) {
   if (in_child()) return Status(StatusCode::kInvalidHandle, "this handle belongs to the parent process");
   auto state = request == nullptr ? std::make_shared<Request::State>() : request->state();
@@ -247,7 +257,7 @@ void Session::OnMessage(Link& link, Incoming message) {
     } else if (command->what == TransportCommand::What::kDisconnect) {
       Op report(OpKind::kTransportReport, command->connector);
       report.what = ReportWhat::kDisconnectDone;
-      static_cast<void>(Submit(std::move(report), 0, [](Reply) {}));
+      Say(report, 0);
     }
   } else {
     std::set<std::shared_ptr<Target>> targets;

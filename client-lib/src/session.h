@@ -93,6 +93,8 @@ class Session final : public std::enable_shared_from_this<Session> {
   // kBrokerUnreachable): the broker is away, or the object was of a former life; `done` is dropped. Epoch 0
   // means any life.
   Status Submit(Op op, std::uint32_t epoch, Done done, Sender sender = Sender::kApplication);
+  // A transport report, of which nobody wants to hear what becomes.
+  void Say(const Op& report, std::uint32_t epoch);
   // The whole operation: PENDING with a Request, else the result. `closing`: the last thing delivered for
   // its object; `after` runs once its callback returned.
   Status Perform(Op op, std::uint32_t epoch, Request* request, Then then = {}, bool closing = false,

@@ -76,6 +76,12 @@ void Broker::Impl::On(const SessionClosed& event) {
 void Broker::Impl::On(const ClientOp& event) {
   Session* const s = FindSession(event.session);
   if (s == nullptr || s->ending) return;
+  const auto* const report = std::get_if<TransportReportOp>(&event.op);
+  if (event.op_id == 0 && report != nullptr) {  // Nobody wants to hear what became of it.
+    Do(*s, Pending{}, *report);
+    LaunchQueued();
+    return;
+  }
   if (event.op_id == 0) {
     EndSessionNow(*s, {StatusCode::kInvalidParameter, "An operation has the id 0, which is not allowed.",
                        Detail::kProtocol});

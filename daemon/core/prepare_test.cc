@@ -51,6 +51,18 @@ TEST(Prepare, GoesToTheClientAndItsAnswerToTheWire) {
   EXPECT_EQ(c.w.Code(c.up.a, c.op), StatusCode::kSuccess);
 }
 
+TEST(Prepare, AnAnswerWithoutAnIdIsActedOnAndNotAnswered) {
+  Completing c;
+  c.w.Step(0, CmPrepare{c.id, {}});
+  const std::size_t answered = c.w.Seen<Complete>().size();
+  c.w.Resubmit(c.up.a, 0, Report{c.up.ac, Report::What::kPrepared, DisconnectReason::kUnknown, {}});
+  EXPECT_EQ(c.w.Seen<CmPrepared>().size(), 1u);
+  EXPECT_EQ(c.w.Seen<Complete>().size(), answered);
+  EXPECT_TRUE(c.w.Seen<EndSession>().empty());
+  c.w.Resubmit(c.up.a, 0, GetPeerAddressOp{c.up.ac});  // Whatever else wants an answer.
+  EXPECT_EQ(c.w.Seen<EndSession>().size(), 1u);
+}
+
 TEST(Prepare, AFailureIsToldAsItIs) {
   Completing c;
   c.w.Step(0, CmPrepare{c.id, {}});

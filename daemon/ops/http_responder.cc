@@ -211,13 +211,13 @@ class HttpResponder::Impl {
       gate->owner->loop_.Post([owner = gate->owner, id, answer = std::move(answer)]() mutable {
         const auto it = owner->connections_.find(id);
         if (it != owner->connections_.end() && it->second.phase == Phase::kHandler) {
-          owner->Say(id, std::move(answer));
+          owner->Say(id, answer);
         }
       });
     });
   }
 
-  void Say(Id id, HttpAnswer answer) {
+  void Say(Id id, const HttpAnswer& answer) {
     Connection& connection = connections_.at(id);
     connection.phase = Phase::kAnswer;
     connection.text = EncodeHttpAnswer(answer, connection.head, std::time(nullptr));

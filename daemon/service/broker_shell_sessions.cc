@@ -87,7 +87,8 @@ void BrokerShell::LaneMessage(core::SessionId id, std::span<const std::byte> byt
   }
   const core::OpId op_id = message.op_id();
   Result<core::Op> op = DecodeOp(message);
-  if (op_id == 0) op = Status(StatusCode::kInvalidParameter, "op_id must not be 0");
+  if (op_id == 0 && !message.has_transport_report())
+    op = Status(StatusCode::kInvalidParameter, "op_id must not be 0");
   if (!op.ok()) return EndIf(id, session->Send(EncodeAnswer(op_id, op.status())));
   Operation(id, op_id, std::move(op.value()));
 }
@@ -181,7 +182,7 @@ void BrokerShell::Operation(core::SessionId id, core::OpId op_id, core::Op op) {
                                        Detail::kQuota))));
   }
   NDB_PROBE(operation_begin, id, op_id, op.index());
-  session->pending.emplace(op_id, Session::PendingOperation{op.index(), loop_.clock().Now()});
+  if (op_id != 0) session->pending.emplace(op_id, Session::PendingOperation{op.index(), loop_.clock().Now()});
   Run(core::ClientOp{id, op_id, std::move(op)});
 }
 

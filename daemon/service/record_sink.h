@@ -20,16 +20,10 @@ class RecordSink {
   virtual void OnRecord(const core::ConnectionRecord& record, provider::Transport transport,
                         const Traffic& traffic) = 0;
   // An operation was answered; `kind` is its place in core::Op.
-  virtual void OnOperation(std::size_t kind, const Status& status, Duration took) {
-    static_cast<void>(kind), static_cast<void>(status), static_cast<void>(took);
-  }
+  virtual void OnOperation(std::size_t /*kind*/, const Status& /*status*/, Duration /*took*/) {}
   // A client said Hello, and is gone: SUCCESS or CONNECTION_DISCONNECTED when it left by itself.
-  virtual void OnSession(core::SessionId session, const core::Identity& who) {
-    static_cast<void>(session), static_cast<void>(who);
-  }
-  virtual void OnSessionEnd(core::SessionId session, const Status& why) {
-    static_cast<void>(session), static_cast<void>(why);
-  }
+  virtual void OnSession(core::SessionId /*session*/, const core::Identity& /*who*/) {}
+  virtual void OnSessionEnd(core::SessionId /*session*/, const Status& /*why*/) {}
 };
 
 }  // namespace nd::service

@@ -163,7 +163,8 @@ class SessionStream final
   bool HandleOperation() {
     const core::OpId op_id = in_.op_id();
     Result<core::Op> op = DecodeOp(in_);
-    if (op_id == 0) op = Status(StatusCode::kInvalidParameter, "op_id must not be 0");
+    if (op_id == 0 && !in_.has_transport_report())
+      op = Status(StatusCode::kInvalidParameter, "op_id must not be 0");
     if (!op.ok()) {
       if (Send(EncodeAnswer(op_id, op.status()))) return true;
       Cut();

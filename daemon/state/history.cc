@@ -226,7 +226,7 @@ void History::Settle(Batch batch, bool written) {
   changed_.notify_all();
 }
 
-void History::Trouble(Status why) {
+void History::Trouble(const Status& why) {
   if (IsCorrupt(why) && SetAside()) return;  // The next Open() makes a new one.
   db_.reset();
   bool news = false;

@@ -77,7 +77,7 @@ class History {
   // Writes the batch and removes some of what is too old; *more: there is more of that.
   Status Write(const Batch& batch, bool* more);
   void Settle(Batch batch, bool written);
-  void Trouble(Status why);
+  void Trouble(const Status& why);
   void Recovered();
   // False: it could not be moved away.
   bool SetAside();

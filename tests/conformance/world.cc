@@ -127,11 +127,13 @@ void World::MakeBrokers() {
     daemon.rules.push_back(kAllowEverything);
     brokers_.push_back(
         std::make_unique<Daemon>(verbs() ? Devices(daemon, i) : SoftAdapters(daemon, i, count)));
-    if (!brokers_.back()->Start()) {
-      error_ = "a broker does not start:\n" + brokers_.back()->log();
-      ADD_FAILURE() << error_;
-      return;
-    }
+    brokers_.back()->Launch();
+  }
+  for (const auto& broker : brokers_) {
+    if (broker->AwaitReady()) continue;
+    error_ = "a broker does not start:\n" + broker->log();
+    ADD_FAILURE() << error_;
+    return;
   }
 }
 

@@ -87,7 +87,7 @@ class Racer {
     std::mt19937 random(99);
     while (running != 0) {
       if (!active_ && (stop_ || random() % 8 == 0)) Check(listener_.Cancel(), "Listener::Cancel");
-      nd::testing::NapBetweenPolls();
+      nd::testing::NapBetweenPolls({});
     }
     for (std::thread& worker : workers) worker.join();
     if (active_) SayStop();

@@ -85,7 +85,7 @@ void Link::Connect(const Address& from, const Address& to) {
     if (!(status == StatusCode::kConnectionRefused) || std::chrono::steady_clock::now() > end) {
       Die("Connect: " + status.ToString());
     }
-    testing::NapBetweenPolls();
+    testing::NapBetweenPolls({});
   }
   Must(connector_.CompleteConnect(), "CompleteConnect");
 }

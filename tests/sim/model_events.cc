@@ -54,6 +54,8 @@ void Model::On(const core::ClientOp& e) {
   const auto found = sessions_.find(e.session);
   if (found == sessions_.end() || found->second.ending) return;
   Session& s = found->second;
+  const auto* const report = std::get_if<core::TransportReportOp>(&e.op);
+  if (e.op_id == 0 && report != nullptr) return Do(e.session, 0, *report);
   if (e.op_id == 0) {
     s.ending = true;
     expected_ends_.insert(e.session);

@@ -349,7 +349,7 @@ void World::AfterStep(Host& host, const core::Event& event, const core::Actions&
 void World::CheckStep(Host& host, const core::Event& event, const core::Actions& actions) {
   Watcher& watcher = watchers_[static_cast<std::size_t>(host.number())];
   const core::Broker& broker = host.broker();
-  const auto check = [&](std::string wrong) {
+  const auto check = [&](const std::string& wrong) {
     if (!wrong.empty()) Violation("host " + std::to_string(host.number()) + ": " + wrong);
   };
   check(FollowEvent(watcher.ledger, event));

@@ -47,6 +47,11 @@ void Daemon::Configure(DaemonOptions options) {
 }
 
 bool Daemon::Start() {
+  Launch();
+  return AwaitReady();
+}
+
+void Daemon::Launch() {
   SpawnOptions spawn;
   spawn.arguments = {BinaryDirectory() + "/ndbrokerd", "--config", directory_ + "/config.toml",
                      "--test-clock"};
@@ -54,6 +59,9 @@ bool Daemon::Start() {
   spawn.network_namespace = options_.network_namespace;
   Probe::Get().Forget(directory());
   process_ = Process::Spawn(spawn);
+}
+
+bool Daemon::AwaitReady() {
   return Eventually(
              [&] {
                struct stat st;

@@ -38,6 +38,9 @@ class Daemon {
 
   // Starts and waits until the admin service answers; false: see log().
   bool Start();
+  // Start() in two, for several at once.
+  void Launch();
+  bool AwaitReady();
   bool Stop();  // SIGTERM; true when it ended with 0.
   void Kill();  // SIGKILL.
   bool running() { return process_.running(); }

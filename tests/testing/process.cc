@@ -170,8 +170,10 @@ std::chrono::milliseconds Scaled(std::chrono::milliseconds timeout) {
   return std::chrono::milliseconds(static_cast<std::int64_t>(static_cast<double>(timeout.count()) * factor));
 }
 
-void NapBetweenPolls() {
-  std::this_thread::sleep_for(std::chrono::milliseconds(1));
+void NapBetweenPolls(std::chrono::steady_clock::duration waited) {
+  using std::chrono::steady_clock;
+  std::this_thread::sleep_for(
+      std::clamp<steady_clock::duration>(waited / 8, std::chrono::milliseconds(1), std::chrono::milliseconds(25)));
 }
 
 }  // namespace nd::testing

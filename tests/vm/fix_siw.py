@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# fix_siw.py DIRECTORY: repairs the two defects of the siw driver that would spoil the tests, behind module
+# fix_siw.py DIRECTORY: repairs the three defects of the siw driver that would spoil the tests, behind module
 # parameters, and turns its MPA constants into parameters with the same defaults.
 import re
 import sys
@@ -60,7 +60,17 @@ def mmap_key(text):
                         "module_param(fix_mmap_key, bool, 0644);\n\nstatic int ib_qp_state_to_siw_qp_state", 1)
 
 
+def split_trailer(text):
+    text, count = re.subn(r"skb_copy_bits\(skb, srx->skb_offset, tbuf, avail\);",
+                          "skb_copy_bits(skb, srx->skb_offset,\n\t\t      tbuf + (fix_split_trailer ? srx->pad + "
+                          "MPA_CRC_SIZE - srx->fpdu_part_rem : 0),\n\t\t      avail);", text, count=1)
+    assert count == 1
+    return text.replace('#include "siw.h"', '#include <linux/moduleparam.h>\n#include "siw.h"\n\n'
+                        "static bool fix_split_trailer;\nmodule_param(fix_split_trailer, bool, 0644);", 1)
+
+
 edit("siw_main.c", parameters)
 edit("siw.h", lambda text: text.replace("extern const bool ", "extern bool "))
 edit("siw_cm.c", first_fpdu)
 edit("siw_verbs.c", mmap_key)
+edit("siw_qp_rx.c", split_trailer)

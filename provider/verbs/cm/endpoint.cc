@@ -30,7 +30,8 @@ Endpoint::~Endpoint() {
 void Endpoint::Drop(Holder* holder) {
   if (!holder->wire) return;
   host_.loop().Remove(holder->wire->fd());
-  host_.Bury(std::move(holder->wire), holder->address);
+  // An id that only holds a port goes at once; one that listens has others in its care.
+  listened_ ? host_.Bury(std::move(holder->wire), holder->address) : holder->wire.reset();
 }
 
 std::vector<Address> Endpoint::Covered() const {
@@ -97,7 +98,7 @@ int Endpoint::ListenOn(Holder& holder) {
 }
 
 Status Endpoint::Listen() {
-  listening_ = true;
+  listening_ = listened_ = true;
   for (Holder& holder : holders_) {
     if (const int error = ListenOn(holder); error != 0) return FromListen(error);
   }

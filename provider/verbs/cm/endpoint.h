@@ -50,7 +50,7 @@ class Endpoint : public std::enable_shared_from_this<Endpoint> {
   const Address local_;
   const std::function<void(const CmEvent&)> on_request_;
   bool iwarp_ = false;
-  bool listening_ = false;
+  bool listening_ = false, listened_ = false;  // Now; ever.
   std::vector<Holder> holders_;
 };
 
