@@ -26,6 +26,8 @@ constexpr std::uint64_t kWell = 0x77656c6c;
 }  // namespace
 
 Status Link::Prepare(Adapter& adapter, const Options& options, std::uint32_t slots, std::uint32_t receives) {
+  asleep_ = options.block;
+  on_device_ = adapter.info().provider == "verbs";
   adapter_ = adapter;
   options_ = &options;
   slots_ = slots;
@@ -137,7 +139,7 @@ Status Link::Wait() {
   for (std::uint32_t spins = 1;; ++spins) {
     if (Status status = Poll(); !status.ok()) return status;
     if (messages_.size() != messages || outstanding_ != outstanding) return Status::Ok();
-    if (options_->block) {
+    if (asleep_) {
       if (Status status = cq_.Wait(kStuck); !status.ok()) return status;
     } else if (spins % 4096 == 0 && std::chrono::steady_clock::now() > deadline) {
       return {StatusCode::kIoTimeout, "nothing completed for 30 seconds"};

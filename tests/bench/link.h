@@ -46,6 +46,9 @@ class Link {
   // Gives a received message's slot back to the receive queue.
   Status Repost(std::byte* slot);
 
+  // What comes next needs no processor of this side: waits asleep from now on, if a device does the work.
+  void LeaveItToTheDevice() { asleep_ = asleep_ || on_device_; }
+
   // The end of a test: the active side says that it is done, the passive side answers whether all was well.
   Status SayDone();
   Status AwaitVerdict();
@@ -62,6 +65,7 @@ class Link {
 
   Adapter adapter_;
   const Options* options_ = nullptr;
+  bool asleep_ = false, on_device_ = false;
   std::uint32_t slots_ = 0, receives_ = 0, outstanding_ = 0;
   std::size_t stride_ = 0;
   CompletionQueue cq_;

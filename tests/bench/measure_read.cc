@@ -56,6 +56,7 @@ Status ReadPassive(Link& link, const Options& options) {
     Stamp(link.exposed(slot), options.size, NumberOf(slot));
   }
   if (Status status = link.Send(0, 1); !status.ok()) return status;
+  link.LeaveItToTheDevice();
   if (const auto done = link.NextMessage(); !done.ok()) return done.status();
   if (Status status = link.AwaitRequests(0); !status.ok()) return status;
   return link.SendVerdict(true);

@@ -68,6 +68,7 @@ Status WritePassive(Link& link, const Options& options) {
   if (options.metric == Metric::kLatency) {
     if (Status status = InTurns(link, options, false, nullptr); !status.ok()) return status;
   }
+  if (options.metric != Metric::kLatency) link.LeaveItToTheDevice();
   // A message after writes is delivered after them.
   if (const auto done = link.NextMessage(); !done.ok()) return done.status();
   bool well = true;

@@ -172,8 +172,8 @@ std::chrono::milliseconds Scaled(std::chrono::milliseconds timeout) {
 
 void NapBetweenPolls(std::chrono::steady_clock::duration waited) {
   using std::chrono::steady_clock;
-  std::this_thread::sleep_for(
-      std::clamp<steady_clock::duration>(waited / 8, std::chrono::milliseconds(1), std::chrono::milliseconds(25)));
+  std::this_thread::sleep_for(std::clamp<steady_clock::duration>(waited / 8, std::chrono::milliseconds(1),
+                                                                 std::chrono::milliseconds(25)));
 }
 
 }  // namespace nd::testing
