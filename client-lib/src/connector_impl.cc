@@ -294,13 +294,15 @@ void Connector::Impl::FlushOnGoodbye() {
 }
 
 void Connector::Impl::FireCallback(DisconnectReason reason) {
-  std::function<void(DisconnectReason)> callback;
+  std::function<void()> call;
   {
+    // Taken and posted in one: a close that finds no callback any more must come after it.
     std::lock_guard lock(mutex_);
-    callback.swap(callback_);
+    if (!callback_) return;
+    call = [callback = std::exchange(callback_, nullptr), reason] { callback(reason); };
+    if (adapter->session->dispatcher().TryPost(call)) return;
   }
-  if (!callback) return;
-  adapter->session->dispatcher().Post([callback = std::move(callback), reason] { callback(reason); });
+  call();
 }
 
 void Connector::Impl::CompleteLocalNotifies(const Status& status) {

@@ -18,16 +18,16 @@ Dispatcher::~Dispatcher() {
 }
 
 void Dispatcher::Post(std::function<void()> task) {
-  {
-    std::lock_guard lock(mutex_);
-    if (!stopped_) {
-      tasks_.push_back(std::move(task));
-      if (!thread_.joinable()) thread_ = std::thread([this] { Run(); });
-      wake_.notify_one();
-      return;
-    }
-  }
-  task();
+  if (!TryPost(task)) task();
+}
+
+bool Dispatcher::TryPost(std::function<void()>& task) {
+  std::lock_guard lock(mutex_);
+  if (stopped_) return false;
+  tasks_.push_back(std::move(task));
+  if (!thread_.joinable()) thread_ = std::thread([this] { Run(); });
+  wake_.notify_one();
+  return true;
 }
 
 bool Dispatcher::used() const {

@@ -19,6 +19,8 @@ class Dispatcher {
 
   // Any thread. The thread starts with the first task. After Stop() the task runs at once, in the caller.
   void Post(std::function<void()> task);
+  // False, and nothing done, where Post() would run the task at once: for callers that hold a lock.
+  bool TryPost(std::function<void()>& task);
   // Post(), but in the caller while nothing was ever posted: there is no callback that it could overtake, and
   // an application without callbacks needs no thread for them.
   void PostUnlessUnused(std::function<void()> task);

@@ -221,6 +221,7 @@ bool Session::connected() const {
 }
 
 void Session::SetCallback(std::function<void(bool)> callback) {
+  if (callback) dispatcher_.Post([] {});  // Its thread is there before it is needed in the middle of trouble.
   std::function<void(bool)> former;  // Destroyed outside the lock.
   std::lock_guard lock(mutex_);
   former = std::exchange(callback_, std::move(callback));

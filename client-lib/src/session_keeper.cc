@@ -221,6 +221,10 @@ void Session::CopyCounters() {
 }
 
 void Session::Tell(bool connected) {
+  {
+    std::lock_guard lock(mutex_);
+    if (!callback_) return;  // Nor is a thread begun for nobody.
+  }
   dispatcher_.Post([self = shared_from_this(), connected] {
     std::function<void(bool)> callback;
     {
