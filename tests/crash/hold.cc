@@ -56,7 +56,7 @@ void Hold::Arm(Point point, bool after, int nth, Act act) {
   control_->armed.store(1, std::memory_order_release);
 }
 void Hold::Disarm() {
-  control_->armed = 0;
+  if (control_->armed.exchange(0) == 2) WaitReached(std::chrono::seconds(10));
 }
 
 bool Hold::WaitReached(std::chrono::milliseconds patience) const {

@@ -35,8 +35,9 @@ __attribute__((constructor)) void MapControl() {
 
 void Happen(const char* call) {
   if (control->countdown.fetch_sub(1) != 1) return;
+  std::uint32_t armed = 1;
+  if (!control->armed.compare_exchange_strong(armed, 2)) return;  // A call that began before it was disarmed.
   std::strncpy(control->call, call, sizeof(control->call) - 1);
-  control->armed = 0;
   control->reached = 1;
   const int saved = errno;
   // To this very thread: a signal to the process may be taken by another one, and this one would go on meanwhile.
@@ -79,7 +80,7 @@ bool Meant(const Content& content, bool goodbye) {
 
 template <typename F>
 auto Guard(const char* call, int fd, const Content& content, F&& run, bool goodbye = false) {
-  if (control == nullptr || control->armed.load(std::memory_order_acquire) == 0 ||
+  if (control == nullptr || control->armed.load(std::memory_order_acquire) != 1 ||
       (fd >= 0 && fd == control->harness) || !Meant(content, goodbye)) {
     return run();
   }

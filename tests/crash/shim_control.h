@@ -23,6 +23,7 @@ enum class Point : std::uint32_t {
 enum class Act : std::uint32_t { kStop = 0, kKill };
 
 struct ShimControl {
+  // 1: armed. 2: it happens; whoever disarms then waits for `reached`, so that nothing happens afterwards.
   std::atomic<std::uint32_t> armed{0};
   Point point = Point::kAnyCall;
   Act act = Act::kStop;
