@@ -34,7 +34,7 @@ run() {
   local log=$build/$1.log
   shift
   if timeout 1800 "$@" > "$log" 2>&1 < /dev/null; then
-    echo "clean   $(basename "$log" .log): $(grep -E '^\[  PASSED  \]|tests passed|^hash=|^replayed ' "$log" | tail -1)"
+    echo "clean   $(basename "$log" .log): $(grep -E '^\[  PASSED  \]|tests passed|^hash=|^[0-9]+ files and ' "$log" | tail -1)"
   else
     failed=$((failed + 1))
     echo "FOUND   $(basename "$log" .log)"
