@@ -43,8 +43,7 @@ Result<UniqueFd> ListenTcp(const Address& address) {
 std::string EventsJson(const WatchHub& hub, std::uint64_t after) {
   ops::JsonWriter json;
   json.Begin('{').Field("next", hub.published()).Key("items").Begin('[');
-  hub.Newest(kFeedEvents, [&](std::uint64_t number, const ndbroker::v1::WatchEvent& event) {
-    if (number < after) return;
+  hub.Newest(after, kFeedEvents, [&](std::uint64_t number, const ndbroker::v1::WatchEvent& event) {
     json.Begin('{').Field("number", number).Field("time", event.time()).Field("type", event.type());
     json.Field("object", event.object()).Field("message", event.message()).End('}');
   });

@@ -38,9 +38,10 @@ void WatchHub::Remove(const Watcher* watcher) {
 }
 
 void WatchHub::Newest(
-    std::size_t most,
+    std::uint64_t after, std::size_t most,
     const std::function<void(std::uint64_t number, const ndbroker::v1::WatchEvent& event)>& visit) const {
-  for (std::size_t i = events_.size() - std::min(most, events_.size()); i < events_.size(); ++i)
+  const std::uint64_t first = std::max(after, published() - std::min(most, events_.size()));
+  for (std::uint64_t i = first - forgotten_; i < events_.size(); ++i)
     visit(forgotten_ + i, Encode(events_[i]));
 }
 

@@ -40,9 +40,9 @@ class WatchHub {
   void Remove(const Watcher* watcher);
   // How many there ever were: the number of the next event.
   std::uint64_t published() const { return forgotten_ + events_.size(); }
-  // The last `most` of those that are remembered, oldest first.
+  // Of the last `most` that are remembered, those with a number from `after` on, oldest first.
   void Newest(
-      std::size_t most,
+      std::uint64_t after, std::size_t most,
       const std::function<void(std::uint64_t number, const ndbroker::v1::WatchEvent& event)>& visit) const;
   void Publish(std::string_view type, std::string_view object, std::string_view message) {
     Publish(std::chrono::system_clock::now(), type, object, message);

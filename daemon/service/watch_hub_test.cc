@@ -69,5 +69,21 @@ TEST_F(WatchHubTest, SaysHowManyWereForgotten) {
   EXPECT_EQ(later->events[0].lost(), 0u) << "all of that time is there";
 }
 
+TEST_F(WatchHubTest, TheNewestAreNumberedAndWhatIsKnownIsSkipped) {
+  for (int i = 0; i < 5; ++i) Publish(i);
+  std::vector<std::string> seen;
+  const auto note = [&](std::uint64_t number, const ndbroker::v1::WatchEvent& event) {
+    seen.push_back(std::to_string(number) + "=" + event.message());
+  };
+  hub_.Newest(0, 2, note);
+  EXPECT_EQ(seen, (std::vector<std::string>{"3=3", "4=4"}));
+  seen.clear();
+  hub_.Newest(4, 100, note);
+  EXPECT_EQ(seen, std::vector<std::string>{"4=4"});
+  hub_.Newest(9, 100, note);
+  EXPECT_EQ(seen.size(), 1u);
+  EXPECT_EQ(hub_.published(), 5u);
+}
+
 }  // namespace
 }  // namespace nd::service
