@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# fix_siw.py DIRECTORY: repairs the three defects of the siw driver that would spoil the tests, behind module
+# fix_siw.py DIRECTORY: repairs the four defects of the siw driver that would spoil the tests, behind module
 # parameters, and turns its MPA constants into parameters with the same defaults.
 import re
 import sys
@@ -69,8 +69,40 @@ def split_trailer(text):
                         "static bool fix_split_trailer;\nmodule_param(fix_split_trailer, bool, 0644);", 1)
 
 
+# The socket has room again while the one who filled it still notes how far it came: two walk the send queue at once.
+SEND_RACE = """
+int siw_qp_sq_process(struct siw_qp *qp)
+{
+	int rv = 0;
+
+	if (!fix_send_race)
+		return siw_qp_sq_process_unlocked(qp);
+	mutex_lock(&qp->sq_process_lock);
+	if (tx_wqe(qp)->wr_status != SIW_WR_IDLE)
+		rv = siw_qp_sq_process_unlocked(qp);
+	mutex_unlock(&qp->sq_process_lock);
+	return rv;
+}
+
+"""
+
+
+def send_race(text):
+    text = text.replace("\nint siw_qp_sq_process(struct siw_qp *qp)",
+                        "\nstatic int siw_qp_sq_process_unlocked(struct siw_qp *qp)", 1)
+    at = text.index("static void siw_sq_resume(")
+    text = text[:at] + SEND_RACE.lstrip("\n") + text[at:]
+    return text.replace('#include "siw.h"', '#include <linux/moduleparam.h>\n#include "siw.h"\n\n'
+                        "static bool fix_send_race;\nmodule_param(fix_send_race, bool, 0644);", 1)
+
+
 edit("siw_main.c", parameters)
 edit("siw.h", lambda text: text.replace("extern const bool ", "extern bool "))
+edit("siw.h", lambda text: text.replace("	struct rw_semaphore state_lock;",
+                                        "	struct rw_semaphore state_lock;\n	struct mutex sq_process_lock;", 1))
 edit("siw_cm.c", first_fpdu)
 edit("siw_verbs.c", mmap_key)
+edit("siw_verbs.c", lambda text: text.replace("init_rwsem(&qp->state_lock);",
+                                              "init_rwsem(&qp->state_lock);\n	mutex_init(&qp->sq_process_lock);", 1))
 edit("siw_qp_rx.c", split_trailer)
+edit("siw_qp_tx.c", send_race)

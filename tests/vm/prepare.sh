@@ -75,9 +75,11 @@ tar xf "$WORK/source.tar.xz" -O linux-source-6.1/scripts/extract-vmlinux > "$WOR
 rm "$WORK/source.tar.xz"
 cp -r "$WORK/siw" "$WORK/siw-fixed"
 
-# Three defects that stand between siw and any test: a first FPDU that arrives while the passive side still
-# accepts is forgotten, the 145th object of a process gets the memory-map key that libsiw takes for "none", and
-# of a CRC that arrives in two pieces the second is written over the first. The constants that choose the MPA mode become parameters with the same defaults.
+# Four defects that stand between siw and any test: a first FPDU that arrives while the passive side still accepts is
+# forgotten, the 145th object of a process gets the memory-map key that libsiw takes for "none", of a CRC that arrives
+# in two pieces the second is written over the first, and two walk a send queue at once when its socket has room again
+# early, so that a frame goes out with a wrong CRC. The constants that choose the MPA mode become parameters with the
+# same defaults.
 python3 "$HERE/fix_siw.py" "$WORK/siw-fixed"
 
 for variant in siw siw-fixed; do

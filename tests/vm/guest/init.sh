@@ -11,7 +11,7 @@ for word in $($B cat /proc/cmdline); do
 done
 for module in /modules/*.ko; do $B insmod "$module" 2>/dev/null || echo "init: $module failed"; done
 if [ -n "$VM_stock" ]; then $B insmod /siw.ko; else
-  $B insmod /siw-fixed.ko fix_first_fpdu=1 fix_mmap_key=1 fix_split_trailer=1 $(echo "$VM_siw" | $B tr ',' ' ')
+  $B insmod /siw-fixed.ko fix_first_fpdu=1 fix_mmap_key=1 fix_split_trailer=1 fix_send_race=1 $(echo "$VM_siw" | $B tr ',' ' ')
 fi || echo "init: siw failed"
 OPTIONS=trans=virtio,version=9p2000.L,msize=524288
 $B mount -t 9p -o ro,$OPTIONS,cache=loose hostroot /lower || { echo "init: no host root"; $B poweroff -f; }
