@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Recounts every table from the objects alone. Written against the meaning of the tables, not with the
 // functions that maintain them, so that a mistake there shows here.
+#include <concepts>
 #include <map>
 #include <set>
+#include <string_view>
 #include <utility>
 
 #include "daemon/core/impl.h"
@@ -10,19 +12,29 @@
 namespace nd::core {
 namespace {
 
+// What is wrong is said in parts, texts and functions that make one, since nearly always nothing is.
 class Report {
  public:
-  template <typename A, typename B>
-  void Same(const std::string& what, const A& is, const B& should_be) {
-    if (static_cast<std::uint64_t>(is) == static_cast<std::uint64_t>(should_be)) return;
-    text_ += what + ": " + std::to_string(is) + ", recounted " + std::to_string(should_be) + "\n";
+  template <typename... Parts>
+  void Must(bool condition, const Parts&... parts) {
+    if (condition) return;
+    (Add(parts), ...);
+    text_ += "\n";
   }
-  void Must(bool condition, const std::string& what) {
-    if (!condition) text_ += what + "\n";
+  template <typename A, typename B, typename... Parts>
+  void Same(const A& is, const B& should_be, const Parts&... parts) {
+    Must(static_cast<std::uint64_t>(is) == static_cast<std::uint64_t>(should_be), parts...,
+         [&] { return ": " + std::to_string(is) + ", recounted " + std::to_string(should_be); });
   }
   std::string Take() { return std::move(text_); }
 
  private:
+  void Add(std::string_view part) { text_ += part; }
+  template <std::invocable F>
+  void Add(const F& part) {
+    Add(part());
+  }
+
   std::string text_;
 };
 
@@ -48,17 +60,19 @@ std::string Broker::Impl::CheckInvariants() const {
   std::uint64_t in_flight = 0, queued = 0, active = 0, reserving = 0;
   std::vector<std::uint32_t> listeners(adapters_.size());
 
+  const auto shown = [](const auto& id) { return [&id] { return Show(id); }; };
+  const auto at = [](const PortKey& key) { return [&key] { return key.local().ToString(); }; };
   const auto find = [&](Handle handle) -> const Object* {
     const auto* slot = objects_.Find(handle);
     return slot == nullptr ? nullptr : slot->get();
   };
-  const auto note_pending = [&](SessionId session, const Pending& p, const std::string& where) {
+  const auto note_pending = [&](SessionId session, const Pending& p, const auto& where) {
     if (!p) return;
-    report.Must(pending[session].insert(p.op_id).second, "I4: operation in two places: " + where);
-    report.Must(sequences.insert(p.sequence).second, "I4: sequence in two places: " + where);
+    report.Must(pending[session].insert(p.op_id).second, "I4: operation in two places: ", where);
+    report.Must(sequences.insert(p.sequence).second, "I4: sequence in two places: ", where);
     const auto s = sessions_.find(session);
     report.Must(s != sessions_.end() && s->second.ops.SequenceOf(p.op_id) == p.sequence,
-                "I4: operation is not running: " + where);
+                "I4: operation is not running: ", where);
   };
   const auto note_claim = [&](const PortClaim& claim, Handle holder) {
     report.Must(claim.key || !claim.reserving, "reserving without a port");
@@ -84,8 +98,9 @@ std::string Broker::Impl::CheckInvariants() const {
       report.Must(object != nullptr && object->session == id && object->sequence == sequence,
                   "I6: session lists an object that is not its own");
     }
-    report.Same("objects of session " + Show(id), s.objects.size(),
-                s.connectors + s.listeners + s.shared_endpoints + s.queue_pairs + s.adapters);
+    report.Same(s.objects.size(),
+                s.connectors + s.listeners + s.shared_endpoints + s.queue_pairs + s.adapters,
+                "objects of session ", shown(id));
   }
 
   for (const Object* object : AllObjects()) {
@@ -147,7 +162,9 @@ std::string Broker::Impl::CheckInvariants() const {
       }
       case ObjectKind::kConnector: {
         const Connector& c = static_cast<const Connector&>(*object);
-        const std::string name = "connector " + Show(c.handle) + " (" + std::string(Name(c.state)) + ")";
+        const auto name = [&c] {
+          return "connector " + Show(c.handle) + " (" + std::string(Name(c.state)) + ")";
+        };
         charge(c.charge, uid, Resource::kConnectors);
         note_pending(c.session, c.op, name);
         for (const Pending& notify : c.notifies) note_pending(c.session, notify, name);
@@ -157,56 +174,55 @@ std::string Broker::Impl::CheckInvariants() const {
         const bool needs_op = c.state == kConnecting || c.state == kCompleting || c.state == kAccepting ||
                               c.state == kWaiting || c.claim.reserving;
         const bool may_op = needs_op || c.state == kDisconnecting;
-        report.Must(!needs_op || c.op, "I4: nobody waits for " + name);
-        report.Must(may_op || !c.op, "I4: an operation waits for nothing at " + name);
-        report.Must(c.notifies.empty() || c.state == kConnected, "notifications wait at " + name);
+        report.Must(!needs_op || c.op, "I4: nobody waits for ", name);
+        report.Must(may_op || !c.op, "I4: an operation waits for nothing at ", name);
+        report.Must(c.notifies.empty() || c.state == kConnected, "notifications wait at ", name);
         const bool linked = c.state == kConnecting || c.state == kReplied || c.state == kCompleting ||
                             c.state == kAccepting || c.state == kConnected || c.state == kPeerClosed ||
                             c.state == kDisconnecting;
-        report.Must(!linked || c.queue_pair, "no queue pair at " + name);
+        report.Must(!linked || c.queue_pair, "no queue pair at ", name);
         if (c.queue_pair) {
           const auto* q = dynamic_cast<const QueuePair*>(find(c.queue_pair));
-          report.Must(q != nullptr && q->connector == c.handle, "queue pair does not know " + name);
+          report.Must(q != nullptr && q->connector == c.handle, "queue pair does not know ", name);
         }
         if (c.state == kDead || linked) {
-          report.Must(!c.closing || c.state == kDisconnecting, "closing lingers at " + name);
+          report.Must(!c.closing || c.state == kDisconnecting, "closing lingers at ", name);
         }
-        report.Must((linked || c.state == kIncoming) ? c.has_tuple : true, "no 4-tuple at " + name);
+        report.Must((linked || c.state == kIncoming) ? c.has_tuple : true, "no 4-tuple at ", name);
         if (c.has_tuple) {
           const Role role = c.passive ? Role::kPassive : Role::kActive;
           const TupleHolder holder = tuples_.Find({c.adapter_no, c.local, c.remote}, role);
           const bool replaced = c.passive && (c.state == kDead || c.state == kPeerClosed);
           report.Must((holder.attempt == c.attempt && holder.connector == c.handle) || replaced,
-                      "I1: 4-tuple is not held by " + name);
+                      "I1: 4-tuple is not held by ", name);
           if (holder.attempt == c.attempt) tuples.insert({{c.adapter_no, c.local, c.remote}, role});
         }
         if (c.cm) {
           const auto id = static_cast<std::uint64_t>(*c.cm);
           const auto entry = cm_.find(id);
-          report.Must(entry != cm_.end() && entry->second.connector == c.handle,
-                      "id is not known of " + name);
-          report.Must(cm_ids.insert({id, c.handle}).second, "id in two places: " + name);
-          report.Must(linked || c.state == kIncoming, "I5: id outlives the attempt at " + name);
+          report.Must(entry != cm_.end() && entry->second.connector == c.handle, "id is not known of ", name);
+          report.Must(cm_ids.insert({id, c.handle}).second, "id in two places: ", name);
+          report.Must(linked || c.state == kIncoming, "I5: id outlives the attempt at ", name);
         }
         for (const TimerKey& key : {c.pace_timer, c.establish_timer, c.goodbye_timer}) {
           if (key) timers.insert(key);
         }
-        report.Must((c.state == kDisconnecting) == static_cast<bool>(c.goodbye_timer),
-                    "goodbye timer at " + name);
+        report.Must((c.state == kDisconnecting) == static_cast<bool>(c.goodbye_timer), "goodbye timer at ",
+                    name);
         in_flight += c.in_flight ? 1 : 0;
-        report.Must(!c.in_flight || (c.state == kConnecting && c.cm), "in flight at " + name);
+        report.Must(!c.in_flight || (c.state == kConnecting && c.cm), "in flight at ", name);
         if (c.queue_key != 0) {
           ++queued;
           const auto q = launch_queue_.find(c.queue_key);
-          report.Must(q != launch_queue_.end() && q->second == c.handle, "queue does not know " + name);
+          report.Must(q != launch_queue_.end() && q->second == c.handle, "queue does not know ", name);
         }
         active += c.state == kConnected ? 1 : 0;
         const bool live = c.state == kIncoming || (linked && c.state != kPeerClosed);
         report.Must(stopping_ || c.recording == live,
-                    "I11: the record is not open exactly while it lives: " + name);
+                    "I11: the record is not open exactly while it lives: ", name);
         report.Must(
             !c.recording || c.established.has_value() == (c.state == kConnected || c.state == kDisconnecting),
-            "I11: told as established or not: " + name);
+            "I11: told as established or not: ", name);
         break;
       }
     }
@@ -215,25 +231,25 @@ std::string Broker::Impl::CheckInvariants() const {
   for (const auto& [handle, count] : successors) {
     const Object* const object = find(handle);
     report.Must(object != nullptr, "antecedent gone before its successor");
-    if (object != nullptr) report.Same("successors of " + Show(handle), object->successors, count);
+    if (object != nullptr) report.Same(object->successors, count, "successors of ", shown(handle));
   }
   for (const Object* object : AllObjects()) {
-    if (!successors.contains(object->handle)) report.Same("successors", object->successors, 0u);
+    if (!successors.contains(object->handle)) report.Same(object->successors, 0u, "successors");
     const bool waits =
         object->successors > 0 || object->kind == ObjectKind::kConnector ||
         (object->kind == ObjectKind::kQueuePair && static_cast<const QueuePair*>(object)->connector);
-    report.Must(!object->closing || waits, "closed object " + Show(object->handle) + " waits for nothing");
+    report.Must(!object->closing || waits, "closed object ", shown(object->handle), " waits for nothing");
   }
 
   for (const auto& [key, entry] : ports_.entries()) {
     if (entry.kind == PortKind::kLease) {
-      report.Must(references[key]++ == 0, "I1: somebody refers to the lease of " + key.local().ToString());
+      report.Must(references[key]++ == 0, "I1: somebody refers to the lease of ", at(key));
       report.Must(!entry.charge, "I2: a lease is charged");
-      report.Must(static_cast<bool>(grace_timer_), "I7: nothing ends the lease of " + key.local().ToString());
+      report.Must(static_cast<bool>(grace_timer_), "I7: nothing ends the lease of ", at(key));
     } else {
       charge(entry.charge, entry.owner.uid, Resource::kPorts);
     }
-    report.Same("I1: references of " + key.local().ToString(), entry.references, references[key]);
+    report.Same(entry.references, references[key], "I1: references of ", at(key));
     for (const auto& [other, unused] : ports_.entries()) {
       if (ports_.entries().size() > 2000) break;  // Pairs only in small worlds.
       if (&other == &key || other.adapter != key.adapter || other.family != key.family ||
@@ -241,7 +257,7 @@ std::string Broker::Impl::CheckInvariants() const {
         continue;
       }
       report.Must(!key.ip.unspecified() && !other.ip.unspecified(),
-                  "I1: wildcard and exact address on port " + std::to_string(key.port));
+                  "I1: wildcard and exact address on the port of ", at(key));
     }
   }
   for (const auto& [key, reservation] : ports_.reservations()) {
@@ -251,11 +267,11 @@ std::string Broker::Impl::CheckInvariants() const {
              (other.ip == key.ip || other.ip.unspecified() || key.ip.unspecified());
     };
     for (const auto& [other, entry] : ports_.entries()) {
-      report.Must(!covers(other) || reservation.uid == entry.owner.uid,
-                  "I12: " + other.local().ToString() + " is held although it is reserved");
+      report.Must(!covers(other) || reservation.uid == entry.owner.uid, "I12: ", at(other),
+                  " is held although it is reserved");
     }
     for (const auto& [other, unused] : ports_.reservations()) {
-      report.Must(other == key || !covers(other), "I12: two reservations of " + key.local().ToString());
+      report.Must(other == key || !covers(other), "I12: two reservations of ", at(key));
     }
   }
   std::map<std::uint64_t, std::uint32_t> owed;
@@ -267,38 +283,37 @@ std::string Broker::Impl::CheckInvariants() const {
                        entry->endpoint == EndpointId{endpoint};
     const bool reserved =
         reservation != ports_.reservations().end() && reservation->second.endpoint == EndpointId{endpoint};
-    report.Must(kept.request == 0 ? lease : reserved,
-                "I5: a hold is awaited for nobody: " + kept.key.local().ToString());
+    report.Must(kept.request == 0 ? lease : reserved, "I5: a hold is awaited for nobody: ", at(kept.key));
   }
   for (const auto& [request, asked] : reserving_) {
-    report.Same("I4: answers owed to a ReservePort", asked.open, owed[request]);
+    report.Same(asked.open, owed[request], "I4: answers owed to a ReservePort");
     report.Must(asked.open > 0, "I4: a ReservePort waits for nothing");
     owed.erase(request);
   }
   owed.erase(0);
   report.Must(owed.empty(), "I4: answers owed to no ReservePort");
-  report.Same("ports", ports_.entries().size(), references.size());
+  report.Same(ports_.entries().size(), references.size(), "ports");
   report.Must(usage == std::map<std::uint32_t, Quota::Usage>(quota_.usage().begin(), quota_.usage().end()),
               "I2: charges differ from the recount");
-  report.Same("4-tuples", tuples_.size(), tuples.size());
-  report.Same("ids", cm_.size(), cm_ids.size());
-  report.Same("reservations", reservations_.size(), reserving);
+  report.Same(tuples_.size(), tuples.size(), "4-tuples");
+  report.Same(cm_.size(), cm_ids.size(), "ids");
+  report.Same(reservations_.size(), reserving, "reservations");
   if (grace_timer_) timers.insert(grace_timer_);
-  report.Same("I7: timers", timers_.size(), timers.size());
+  report.Same(timers_.size(), timers.size(), "I7: timers");
   for (const TimerKey& key : timers) report.Must(timers_.contains(key), "I7: timer is not armed");
-  report.Same("in flight", in_flight_, in_flight);
-  report.Same("launch queue", launch_queue_.size(), queued);
+  report.Same(in_flight_, in_flight, "in flight");
+  report.Same(launch_queue_.size(), queued, "launch queue");
   report.Must(launch_queue_.empty() || in_flight_ >= settings_.max_handshakes_in_flight,
               "I10: connects wait although there is room");
-  report.Same("active connections", counters_.active_connection, active);
-  report.Same("I4: waiting", waiting_.size(), sequences.size());
+  report.Same(counters_.active_connection, active, "active connections");
+  report.Same(waiting_.size(), sequences.size(), "I4: waiting");
   for (const auto& [id, s] : sessions_) {
     const auto p = pending.find(id);
-    report.Same("I4: pending of session " + Show(id), s.ops.running(),
-                p == pending.end() ? 0 : p->second.size());
+    report.Same(s.ops.running(), p == pending.end() ? 0 : p->second.size(), "I4: pending of session ",
+                shown(id));
   }
   for (AdapterNo no = 0; no < adapters_.size(); ++no) {
-    report.Same("listeners of adapter", adapters_[no].listeners, listeners[no]);
+    report.Same(adapters_[no].listeners, listeners[no], "listeners of adapter");
   }
   return report.Take();
 }
