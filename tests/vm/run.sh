@@ -43,8 +43,12 @@ in_vm() { # name command
 START=$(date +%s)
 "$HERE/vm.sh" start "$FOLDER" --memory 3072 --forward "$PORT:7174" ||
   { echo "FAIL tests/vm: the machine does not start"; exit 1; }
-# From memory, and where other users may read it; the shared folder answers slowly.
-"$HERE/vm.sh" run "$FOLDER" "mkdir /run/nd && cp $FOLDER/{${PROGRAMS// /,},libndbroker.so.0,kernel_peer} /run/nd/" || exit 1
+# From memory, and where other users may read it; the shared folder answers slowly, most of all to a program that looks
+# for sixty libraries in it.
+LIBRARIES=$(cd "$FOLDER" && ldd $PROGRAMS kernel_peer "$(command -v ucmatose)" "$(command -v ib_send_lat)" |
+  awk '$3 ~ /^\// && $3 !~ /libndbroker/ { print $3 }' | sort -u)
+"$HERE/vm.sh" run "$FOLDER" "mkdir /run/nd && cp $FOLDER/{${PROGRAMS// /,},libndbroker.so.0,kernel_peer} /run/nd/ &&
+  cp -L $(echo $LIBRARIES) /run/nd/" || exit 1
 for part in $PARTS; do
   case $part in
     proof) in_vm "both halves of the provider, devices that come and go" "timeout 300 env LD_LIBRARY_PATH=/run/nd /run/nd/verbs_proof rxe0 siw0" ;;
