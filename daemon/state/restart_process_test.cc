@@ -129,8 +129,9 @@ class RestartTest : public ::testing::Test {
   void StartBroker(const std::string& broker_section, const std::string& mode = "separate") {
     testing::DaemonOptions options;
     options.sections["broker"] = broker_section;
+    // Below the ports of outgoing connections: while the broker is away, any program could be given it.
     options.adapters = {"mode = \"" + mode + "\"\naddresses = [\"127.0.0.1\"]\ntcp-port = " +
-                        std::to_string(20000 + ::getpid() % 20000)};
+                        std::to_string(25000 + ::getpid() % 7000)};
     daemon_ = std::make_unique<testing::Daemon>(options);
     ASSERT_TRUE(daemon_->Start()) << daemon_->log();
     adapter_ = Open();

@@ -12,7 +12,7 @@ BUILD=$(realpath "${1:-$HERE/../../build/release}")
 PARTS=${*:-proof brokered changes foreign faults soft-siw conformance bench}
 PROGRAMS="verbs_proof broker_pair foreign_peer ndbrokerd ndctl ndperf nd_conformance nd_actor nd_probe"
 FOLDER=$(mktemp -d /tmp/ndbroker-vm.XXXXXX)
-PORT=$((20000 + $$ % 20000))
+PORT=$((20000 + $$ % 12000))
 finish() { "$HERE/vm.sh" stop "$FOLDER" >/dev/null 2>&1; rm -rf "$FOLDER"; }
 trap finish EXIT
 

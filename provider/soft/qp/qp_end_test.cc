@@ -99,7 +99,8 @@ TEST_P(EndTest, MemoryLeavesNoDescriptorBehind) {
     ASSERT_TRUE(region->Deregister().ok());
     dead.push_back(std::move(region));
   }
-  EXPECT_TRUE(b->Until([&] { return OpenDescriptors() == before; })) << OpenDescriptors() << " " << before;
+  // Fewer when a test before this one was still closing its own.
+  EXPECT_TRUE(b->Until([&] { return OpenDescriptors() <= before; })) << OpenDescriptors() << " " << before;
 }
 
 TEST_P(EndTest, WhatWasReceivedBeforeTheGoodbyeIsConfirmed) {
