@@ -14,6 +14,7 @@ namespace nd::state {
 namespace {
 
 constexpr std::size_t kBatch = 512;
+constexpr std::chrono::seconds kReaderWaits{5};
 
 UnixTime Now() {
   using std::chrono::microseconds;
@@ -83,15 +84,17 @@ void History::AddAudit(AuditRow row) {
   Queue(audit_, std::move(row));
 }
 
-void History::Flush() {
+void History::Flush(std::chrono::milliseconds patience) {
   std::unique_lock lock(mutex_);
   const std::uint64_t until = added_;
+  if (settled_ >= until) return;
   hurry_ = true;
   wake_.notify_one();
-  changed_.wait(lock, [&] { return settled_ >= until || !state_.problem.empty(); });
+  changed_.wait_for(lock, patience, [&] { return settled_ >= until || !state_.problem.empty(); });
 }
 
 Result<HistoryPage> History::List(const HistoryFilter& filter) {
+  Flush(kReaderWaits);
   Status why;
   if (auto db = HistoryDb::Open(options_.file, HistoryDb::Mode::kRead); db.ok()) {
     Result<HistoryPage> page = (*db)->List(filter);

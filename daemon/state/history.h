@@ -52,10 +52,11 @@ class History {
   void AwaitOpen(std::chrono::milliseconds patience);
   void Add(HistoryRow row);
   void AddAudit(AuditRow row);
-  // Until what was added so far is written or the writer is in trouble.
-  void Flush();
+  // Until what was added so far is written or the writer is in trouble, but at most for `patience`.
+  void Flush(std::chrono::milliseconds patience = std::chrono::hours(1));
 
-  // Reads the file on the caller's thread, which may have to wait for the disk. UNSUCCESSFUL with the reason.
+  // What was added before the call is in it, unless the disk takes longer than five seconds. Reads the file
+  // on the caller's thread, which may have to wait for the disk. UNSUCCESSFUL with the reason.
   Result<HistoryPage> List(const HistoryFilter& filter);
   HistoryState state() const;
   const std::string& file() const { return options_.file; }

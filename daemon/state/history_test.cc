@@ -222,6 +222,16 @@ TEST_F(HistoryTest, TheWriterKeepsWithinItsBounds) {
   EXPECT_EQ(history.List(all)->rows.front().id, "c-1999");
 }
 
+TEST_F(HistoryTest, WhoAsksSeesWhatWasAddedBefore) {
+  auto options = MakeOptions();
+  options.gather = std::chrono::minutes(10);
+  History history(options);
+  for (int n = 0; n < 3; ++n) {
+    history.Add(MakeRow(n));
+    EXPECT_EQ(history.List({})->rows.size(), static_cast<std::size_t>(n) + 1);
+  }
+}
+
 TEST_F(HistoryTest, ARestartKeepsIt) {
   for (int life = 0; life < 3; ++life) {
     History history(MakeOptions());
