@@ -51,10 +51,17 @@ TEST_F(FdLane, NothingThereAndHangUpAreDifferent) {
   EXPECT_EQ(SendWithFds(b_.get(), Text("x"), {}).code(), StatusCode::kConnectionDisconnected);
 }
 
+// Also when the socket blocks, as its other end can make it by sharing the description.
 TEST_F(FdLane, AFullReceiverIsBusyNotBlocking) {
-  Status status;
-  for (int i = 0; i < 100000 && status.ok(); ++i) status = SendWithFds(a_.get(), Text("x"), {});
-  EXPECT_EQ(status.code(), StatusCode::kDeviceBusy);
+  for (const bool blocking : {false, true}) {
+    const int flags = fcntl(a_.get(), F_GETFL);
+    ASSERT_EQ(fcntl(a_.get(), F_SETFL, blocking ? flags & ~O_NONBLOCK : flags), 0);
+    alarm(60);  // A call that blocks ends the program here.
+    Status status;
+    for (int i = 0; i < 100000 && status.ok(); ++i) status = SendWithFds(a_.get(), Text("x"), {});
+    EXPECT_EQ(status.code(), StatusCode::kDeviceBusy);
+    alarm(0);
+  }
 }
 
 TEST_F(FdLane, TooLongADatagramIsABreachAndLeaksNothing) {
