@@ -35,7 +35,7 @@ class Clients {
   explicit Clients(std::uint8_t flags) : hosts_((flags & 1) != 0 ? 2 : 1), world_(hosts_) {}
   ~Clients() {
     for (std::size_t i = 0; i < kClients; ++i) {
-      if (one_[i].open) Die(i);
+      if (one_[i].open()) Die(i);
     }
     world_.wire_is_cut = world_.delay_goodbyes = false;
     world_.ReleaseGoodbyes();
@@ -54,18 +54,17 @@ class Clients {
  private:
   struct One {
     World::Client client;
-    bool open = false;
+    bool open() const { return client.session != core::SessionId{}; }
     std::vector<std::uint64_t> handles;
     std::size_t completions = 0, repeats = 0;
   };
   // The first thing that somebody does opens the session.
   One& Get(std::size_t who) {
-    if (!one_[who].open) Open(who);
+    if (!one_[who].open()) Open(who);
     return one_[who];
   }
   void Open(std::size_t who) {
     one_[who] = {};
-    one_[who].open = true;
     one_[who].client =
         world_.Open(static_cast<int>(who) % hosts_, static_cast<std::uint32_t>(1000 + who % 3));
     one_[who].handles.push_back(one_[who].client.adapter.value);
@@ -112,7 +111,7 @@ void CheckEncodes(const pb::ServerMessage& message) {
 
 void Clients::Collect() {
   for (One& one : one_) {
-    if (!one.open) continue;
+    if (!one.open()) continue;
     const auto order = world_.completion_order(one.client);
     for (; one.completions < order.size(); ++one.completions) {
       const core::Complete& complete = world_.Result(one.client, order[one.completions]);
@@ -125,7 +124,7 @@ void Clients::Collect() {
     for (const auto& event : world_.Seen<core::SendConnectEvent>(host)) {
       CheckEncodes(service::Encode(event));
       for (One& one : one_) {
-        if (one.open && one.client.host == host && one.client.session == event.session) {
+        if (one.client.host == host && one.client.session == event.session) {
           one.handles.push_back(event.connector.value);
         }
       }
@@ -139,7 +138,7 @@ void Clients::Collect() {
     // A client that broke the protocol is gone; another comes in its place.
     for (const auto& end : world_.Seen<core::EndSession>(host)) {
       for (std::size_t i = 0; i < kClients; ++i) {
-        if (!one_[i].open || one_[i].client.host != host || one_[i].client.session != end.session) continue;
+        if (one_[i].client.host != host || one_[i].client.session != end.session) continue;
         Die(i);
         Open(i);
       }
@@ -180,7 +179,7 @@ void Clients::Act(fuzz::Act act, std::span<const std::uint8_t> argument) {
   const std::uint8_t first = argument.empty() ? 0 : argument[0];
   switch (act) {
     case Act::kDie:
-      if (!one_[first % kClients].open) break;
+      if (!one_[first % kClients].open()) break;
       Die(first % kClients);
       Open(first % kClients);
       break;
