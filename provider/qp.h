@@ -79,8 +79,9 @@ struct QpOptions {
   std::uint32_t max_receive_sge = 0, max_initiator_sge = 0;
   std::uint32_t inline_size = 0;
   QpCounters* counters = nullptr;           // Outlives the queue pair; null: private ones.
-  // The peer's goodbye or the loss of the transport, once.
-  std::function<void(DisconnectReason)> on_peer_closed;
+  // The peer's goodbye or the loss of the transport, once; the status says what the transport saw where it
+  // knows more than the reason does, else SUCCESS.
+  std::function<void(DisconnectReason, Status)> on_peer_closed;
 };
 
 class QueuePair {

@@ -190,8 +190,8 @@ Result<QueuePair> Adapter::CreateQueuePair(const QueuePairOptions& options) {
   inner.inline_size = options.inline_data_size;
   // Who it belongs to is known only when the broker has named it.
   const auto owner_of = std::make_shared<std::weak_ptr<QueuePair::Impl>>();
-  inner.on_peer_closed = [owner_of](DisconnectReason reason) {
-    if (auto queue_pair = owner_of->lock()) queue_pair->OnPeerClosed(reason);
+  inner.on_peer_closed = [owner_of](DisconnectReason reason, Status cause) {
+    if (auto queue_pair = owner_of->lock()) queue_pair->OnPeerClosed(reason, std::move(cause));
   };
   Result<std::shared_ptr<provider::QueuePair>> queue_pair(StatusCode::kUnsuccessful);
   const bool numbered = impl_->device->numbered();

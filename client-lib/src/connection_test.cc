@@ -102,7 +102,8 @@ TEST_F(ConnectionTest, AfterThePeersGoodbyeBothAnswersAreInline) {
   broker_.On(OpKind::kDisconnect, Hold);
   broker_.On(OpKind::kTransportReport, Hold);
   broker_.On(OpKind::kNotifyDisconnect, Hold);
-  fake_->options.on_peer_closed(DisconnectReason::kPeerProcessDied);
+  const Status cause(StatusCode::kConnectionAborted, "what the transport saw", Detail::kTransport, 7);
+  fake_->options.on_peer_closed(DisconnectReason::kPeerProcessDied, cause);
   Request request;
   EXPECT_EQ(connector_.NotifyDisconnect(&request), StatusCode::kSuccess);
   EXPECT_EQ(request.GetResult(false), StatusCode::kConnectionInvalid);  // It carried no operation.
@@ -115,7 +116,9 @@ TEST_F(ConnectionTest, AfterThePeersGoodbyeBothAnswersAreInline) {
   EXPECT_EQ(connector_.disconnect_reason(), DisconnectReason::kPeerProcessDied);
   // The broker hears of both, in their order and before anything that comes after.
   EXPECT_EQ(broker_.Await(OpKind::kDisconnect).handle, handle_);
-  EXPECT_EQ(broker_.Await(OpKind::kTransportReport).reason, DisconnectReason::kPeerProcessDied);
+  const Op report = broker_.Await(OpKind::kTransportReport);
+  EXPECT_EQ(report.reason, DisconnectReason::kPeerProcessDied);
+  EXPECT_EQ(report.status.ToString(), cause.ToString());
   EXPECT_TRUE(connector_.Close().ok());
   using enum OpKind;
   const std::vector<OpKind> kinds = broker_.Kinds();
@@ -138,7 +141,7 @@ TEST_F(ConnectionTest, ADisconnectThatCameBeforeThePeersIsNotOvertaken) {
   broker_.On(OpKind::kDisconnect, Hold);
   Request first, second;
   ASSERT_TRUE(connector_.Disconnect(&first).pending());
-  fake_->options.on_peer_closed(DisconnectReason::kPeerDisconnected);
+  fake_->options.on_peer_closed(DisconnectReason::kPeerDisconnected, {});
   const Op op = broker_.Await(OpKind::kDisconnect);
   EXPECT_TRUE(connector_.Disconnect(&second).pending());  // Not for us to judge.
   broker_.Complete(op.id);
@@ -156,14 +159,14 @@ TEST_F(ConnectionTest, ARefusedDisconnectLeavesTheNextOneFree) {
     return reply;
   });
   EXPECT_EQ(connector_.Disconnect(), StatusCode::kInvalidParameter);
-  fake_->options.on_peer_closed(DisconnectReason::kPeerDisconnected);
+  fake_->options.on_peer_closed(DisconnectReason::kPeerDisconnected, {});
   broker_.On(OpKind::kDisconnect, Hold);
   EXPECT_EQ(connector_.Disconnect(), StatusCode::kSuccess);
 }
 
 TEST_F(ConnectionTest, WithTheAdapterGoneTheBrokerAnswers) {
   Establish();
-  fake_->options.on_peer_closed(DisconnectReason::kPeerDisconnected);
+  fake_->options.on_peer_closed(DisconnectReason::kPeerDisconnected, {});
   broker_.Send(AdapterGone{});
   ASSERT_TRUE(connector_.Cancel().ok());  // A round trip: the event has been handled.
   broker_.On(OpKind::kNotifyDisconnect, [](const Op&) {
@@ -185,7 +188,7 @@ TEST_F(ConnectionTest, AnAdministratorsEndIsAnsweredInlineToo) {
 
 TEST_F(ConnectionTest, ClosingAfterThePeersGoodbyeDoesNotCutTheAnswerOff) {
   Establish();
-  fake_->options.on_peer_closed(DisconnectReason::kPeerDisconnected);
+  fake_->options.on_peer_closed(DisconnectReason::kPeerDisconnected, {});
   EXPECT_TRUE(queue_pair_.Close().ok());
   EXPECT_EQ(fake_->log(), (Log{"attach", "disconnect", "flush"}));
   EXPECT_TRUE(connector_.Close().ok());
@@ -198,7 +201,7 @@ TEST_F(ConnectionTest, ClosingAfterThePeersGoodbyeDoesNotCutTheAnswerOff) {
 TEST_F(ConnectionTest, TheAnswerToTheGoodbyeKeepsTheQueuePairAlive) {
   Establish();
   fake_->hold_disconnect = true;
-  fake_->options.on_peer_closed(DisconnectReason::kPeerDisconnected);
+  fake_->options.on_peer_closed(DisconnectReason::kPeerDisconnected, {});
   EXPECT_TRUE(connector_.Disconnect().ok());
   EXPECT_TRUE(connector_.Close().ok());
   EXPECT_TRUE(queue_pair_.Close().ok());
@@ -231,7 +234,7 @@ TEST_F(ConnectionTest, DropEndsTheTransport) {
 
 TEST_F(ConnectionTest, TheBrokersReasonForTheEndCounts) {
   Establish();
-  fake_->options.on_peer_closed(DisconnectReason::kPeerDisconnected);  // It was dropped a moment earlier.
+  fake_->options.on_peer_closed(DisconnectReason::kPeerDisconnected, {});  // It was dropped a moment earlier.
   broker_.Send(
       TransportCommand{handle_, TransportCommand::What::kDrop, DisconnectReason::kAdapterDisabled, 0});
   ASSERT_TRUE(connector_.Cancel().ok());

@@ -234,12 +234,13 @@ void Connector::Impl::SendReport(ReportWhat what, DisconnectReason reason, Statu
   if (!sent.ok()) locally();
 }
 
-void Connector::Impl::OnPeerClosed(DisconnectReason reason) {
+void Connector::Impl::OnPeerClosed(DisconnectReason reason, Status cause) {
   {
     std::lock_guard lock(mutex_);
     if (phase_ != Phase::kEstablished) return;
     phase_ = Phase::kPeerClosed;
     reason_ = reason;
+    cause_ = std::move(cause);
     untold_ = true;
   }
   CompleteLocalNotifies({});
@@ -253,12 +254,14 @@ void Connector::Impl::TellPeerClosed() {
 
 void Connector::Impl::TellPeerClosedInOrder() {
   DisconnectReason reason;
+  Status cause;
   {
     std::lock_guard lock(mutex_);
     if (!std::exchange(untold_, false)) return;
     reason = reason_;
+    cause = std::exchange(cause_, {});
   }
-  SendReport(ReportWhat::kPeerClosed, reason, {});
+  SendReport(ReportWhat::kPeerClosed, reason, std::move(cause));
 }
 
 void Connector::Impl::HeardPeerClosed() {

@@ -51,7 +51,7 @@ struct Connector::Impl final : client::Target, std::enable_shared_from_this<Impl
   void MakePassive();
 
   // From the queue pair, on any thread: the peer's goodbye or the loss of the transport.
-  void OnPeerClosed(DisconnectReason reason);
+  void OnPeerClosed(DisconnectReason reason, Status cause);
   // The queue pair was closed under the connection.
   void OnQueuePairClosed();
   // The broker hears of the peer's goodbye before it hears anything that this side does about it.
@@ -100,7 +100,8 @@ struct Connector::Impl final : client::Target, std::enable_shared_from_this<Impl
   Life life_;
   bool passive_;
   Phase phase_ = Phase::kSettingUp;
-  bool untold_ = false;   // The peer's goodbye, to the broker.
+  bool untold_ = false;   // The peer's goodbye, to the broker, with what the transport saw of it.
+  Status cause_;
   int leaving_ = 0;       // Disconnects made before the peer's goodbye was known, and not refused.
   bool removed_ = false;  // With the adapter: the broker answers for it.
   std::shared_ptr<QueuePair::Impl> queue_pair_;

@@ -44,9 +44,9 @@ std::shared_ptr<Connector::Impl> QueuePair::Impl::connector() {
   return connector_.lock();
 }
 
-void QueuePair::Impl::OnPeerClosed(DisconnectReason reason) {
+void QueuePair::Impl::OnPeerClosed(DisconnectReason reason, Status cause) {
   peer_left_ = true;
-  if (auto connection = connector()) connection->OnPeerClosed(reason);
+  if (auto connection = connector()) connection->OnPeerClosed(reason, std::move(cause));
 }
 
 void QueuePair::Impl::OnSessionBack(std::function<void()> done) {

@@ -32,7 +32,7 @@ struct QueuePair::Impl final : client::Target, std::enable_shared_from_this<Impl
   std::shared_ptr<Connector::Impl> connector();
   client::Session::Life life();
   // From the provider, on any thread.
-  void OnPeerClosed(DisconnectReason reason);
+  void OnPeerClosed(DisconnectReason reason, Status cause);
   // The peer has left: everything is flushed on return, and the answer to its goodbye is not cut off.
   void Part();
 

@@ -167,7 +167,7 @@ TEST(Session, WithoutTheBrokerThePeersGoodbyeIsHeard) {
   watch.Await(1);
   Request local;
   ASSERT_TRUE(up.connector.NotifyDisconnect(&local).pending());
-  up.fake->options.on_peer_closed(DisconnectReason::kPeerDisconnected);
+  up.fake->options.on_peer_closed(DisconnectReason::kPeerDisconnected, {});
   EXPECT_TRUE(local.GetResult().ok());
   EXPECT_EQ(called.get_future().get(), DisconnectReason::kPeerDisconnected);
   EXPECT_TRUE(up.connector.NotifyDisconnect().ok());

@@ -72,14 +72,14 @@ void Broker::Impl::AfterDead(Connector& c) {
   if (q != nullptr && q->closing && !q->ndk_close) DetachQueuePair(c);
 }
 
-void Broker::Impl::PeerClosed(Connector& c, DisconnectReason reason) {
+void Broker::Impl::PeerClosed(Connector& c, DisconnectReason reason, const Status& seen) {
   ND_CORE_CHECK(c.state == ConnectorState::kConnected);
   --counters_.active_connection;
   reason = Truth(c, reason);
   if (reason != DisconnectReason::kPeerDisconnected) ++counters_.connection_error;
   c.state = ConnectorState::kPeerClosed;
   c.reason = reason;
-  const Ending ending = EndingOf(c, reason);
+  const Ending ending = EndingOf(c, reason, seen);
   const std::string why = ending.why.message().empty() ? std::string(Name(reason)) : ending.why.message();
   RecordEnd(c, ending);
   FinishNotifies(c, {});
@@ -148,7 +148,7 @@ void Broker::Impl::Do(Session& s, Pending p, const TransportReportOp& op) {
   switch (c->state) {
     case ConnectorState::kConnected:
       if (op.what == TransportReportOp::What::kPeerClosed) {
-        PeerClosed(*c, Known(op.reason));
+        PeerClosed(*c, Known(op.reason), op.status);
         // A queue pair that failed in its device: only the broker can tell the peer.
         if (!StateOf(*c).description.client_disconnects) Emit(CmDisconnect{*c->cm});
       } else {

@@ -91,7 +91,7 @@ void Broker::Impl::RecordEnd(Connector& c, Ending ending) {
   Emit(std::move(record));
 }
 
-Ending Broker::Impl::EndingOf(const Connector& c, DisconnectReason reason) const {
+Ending Broker::Impl::EndingOf(const Connector& c, DisconnectReason reason, const Status& seen) const {
   const auto broken = [](StatusCode code, std::string why, Detail detail, std::int32_t native = 0) {
     return Ending{Outcome::kBroken, {code, std::move(why), detail, native}};
   };
@@ -124,6 +124,8 @@ Ending Broker::Impl::EndingOf(const Connector& c, DisconnectReason reason) const
     case DisconnectReason::kEstablishmentFailed:
       break;
   }
+  // The application's word, about its own connection only.
+  if (!seen.ok()) return broken(StatusCode::kConnectionAborted, seen.message(), seen.detail(), seen.native());
   return broken(StatusCode::kConnectionAborted,
                 "One side gave it up without a goodbye; the transport says no more.", Detail::kTransport);
 }

@@ -219,7 +219,8 @@ class Broker::Impl {
   void FinishNotifies(Connector& c, const Status& status);
   void StartGoodbye(Connector& c);
   void FinishGoodbye(Connector& c, Status status);  // May free it.
-  void PeerClosed(Connector& c, DisconnectReason reason);
+  // `seen`: by the application's transport, or SUCCESS.
+  void PeerClosed(Connector& c, DisconnectReason reason, const Status& seen = {});
   // After the connector became Dead: goes on with a Close (its own or its queue pair's) that waited for it.
   void AfterDead(Connector& c);
 
@@ -244,7 +245,7 @@ class Broker::Impl {
   void RecordEnd(Connector& c, Ending ending);
   ConnectionRecord RecordOf(const Connector& c);
   // What the transport said, as far as this broker knows it to be true.
-  Ending EndingOf(const Connector& c, DisconnectReason reason) const;
+  Ending EndingOf(const Connector& c, DisconnectReason reason, const Status& seen) const;
   static Ending EndingOf(const Session& s, const Connector& c);
   // The established connection's other end, when this broker has it, too.
   Connector* OtherEndOf(const Connector& c);

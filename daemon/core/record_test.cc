@@ -284,6 +284,21 @@ TEST(Record, ASessionThatMisbehavedSaysWhy) {
   EXPECT_NE(Of(here, 0, up.pc)[1].why.detail(), Detail::kPeerProcessDied) << "its process lives";
 }
 
+TEST(Record, WhatTheTransportSawIsTold) {
+  World w(2);
+  World::Up up = w.Pair(Stage::kConnected);
+  const Status crc(StatusCode::kConnectionAborted, "CRC mismatch.", Detail::kProtocol);
+  w.Submit(up.p, TransportReportOp{
+                     up.pc, TransportReportOp::What::kPeerClosed, DisconnectReason::kUnknown, crc});
+  ASSERT_EQ(Outcomes(w, 1, up.pc), (std::vector{Outcome::kEstablished, Outcome::kBroken}));
+  EXPECT_EQ(Of(w, 1, up.pc)[1].why.ToString(), crc.ToString());
+  // A goodbye is none the less one.
+  up = w.Pair(Stage::kConnected);
+  w.Submit(up.p, TransportReportOp{up.pc, TransportReportOp::What::kPeerClosed,
+                                   DisconnectReason::kPeerDisconnected, crc});
+  EXPECT_EQ(Outcomes(w, 1, up.pc), (std::vector{Outcome::kEstablished, Outcome::kClosed}));
+}
+
 TEST(Record, ADisabledAdapterBreaksConnectionsAndFailsAttempts) {
   World w(2);
   World::Up up = w.Pair(Stage::kConnected);

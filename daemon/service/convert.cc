@@ -7,6 +7,8 @@
 namespace nd::service {
 namespace {
 
+constexpr std::size_t kMaxSentence = 1024;
+
 using core::Handle;
 
 provider::Bytes ToBytes(const std::string& text) {
@@ -81,6 +83,7 @@ Status FromProto(const pb::Status& message, Status* out) {
   if (message.detail() > static_cast<std::uint32_t>(Detail::kStaleConnection)) {
     return Wrong("a status has a detail that does not exist");
   }
+  if (message.message().size() > kMaxSentence) return Wrong("a status has a sentence of more than 1024 bytes");
   *out = Status(code, message.message(), static_cast<Detail>(message.detail()), message.native());
   return Status::Ok();
 }

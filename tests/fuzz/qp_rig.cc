@@ -57,7 +57,7 @@ QpUnderTest::QpUnderTest(QpRig& rig) {
   options.receive_depth = options.initiator_depth = 32;
   options.max_receive_sge = options.max_initiator_sge = 4;
   options.inline_size = 64;
-  options.on_peer_closed = [closed = closed_](DisconnectReason) { ++*closed; };
+  options.on_peer_closed = [closed = closed_](DisconnectReason, const Status&) { ++*closed; };
   qp_ = rig.device->CreateQueuePair(options).value();
 }
 

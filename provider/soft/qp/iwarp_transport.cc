@@ -179,6 +179,7 @@ void IwarpTransport::SayTerminate(EndCode code) {
     }
     last_words_ = wire::MakeTerminate(fault, offending);
   }
+  EndedBy("This side", last_words_->fault);
   if (goodbye_sent_) return;
   Flush();
   if (batch_at_ == batch_.size()) {

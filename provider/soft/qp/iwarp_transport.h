@@ -48,6 +48,7 @@ class IwarpTransport final : public Transport {
   void SayGoodbye() override;
   bool finished() const override { return goodbye_sent_; }
   void SayTerminate(EndCode code) override;
+  Status cause() const override { return cause_; }
   bool PeerUses(std::uint32_t) override { return true; }  // Every access is ours, under the lock.
   void OnDeadline(Time now) override;
   void Abandon() override { (void)socket_.release(); }
@@ -103,6 +104,7 @@ class IwarpTransport final : public Transport {
   bool HandleReadRequest(const wire::Segment& segment, wire::ByteSpan ulpdu);
   bool HandleReadResponse(const wire::Segment& segment, wire::ByteSpan ulpdu);
   void HandleTerminate(const wire::Segment& segment);
+  void EndedBy(const char* side, const wire::Fault& fault);
   bool Violation(const wire::Fault& fault, wire::ByteSpan ulpdu);
   void EndOfStream();
   bool SenderGaveUp() const;
@@ -149,6 +151,7 @@ class IwarpTransport final : public Transport {
   SgeCursor message_sink_;
   Time held_until_ = Time::max();
   std::optional<wire::Terminate> last_words_;
+  Status cause_;
 
   std::vector<OutboundRead> reads_;
   std::uint32_t reads_head_ = 0, reads_tail_ = 0;

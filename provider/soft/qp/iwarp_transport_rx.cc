@@ -123,7 +123,10 @@ bool IwarpTransport::WasReset() const {
 void IwarpTransport::EndOfStream() {
   if (reset_ || WasReset()) return Lost(ECONNRESET);
   // A stream that ends inside a frame or a message was cut off.
-  if (rx_begin_ != rx_end_ || in_message_) return queue_pair_.OnTransportLost(DisconnectReason::kUnknown);
+  if (rx_begin_ != rx_end_ || in_message_) {
+    cause_ = {StatusCode::kConnectionAborted, "The stream ended inside a message.", Detail::kTransport};
+    return queue_pair_.OnTransportLost(DisconnectReason::kUnknown);
+  }
   stream_ended_ = true;
   queue_pair_.OnPeerGoodbye();
   if (goodbye_wanted_) EndOutput();
@@ -135,6 +138,7 @@ void IwarpTransport::Lost(int error) {
   } else if (error == ECONNRESET || error == EPIPE) {
     queue_pair_.OnTransportLost(DisconnectReason::kPeerProcessDied);
   } else {
+    cause_ = {StatusCode::kConnectionAborted, "The socket failed.", Detail::kTransport, error};
     queue_pair_.OnTransportLost(DisconnectReason::kUnknown);
   }
 }
@@ -151,6 +155,11 @@ void IwarpTransport::Parse() {
     if (!Handle(frame.ulpdu)) return;
     rx_begin_ += frame.size;
   }
+}
+
+void IwarpTransport::EndedBy(const char* side, const wire::Fault& fault) {
+  cause_ = {StatusCode::kConnectionAborted, std::string(side) + " ended it: " + wire::Describe(fault) + ".",
+            Detail::kProtocol};
 }
 
 bool IwarpTransport::Violation(const wire::Fault& fault, wire::ByteSpan ulpdu) {
@@ -336,6 +345,7 @@ void IwarpTransport::HandleTerminate(const wire::Segment& segment) {
   const auto words = wire::DecodeTerminate(segment.payload, wire::DetectTerminateLayout(segment.payload));
   if (!words) return queue_pair_.OnTransportLost(DisconnectReason::kUnknown);
   const wire::Fault& fault = words->fault;
+  EndedBy("The other side", fault);
   StatusCode status = StatusCode::kRemoteError;
   const bool protection = fault.layer != wire::Layer::kLlp && fault.type == 1;
   if (protection) status = StatusCode::kAccessViolation;

@@ -209,7 +209,7 @@ TEST_P(EndTest, ShortConnectionsAlwaysEnd) {
       auto seen = std::make_shared<std::promise<void>>();
       std::future<void> closed = seen->get_future();
       QpOptions options = self.Options();
-      options.on_peer_closed = [seen](DisconnectReason) { seen->set_value(); };
+      options.on_peer_closed = [seen](DisconnectReason, const Status&) { seen->set_value(); };
       auto qp = self.device->CreateQueuePair(options).value();
       Sge in = m.At(0, 64), out = m.At(4096, 16);
       const std::size_t count = static_cast<std::size_t>(i * 7) % kDeep + 1;

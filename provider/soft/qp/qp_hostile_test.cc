@@ -164,7 +164,8 @@ TEST(HostileWire, EveryViolationGetsItsTerminateCode) {
     const auto fault = peer.Terminated();
     ASSERT_TRUE(fault) << row.what;
     EXPECT_EQ(wire::Describe(*fault), wire::Describe(row.expected)) << row.what;
-    EXPECT_TRUE(peer.end.Until([&] { return peer.end.closed == 1; })) << row.what;
+    ASSERT_TRUE(peer.end.Until([&] { return peer.end.closed == 1; })) << row.what;
+    EXPECT_EQ(peer.end.seen->cause.message(), "This side ended it: " + wire::Describe(row.expected) + ".");
   }
 }
 

@@ -498,6 +498,7 @@ TEST_P(QpTest, DropIsNoGoodbyeAndNoDeathToThePeer) {
   EXPECT_EQ(b->Next().status, StatusCode::kCanceled);
   ASSERT_TRUE(b->Until([&] { return b->closed == 1; }));
   EXPECT_EQ(b->reason.load(), DisconnectReason::kUnknown);
+  EXPECT_TRUE(b->seen->cause.message().starts_with("The other side ended it: ")) << b->seen->cause.ToString();
   EXPECT_EQ(a->closed, 0);
 }
 

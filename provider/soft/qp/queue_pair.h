@@ -24,8 +24,9 @@ namespace nd::provider::soft {
 
 // Callbacks to run once no lock is held.
 struct Deferred {
-  std::function<void(DisconnectReason)> closed;
+  std::function<void(DisconnectReason, Status)> closed;
   DisconnectReason reason = DisconnectReason::kUnknown;
+  Status cause;
   std::function<void(Status)> done;
   Status status;
   // Windows and regions whose last owner may be a finished request: their end takes locks of its own.
@@ -33,7 +34,7 @@ struct Deferred {
 
   explicit operator bool() const { return closed || done || !released.empty(); }
   void Run() {
-    if (closed) closed(reason);
+    if (closed) closed(reason, std::move(cause));
     if (done) done(std::move(status));
   }
 };
@@ -185,7 +186,7 @@ class SoftQueuePair final : public QueuePair, public std::enable_shared_from_thi
   std::function<void(Status)> disconnect_done_;
   unsigned idle_rounds_ = 0;
   Deferred deferred_;
-  std::function<void(DisconnectReason)> on_peer_closed_;
+  std::function<void(DisconnectReason, Status)> on_peer_closed_;
 };
 
 }  // namespace nd::provider::soft

@@ -266,6 +266,7 @@ void SoftQueuePair::OnTransportLost(DisconnectReason reason, StatusCode first) {
     state_ = State::kPeerClosed;
     deferred_.closed = std::exchange(on_peer_closed_, nullptr);
     deferred_.reason = reason;
+    deferred_.cause = transport_->cause();
     CancelInitiator(first);
     CancelReceives();
   } else if (state_ == State::kDisconnecting) {

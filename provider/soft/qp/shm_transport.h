@@ -38,6 +38,7 @@ class ShmTransport final : public Transport {
   void SayGoodbye() override;
   bool finished() const override { return goodbye_published_; }
   void SayTerminate(EndCode code) override;
+  Status cause() const override { return cause_; }
   bool PeerUses(std::uint32_t stag) override;
   void OnDeadline(Time now) override;
   void Abandon() override;
@@ -125,6 +126,7 @@ class ShmTransport final : public Transport {
   std::vector<Published> published_;
   bool unrung_ = false;
   bool runnable_ = false;
+  Status cause_;
   std::uint64_t partial_ = kNone;  // The request that is only partly published or copied.
   SgeCursor partial_from_;
   std::uint32_t partial_done_ = 0;

@@ -101,6 +101,7 @@ struct End {
   struct Seen {
     std::atomic<int> closed{0};
     std::atomic<DisconnectReason> reason{DisconnectReason::kUnknown};
+    Status cause;  // Once closed.
   };
   std::shared_ptr<Seen> seen = std::make_shared<Seen>();
   std::atomic<int>& closed = seen->closed;
@@ -122,8 +123,9 @@ struct End {
     options.inline_size = 64;
     options.context = this;
     options.counters = &counters;
-    options.on_peer_closed = [seen = seen](DisconnectReason why) {
+    options.on_peer_closed = [seen = seen](DisconnectReason why, Status cause) {
       seen->reason = why;
+      seen->cause = std::move(cause);
       ++seen->closed;
     };
     return options;

@@ -58,6 +58,8 @@ class Transport {
   virtual bool finished() const = 0;
   // Tells the peer why, as far as possible at once, before the transport is destroyed.
   virtual void SayTerminate(EndCode code) = 0;
+  // Once it is lost: which side ended it and for what, where that is known; else SUCCESS.
+  virtual Status cause() const = 0;
 
   // Waits (bounded) until the peer is not touching `stag` directly. False: it did not stop.
   virtual bool PeerUses(std::uint32_t stag) = 0;

@@ -95,7 +95,7 @@ std::size_t VerbsCompletionQueue::PollDevice(Completion* out, std::size_t room, 
     if (found == queue_pairs_.end()) continue;
     bool lost = false;
     if (found->second->OnCompletion(wc[i], &out[filled], &lost)) ++filled;
-    if (lost) losses->push_back({found->second->weak_from_this(), found->second->LossReason(wc[i].status)});
+    if (lost) losses->push_back({found->second->weak_from_this(), wc[i].status});
   }
   return filled;
 }
@@ -151,7 +151,7 @@ void VerbsCompletionQueue::Push(const Completion& completion) {
 
 void VerbsCompletionQueue::Tell(const std::vector<PeerLoss>& losses) {
   for (const PeerLoss& loss : losses) {
-    if (const auto queue_pair = loss.queue_pair.lock()) queue_pair->TellPeerClosed(loss.reason);
+    if (const auto queue_pair = loss.queue_pair.lock()) queue_pair->TellPeerClosed(loss.status);
   }
 }
 

@@ -55,7 +55,7 @@ class VerbsCompletionQueue final : public CompletionQueue {
  private:
   struct PeerLoss {
     std::weak_ptr<VerbsQueuePair> queue_pair;
-    DisconnectReason reason;
+    ibv_wc_status status;
   };
   explicit VerbsCompletionQueue(std::shared_ptr<Context> context) : context_(std::move(context)) {}
   // With the lock held. How many of `room` were filled, and whether the device had anything.

@@ -285,8 +285,4 @@ bool VerbsQueuePair::OnCompletion(const ibv_wc& wc, Completion* out, bool* lost)
   return deliver;
 }
 
-DisconnectReason VerbsQueuePair::LossReason(ibv_wc_status status) const {
-  return ReasonOf(status);
-}
-
 }  // namespace nd::provider::verbs

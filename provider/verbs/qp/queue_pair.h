@@ -67,8 +67,7 @@ class VerbsQueuePair final : public QueuePair, public std::enable_shared_from_th
 
   // From completion queues. True: `out` is to be delivered. `lost`: nobody here ended the connection.
   bool OnCompletion(const ibv_wc& wc, Completion* out, bool* lost);
-  DisconnectReason LossReason(ibv_wc_status status) const;
-  void TellPeerClosed(DisconnectReason reason);
+  void TellPeerClosed(ibv_wc_status status);
 
  private:
   enum class State { kIdle, kPrepared, kConnected, kClosed };
@@ -108,7 +107,7 @@ class VerbsQueuePair final : public QueuePair, public std::enable_shared_from_th
   std::atomic<std::uint32_t> read_outbound_{0};
   std::mutex mutex_;  // State changes, windows, callback.
   UniqueFd pin_;      // Keeps the kernel's half of the connection alive without the broker.
-  std::function<void(DisconnectReason)> on_peer_closed_;
+  std::function<void(DisconnectReason, Status)> on_peer_closed_;
   std::vector<std::weak_ptr<VerbsWindow>> windows_;
 };
 

@@ -13,6 +13,7 @@
 #include "provider/verbs/attributes.h"
 #include "provider/verbs/device_limits.h"
 #include "provider/verbs/qp/queue_pair.h"
+#include "provider/verbs/qp/work_completion.h"
 
 namespace nd::provider::verbs {
 namespace {
@@ -295,13 +296,13 @@ void VerbsQueuePair::Disconnect(Duration timeout, std::function<void(Status)> do
   }).detach();
 }
 
-void VerbsQueuePair::TellPeerClosed(DisconnectReason reason) {
-  std::function<void(DisconnectReason)> tell;
+void VerbsQueuePair::TellPeerClosed(ibv_wc_status status) {
+  std::function<void(DisconnectReason, Status)> tell;
   {
     std::lock_guard lock(mutex_);
     tell.swap(on_peer_closed_);
   }
-  if (tell) tell(reason);
+  if (tell) tell(ReasonOf(status), CauseOf(status));
 }
 
 }  // namespace nd::provider::verbs

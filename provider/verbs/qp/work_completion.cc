@@ -45,6 +45,13 @@ DisconnectReason ReasonOf(ibv_wc_status status) {
              : DisconnectReason::kUnknown;
 }
 
+Status CauseOf(ibv_wc_status status) {
+  if (status == IBV_WC_WR_FLUSH_ERR) return {};
+  return {StatusCode::kConnectionAborted,
+          std::string("The device gave the queue pair up: ") + ibv_wc_status_str(status) + ".",
+          Detail::kTransport, static_cast<std::int32_t>(status)};
+}
+
 Status FromPost(int result) {
   const int error = result < 0 ? -result : result;  // Some libraries return it negative.
   switch (error) {
