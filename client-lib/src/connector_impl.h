@@ -100,7 +100,7 @@ struct Connector::Impl final : client::Target, std::enable_shared_from_this<Impl
   Life life_;
   bool passive_;
   Phase phase_ = Phase::kSettingUp;
-  bool untold_ = false;   // The peer's goodbye, to the broker, with what the transport saw of it.
+  bool untold_ = false;  // The peer's goodbye, to the broker, with what the transport saw of it.
   Status cause_;
   int leaving_ = 0;       // Disconnects made before the peer's goodbye was known, and not refused.
   bool removed_ = false;  // With the adapter: the broker answers for it.

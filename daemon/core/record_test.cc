@@ -288,15 +288,16 @@ TEST(Record, WhatTheTransportSawIsTold) {
   World w(2);
   World::Up up = w.Pair(Stage::kConnected);
   const Status crc(StatusCode::kConnectionAborted, "CRC mismatch.", Detail::kProtocol);
-  w.Submit(up.p, TransportReportOp{
-                     up.pc, TransportReportOp::What::kPeerClosed, DisconnectReason::kUnknown, crc});
+  w.Submit(up.p,
+           TransportReportOp{up.pc, TransportReportOp::What::kPeerClosed, DisconnectReason::kUnknown, crc});
   ASSERT_EQ(Outcomes(w, 1, up.pc), (std::vector{Outcome::kEstablished, Outcome::kBroken}));
   EXPECT_EQ(Of(w, 1, up.pc)[1].why.ToString(), crc.ToString());
   // A goodbye is none the less one.
-  up = w.Pair(Stage::kConnected);
-  w.Submit(up.p, TransportReportOp{up.pc, TransportReportOp::What::kPeerClosed,
-                                   DisconnectReason::kPeerDisconnected, crc});
-  EXPECT_EQ(Outcomes(w, 1, up.pc), (std::vector{Outcome::kEstablished, Outcome::kClosed}));
+  World bye(2);
+  up = bye.Pair(Stage::kConnected);
+  bye.Submit(up.p, TransportReportOp{up.pc, TransportReportOp::What::kPeerClosed,
+                                     DisconnectReason::kPeerDisconnected, crc});
+  EXPECT_EQ(Outcomes(bye, 1, up.pc), (std::vector{Outcome::kEstablished, Outcome::kClosed}));
 }
 
 TEST(Record, ADisabledAdapterBreaksConnectionsAndFailsAttempts) {

@@ -83,7 +83,8 @@ Status FromProto(const pb::Status& message, Status* out) {
   if (message.detail() > static_cast<std::uint32_t>(Detail::kStaleConnection)) {
     return Wrong("a status has a detail that does not exist");
   }
-  if (message.message().size() > kMaxSentence) return Wrong("a status has a sentence of more than 1024 bytes");
+  if (message.message().size() > kMaxSentence)
+    return Wrong("a status has a sentence of more than 1024 bytes");
   *out = Status(code, message.message(), static_cast<Detail>(message.detail()), message.native());
   return Status::Ok();
 }
