@@ -119,12 +119,11 @@ Status Link::AwaitGoodbye() {
 }
 
 Status Link::Poll() {
-  std::array<Completion, 16> done;
-  const std::size_t count = cq_.Poll(done);
+  const std::size_t count = cq_.Poll(done_);
   for (std::size_t i = 0; i < count; ++i) {
-    if (done[i].status != StatusCode::kSuccess) return {done[i].status, "a request failed"};
-    if (done[i].type == RequestType::kReceive) {
-      messages_.push_back(static_cast<std::byte*>(done[i].request_context));
+    if (done_[i].status != StatusCode::kSuccess) return {done_[i].status, "a request failed"};
+    if (done_[i].type == RequestType::kReceive) {
+      messages_.push_back(static_cast<std::byte*>(done_[i].request_context));
     } else {
       --outstanding_;
     }

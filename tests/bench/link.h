@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <array>
 #include <deque>
 
 #include "nd/nd.h"
@@ -74,6 +75,7 @@ class Link {
   QueuePair qp_;
   Connector connector_;
   std::deque<std::byte*> messages_;
+  std::array<Completion, 16> done_;  // Of Poll().
   std::uint64_t peer_address_ = 0;
   std::uint32_t peer_token_ = 0;
 };

@@ -86,6 +86,7 @@ class HostileRing {
   std::uint64_t AddressOf(const RingStepBytes& step) const;
   void Record(const RingStepBytes& step, std::uint32_t position, std::uint32_t stamp);
   bool IsBad(std::uint32_t position) const;
+  bool MayBePassedUnread() const;
   void Control(const RingStepBytes& step);
   void Post(const RingStepBytes& step);
   void SendDescriptor(const RingStepBytes& step);
@@ -193,6 +194,14 @@ bool HostileRing::IsBad(std::uint32_t position) const {
   if (!piece) return false;
   if (reference) return slot.place > largest_ || slot.length > largest_ - slot.place;
   return slot.length > ((slot.flags & kInlineBytes) != 0 ? kInlineSize : kMaxChunk);
+}
+
+// A Send that finds no receive is dropped when a goodbye waits behind it, and nobody looks where its bytes are.
+bool HostileRing::MayBePassedUnread() const {
+  const auto& slots = shared_.layout().ring[peer_side_].slots;
+  if (!first_bad_ || slots[head_ % kSlots].kind != RecordKind::kGoodbye) return false;
+  const Slot& bad = slots[*first_bad_ % kSlots];
+  return bad.kind == RecordKind::kSend && (bad.flags & kByReference) != 0;
 }
 
 void HostileRing::Control(const RingStepBytes& step) {
@@ -305,6 +314,7 @@ void HostileRing::Run(const RingStepBytes& step, Input* rest) {
     case RingStep::kPublish:
       Record(step, head_, StampOf(head_));
       if (clean_ && !first_bad_ && IsBad(head_)) first_bad_ = head_;
+      if (MayBePassedUnread()) clean_ = false;
       ++head_;
       return;
     case RingStep::kStrayRecord:

@@ -45,7 +45,7 @@ start)
   # No device of the emulated PC that the kernel would wait for, and no clock calibration.
   # Nor instructions that emulation executes byte by byte, nor checks and page tables that cost it more than they do here.
   CPU=max,erms=off,fsrm=off,la57=off,smap=off,smep=off,umip=off,pku=off
-  KERNEL_LINE="console=ttyS0 quiet loglevel=4 panic=-1 nokaslr mitigations=off audit=0 apparmor=0 edd=off noreplace-smp \
+  KERNEL_LINE="console=ttyS0 quiet loglevel=4 panic=-1 nokaslr mitigations=off audit=0 lsm=yama edd=off noreplace-smp \
 tsc=reliable tsc_early_khz=$("$CACHE/tsc_khz") no_timer_check nowatchdog cryptomgr.notests net.ifnames=0 random.trust_cpu=on raid=noautodetect \
 vm.here=$HERE vm.share=$FOLDER vm.address=10.0.2.15/24 vm.gateway=10.0.2.2 ${SIW:+vm.siw=$SIW} ${STOCK:+vm.stock=1}"
   setsid nice -n "${NDBROKER_VM_NICE:-0}" qemu-system-x86_64 -accel tcg,thread=multi -M q35,hpet=off -cpu "$CPU" -smp "$CPUS" -m "$MEMORY" \

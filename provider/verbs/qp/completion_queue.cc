@@ -85,9 +85,10 @@ void VerbsCompletionQueue::Detach(std::uint32_t number) {
 std::size_t VerbsCompletionQueue::PollDevice(Completion* out, std::size_t room, bool* more,
                                              std::vector<PeerLoss>* losses) {
   ibv_wc wc[kBatch];
-  const int n = ibv_poll_cq(cq_, std::min(kBatch, static_cast<int>(std::min<std::size_t>(room, kBatch))), wc);
+  const int asked = static_cast<int>(std::min<std::size_t>(room, kBatch));
+  const int n = ibv_poll_cq(cq_, asked, wc);
   if (n < 0) MarkLost();
-  *more = n > 0;
+  *more = n == asked;  // Else that was all; asking again would cost each message a look.
   std::size_t filled = 0;
   for (int i = 0; i < n; ++i) {
     // A number that is not there belonged to a queue pair that has been destroyed.

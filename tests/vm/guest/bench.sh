@@ -42,7 +42,7 @@ for ((round = 1; round <= ROUNDS; round++)); do
     pair $adapter.connect.theirs ucmatose -b $ADDRESS -c 100 -C 0 -p $PORT -- ucmatose -s $ADDRESS -c 100 -C 0 -p $PORT
     PORT=$((PORT + 1))
     pair $adapter.connect-one.theirs ucmatose -b $ADDRESS -c 1 -C 0 -p $PORT -- ucmatose -s $ADDRESS -c 1 -C 0 -p $PORT
-    ours $adapter $ADDRESS connect per_s --op connect --metric rate --block --window 16 --iterations 100
+    ours $adapter $ADDRESS connect per_s --op connect --metric rate --block --window 100 --iterations 100
     PORT=$((PORT + 1))
     pair $adapter.rping.theirs rping -s -a $ADDRESS -p $PORT -C 100 -- rping -c -a $ADDRESS -p $PORT -C 100
     pair $adapter.rping.ours "$FOLDER/foreign_peer" rping server $adapter $ADDRESS:$((PORT + 1000)) 100 -- \
