@@ -164,7 +164,7 @@ void BrokerShell::Do(core::Complete& action) {
       return EndSession(action.session, status);
     }
   }
-  EndIf(action.session, session->Send(Encode(std::move(action))));
+  EndIf(action.session, session->Send(Encode(action)));
 }
 
 void BrokerShell::Do(core::HandOffTo& action) {

@@ -9,8 +9,6 @@ namespace {
 
 constexpr std::size_t kMaxSentence = 1024;
 
-using core::Handle;
-
 provider::Bytes ToBytes(const std::string& text) {
   return {text.begin(), text.end()};
 }
@@ -251,7 +249,7 @@ Result<HelloRequest> DecodeHello(const pb::ClientMessage& message) {
   return HelloRequest{hello.token(), name};
 }
 
-pb::ServerMessage Encode(core::Complete completion) {
+pb::ServerMessage Encode(const core::Complete& completion) {
   pb::ServerMessage out;
   pb::Completion* m = out.mutable_completion();
   const core::Reply& reply = completion.reply;

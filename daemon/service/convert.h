@@ -40,7 +40,7 @@ struct HelloRequest {
 // INVALID_DEVICE_REQUEST: not a Hello.
 Result<HelloRequest> DecodeHello(const pb::ClientMessage& message);
 
-pb::ServerMessage Encode(core::Complete completion);
+pb::ServerMessage Encode(const core::Complete& completion);
 pb::ServerMessage Encode(const core::SendConnectEvent& event);
 pb::ServerMessage Encode(const core::SendDisconnectEvent& event);
 pb::ServerMessage Encode(const core::SendTransportCommand& command);

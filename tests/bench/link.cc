@@ -162,18 +162,18 @@ Result<std::byte*> Link::NextMessage() {
   return message;
 }
 
-Status Link::Send(std::uint32_t index, std::uint32_t length) {
+Status Link::Send(std::uint32_t index, std::uint32_t length, std::uint32_t flags) {
   const Sge sge = region_.Slice(slot(index), length);
-  const Status status = qp_.Send(nullptr, {&sge, 1});
-  if (status.ok()) ++outstanding_;
+  const Status status = qp_.Send(nullptr, {&sge, 1}, flags);
+  if (status.ok() && (flags & kOpSilentSuccess) == 0) ++outstanding_;
   return status;
 }
 
-Status Link::Write(std::uint32_t index, std::uint32_t remote_slot) {
+Status Link::Write(std::uint32_t index, std::uint32_t remote_slot, std::uint32_t flags) {
   const Sge sge = region_.Slice(slot(index), options_->size);
   const Status status =
-      qp_.Write(nullptr, {&sge, 1}, peer_address_ + (slots_ + remote_slot) * stride_, peer_token_);
-  if (status.ok()) ++outstanding_;
+      qp_.Write(nullptr, {&sge, 1}, peer_address_ + (slots_ + remote_slot) * stride_, peer_token_, flags);
+  if (status.ok() && (flags & kOpSilentSuccess) == 0) ++outstanding_;
   return status;
 }
 

@@ -41,8 +41,9 @@ class Link {
   Result<std::byte*> NextMessage();
   bool HasMessage() const { return !messages_.empty(); }
 
-  Status Send(std::uint32_t slot, std::uint32_t length);
-  Status Write(std::uint32_t slot, std::uint32_t remote_slot);
+  // kOpSilentSuccess: not among the unfinished requests; what comes later says that it is done.
+  Status Send(std::uint32_t slot, std::uint32_t length, std::uint32_t flags = 0);
+  Status Write(std::uint32_t slot, std::uint32_t remote_slot, std::uint32_t flags = 0);
   Status Read(std::uint32_t slot, std::uint32_t remote_slot);
   // Gives a received message's slot back to the receive queue.
   Status Repost(std::byte* slot);

@@ -5,6 +5,7 @@
 // whole operation for read, and for connect the time until both ends are known to be connected.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <vector>
 
@@ -47,6 +48,26 @@ class Stopwatch {
 inline std::uint32_t Warmup(const Options& options) {
   return std::min<std::uint32_t>(options.iterations / 10, 1000);
 }
+
+// Fills a window whose requests finish in the order of posting: where it is their number that counts, only
+// the last of each group asks to be told.
+class Groups {
+ public:
+  explicit Groups(const Options& options)
+      : size_(options.metric == Metric::kRate ? std::max(1u, options.window / 8) : 1),
+        most_(options.window / size_ - 1),
+        last_(options.iterations - 1) {}
+  // Until request number `i` fits into the window.
+  Status Await(Link& link, std::uint32_t i) const {
+    return i % size_ == 0 ? link.AwaitRequests(most_) : Status::Ok();
+  }
+  std::uint32_t Flags(std::uint32_t i) const {
+    return (i + 1) % size_ == 0 || i == last_ ? 0u : std::uint32_t{kOpSilentSuccess};
+  }
+
+ private:
+  const std::uint32_t size_, most_, last_;
+};
 
 Status Mismatch(std::uint64_t number);
 

@@ -18,25 +18,25 @@ Status PingPong(Link& link, const Options& options, Sample* sample) {
   for (std::uint32_t i = 0; i < warmup + options.iterations; ++i) {
     Stamp(link.slot(0), options.size, i + 1);
     const Stopwatch watch;
-    if (Status status = link.Send(0, options.size); !status.ok()) return status;
+    if (Status status = link.Send(0, options.size, kOpSilentSuccess); !status.ok()) return status;
     const auto message = link.NextMessage();
     if (!message.ok()) return message.status();
     if (i >= warmup) sample->latencies_us.push_back(watch.Microseconds() / 2);
     if (!HasStamp(*message, options.size, i + 1)) return Mismatch(i + 1);
     if (i % 64 == 0 && !IsWhole(*message, options.size, i + 1)) return Mismatch(i + 1);
     if (Status status = link.Repost(*message); !status.ok()) return status;
-    // The slot is written again in the next round.
-    if (Status status = link.AwaitRequests(0); !status.ok()) return status;
   }
   return link.AwaitVerdict();
 }
 
 Status Stream(Link& link, const Options& options, Sample* sample) {
+  const Groups groups(options);
   const Stopwatch watch;
   for (std::uint32_t i = 0; i < options.iterations; ++i) {
-    if (Status status = link.AwaitRequests(options.window - 1); !status.ok()) return status;
-    Stamp(link.slot(i % options.window), options.size, i + 1);
-    if (Status status = link.Send(i % options.window, options.size); !status.ok()) return status;
+    if (Status status = groups.Await(link, i); !status.ok()) return status;
+    const std::uint32_t slot = i % options.window;
+    Stamp(link.slot(slot), options.size, i + 1);
+    if (Status status = link.Send(slot, options.size, groups.Flags(i)); !status.ok()) return status;
   }
   // The passive end speaks when it has everything; that is the end of the measurement.
   const Status verdict = link.AwaitVerdict();
@@ -60,11 +60,13 @@ Status SendPassive(Link& link, const Options& options) {
     if (!message.ok()) return message.status();
     well = well && HasStamp(*message, options.size, i + 1);
     if (i % 64 == 0) well = well && IsWhole(*message, options.size, i + 1);
+    if (echo) {
+      Stamp(link.slot(0), options.size, i + 1);
+      // Nobody answers the last one, and its slot is written again.
+      const std::uint32_t flags = i + 1 == total ? 0u : kOpSilentSuccess;
+      if (Status status = link.Send(0, options.size, flags); !status.ok()) return status;
+    }
     if (Status status = link.Repost(*message); !status.ok()) return status;
-    if (!echo) continue;
-    if (Status status = link.AwaitRequests(0); !status.ok()) return status;
-    Stamp(link.slot(0), options.size, i + 1);
-    if (Status status = link.Send(0, options.size); !status.ok()) return status;
   }
   if (Status status = link.AwaitRequests(0); !status.ok()) return status;
   if (Status status = link.SendVerdict(well); !status.ok()) return status;

@@ -52,11 +52,13 @@ Status WriteActive(Link& link, const Options& options, Sample* sample) {
     if (Status status = InTurns(link, options, true, sample); !status.ok()) return status;
     return link.SayDone();
   }
+  const Groups groups(options);
   const Stopwatch watch;
   for (std::uint32_t i = 0; i < options.iterations; ++i) {
-    if (Status status = link.AwaitRequests(options.window - 1); !status.ok()) return status;
-    Stamp(link.slot(i % options.window), options.size, i + 1);
-    if (Status status = link.Write(i % options.window, i % options.window); !status.ok()) return status;
+    if (Status status = groups.Await(link, i); !status.ok()) return status;
+    const std::uint32_t slot = i % options.window;
+    Stamp(link.slot(slot), options.size, i + 1);
+    if (Status status = link.Write(slot, slot, groups.Flags(i)); !status.ok()) return status;
   }
   if (Status status = link.AwaitRequests(0); !status.ok()) return status;
   sample->seconds = watch.Microseconds() / 1e6;

@@ -51,11 +51,11 @@ for ((round = 1; round <= ROUNDS; round++)); do
     perftest $adapter send-lat 6 ib_send_lat -d $adapter -R -s 64 -n 1000 -I 0
     ours $adapter $ADDRESS send-lat p50_us --op send --metric lat --size 64 --iterations 1000
     PORT=$((PORT + 1))
-    perftest $adapter write-bw 4 ib_write_bw -d $adapter -R -s 65536 -n 400 -t 64
-    ours $adapter $ADDRESS write-bw gbytes_per_s --op write --metric bw --size 65536 --iterations 400 --window 64
+    perftest $adapter write-bw 4 ib_write_bw -d $adapter -R -s 65536 -n 2000 -t 64
+    ours $adapter $ADDRESS write-bw gbytes_per_s --op write --metric bw --size 65536 --iterations 2000 --window 64
     PORT=$((PORT + 1))
-    perftest $adapter send-bw 4 ib_send_bw -d $adapter -R -s 65536 -n 400 -t 64
-    ours $adapter $ADDRESS send-bw gbytes_per_s --op send --metric bw --size 65536 --iterations 400 --window 64
+    perftest $adapter send-bw 4 ib_send_bw -d $adapter -R -s 65536 -n 2000 -t 64
+    ours $adapter $ADDRESS send-bw gbytes_per_s --op send --metric bw --size 65536 --iterations 2000 --window 64
   done
 done
 kill $BROKER
