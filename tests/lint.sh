@@ -7,17 +7,13 @@ cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/.."
 build=build/release
 [ -e "$build/compile_commands.json" ] || { echo "configure first: cmake --preset release" >&2; exit 2; }
 jobs=${NDBROKER_JOBS:-$(nproc)}
-log=$build/lint.log
 if [ $# -gt 0 ]; then
   files=("$@")
 else
   mapfile -t files < <(sed -n 's/^ *"file": "\(.*\)",\{0,1\}$/\1/p' "$build/compile_commands.json" | grep -v "/$build/" | sort -u)
 fi
 failed=0
-# GCC's own options mean nothing to clang.
-printf '%s\n' "${files[@]}" | xargs -P "$jobs" -n 4 clang-tidy-14 -p "$build" --quiet \
-  --extra-arg=-Wno-unknown-warning-option > "$log" 2>&1 || failed=1
-grep -E '(error|warning): ' "$log" | sort -u || true
+tests/tidy.py "$build" "$jobs" "${files[@]}" || failed=1
 # The library's headers are not searched: what is unknown there is no finding here.
 cppcheck --quiet --error-exitcode=1 --std=c++20 --language=c++ --enable=warning,performance,portability --inline-suppr \
   --suppress=missingIncludeSystem --suppress='*:/usr/*' --suppress=internalAstError --suppress=syntaxError:*_test.cc \

@@ -19,6 +19,8 @@ esac
 build=build/$preset
 export ASAN_OPTIONS=detect_leaks=1:detect_stack_use_after_return=1:strict_string_checks=1:abort_on_error=0
 export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
+# Time-outs of the tests, and fewer rounds of the heavy ones.
+export NDBROKER_TIME_FACTOR=${NDBROKER_TIME_FACTOR:-4}
 export TSAN_OPTIONS="suppressions=$PWD/tests/tsan.supp ignore_noninstrumented_modules=1 halt_on_error=1 second_deadlock_stack=1 die_after_fork=0"
 
 # Programs, not ctest entries, so that nothing else must be built.

@@ -85,7 +85,7 @@ void AddFpdus(SeedWriter& writer) {
   const std::vector<std::byte> second = Fpdu(write, 700);
   two.insert(two.end(), second.begin(), second.end());
   add("two-frames", two);
-  two.resize(two.size() - 5);
+  two.erase(two.end() - 5, two.end());
   add("cut-off", two);
 }
 

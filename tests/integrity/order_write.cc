@@ -55,7 +55,7 @@ void WriteBeforeSend(Duel& duel, std::uint64_t rounds) {
 void LastWriteWins(Duel& duel, std::uint64_t rounds) {
   ForBatches(duel, rounds, [&](std::uint64_t round, std::uint32_t slot) {
     constexpr std::uint32_t kWrites = 3;
-    constexpr std::size_t kPart = Duel::kSlot / kWrites;
+    constexpr std::uint32_t kPart = Duel::kSlot / kWrites;
     const std::uint32_t size = SizeOf(round) % kPart;
     if (duel.active()) {
       for (std::uint32_t i = 0; i < kWrites; ++i) {
