@@ -37,7 +37,7 @@ grpc::ServerUnaryReactor* AdminService::ListHistory(Context* context, const pb::
 }
 
 std::function<void(const Status&)> AdminService::Auditor(Context* context, std::string type,
-                                                         std::string object) {
+                                                         const std::string& object) {
   const std::optional<Peer> peer = PeerOfCall(context->peer());
   return [this, peer, type = std::move(type), object = ops::Printable(object, 128)](const Status& outcome) {
     std::string what = peer ? "uid " + std::to_string(peer->uid) + " (pid " + std::to_string(peer->pid) + ")"
@@ -61,9 +61,9 @@ std::function<void(const Status&)> AdminService::Auditor(Context* context, std::
   };
 }
 
-std::function<Status()> AdminService::Audited(Context* context, std::string type, std::string object,
+std::function<Status()> AdminService::Audited(Context* context, std::string type, const std::string& object,
                                               std::function<Status()> change) {
-  return [audit = Auditor(context, std::move(type), std::move(object)), change = std::move(change)] {
+  return [audit = Auditor(context, std::move(type), object), change = std::move(change)] {
     Status outcome = change();
     audit(outcome);
     return outcome;

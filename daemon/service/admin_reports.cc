@@ -97,9 +97,9 @@ void ExplainLimits(const core::Policy& policy, const core::Identity& who, const 
 
 }  // namespace
 
-AdminService::Unary* AdminService::BadRequest(Context* context, std::string why) {
+AdminService::Unary* AdminService::BadRequest(Context* context, const std::string& why) {
   Unary* reactor = context->DefaultReactor();
-  reactor->Finish({grpc::StatusCode::INVALID_ARGUMENT, std::move(why)});
+  reactor->Finish({grpc::StatusCode::INVALID_ARGUMENT, why});
   return reactor;
 }
 

@@ -80,16 +80,16 @@ class AdminService final : public pb::Admin::CallbackService {
   // Runs `take` on the loop and what it returns on the worker, then answers.
   Unary* Snapshot(Context* context, std::function<std::function<void()>()> take);
   // Ends the call with INVALID_ARGUMENT.
-  static Unary* BadRequest(Context* context, std::string why);
+  static Unary* BadRequest(Context* context, const std::string& why);
   // Runs `change` on the loop and answers with its outcome.
   Unary* Change(Context* context, pb::Outcome* reply, std::function<Status()> change);
 
   // `change`, told of to everybody who watches and kept in the history: who asked for what, and what came of
   // it. `type`: "admin.connection-kill".
-  std::function<Status()> Audited(Context* context, std::string type, std::string object,
+  std::function<Status()> Audited(Context* context, std::string type, const std::string& object,
                                   std::function<Status()> change);
   // What tells it, for a change whose outcome comes later.
-  std::function<void(const Status&)> Auditor(Context* context, std::string type, std::string object);
+  std::function<void(const Status&)> Auditor(Context* context, std::string type, const std::string& object);
 
   EventLoop& loop_;
   Worker& worker_;
