@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include <cstring>
+#include <algorithm>
 #include <vector>
 
 namespace nd::integrity {
@@ -28,7 +28,8 @@ TEST(Stamp, IsTheSameHoweverItIsCut) {
   for (int i = 0; i < 2000; ++i) {
     const std::size_t at = random.Below(4096), size = random.Below(static_cast<std::uint32_t>(4096 - at));
     const std::vector<std::byte> part = Data(1000 + at, size);
-    ASSERT_EQ(std::memcmp(part.data(), whole.data() + at, size), 0) << at << " " << size;
+    ASSERT_TRUE(std::equal(part.begin(), part.end(), whole.begin() + static_cast<std::ptrdiff_t>(at)))
+        << at << " " << size;
     ASSERT_EQ(Verdict(1000 + at, part), "");
   }
 }
