@@ -222,7 +222,7 @@ Result<QueuePair> Adapter::CreateQueuePair(const QueuePairOptions& options) {
   }
   if (!queue_pair.ok()) {
     Op close(OpKind::kClose, reply->handle);
-    static_cast<void>(impl_->session->Submit(std::move(close), own.epoch, [](client::Reply) {}));
+    static_cast<void>(impl_->session->Submit(std::move(close), own.epoch, [](const client::Reply&) {}));
     return queue_pair.status();
   }
   made->real = LeakInChild(std::move(queue_pair).value());

@@ -214,8 +214,9 @@ Status Connector::Impl::Establish(const std::shared_ptr<QueuePair::Impl>& queue_
 // The broker hears of it in the background; if it is away, what it would have done is done here.
 // In the background, on the keeper.
 void Connector::Impl::Report(ReportWhat what, DisconnectReason reason, Status status) {
-  adapter->session->Post(
-      [self = shared_from_this(), what, reason, status] { self->SendReport(what, reason, status); });
+  adapter->session->Post([self = shared_from_this(), what, reason, status = std::move(status)] {
+    self->SendReport(what, reason, status);
+  });
 }
 
 // If the broker is away, what it would have done is done here.
@@ -228,7 +229,7 @@ void Connector::Impl::SendReport(ReportWhat what, DisconnectReason reason, Statu
   const auto locally = [self = shared_from_this(), what, reason] {
     if (what == ReportWhat::kPeerClosed) self->FireCallback(reason);
   };
-  Status sent = adapter->session->Submit(std::move(op), at.epoch, [locally](Reply reply) {
+  Status sent = adapter->session->Submit(std::move(op), at.epoch, [locally](const Reply& reply) {
     if (IsUnreachable(reply.status)) locally();
   });
   if (!sent.ok()) locally();
@@ -438,7 +439,8 @@ Status Connector::Impl::Disconnect(Request* request) {
     // Nothing can change the answer any more; the broker hears of it before anything that comes later.
     TellPeerClosedInOrder();
     const Life at = life();
-    static_cast<void>(adapter->session->Submit(Op(OpKind::kDisconnect, at.handle), at.epoch, [](Reply) {}));
+    static_cast<void>(
+        adapter->session->Submit(Op(OpKind::kDisconnect, at.handle), at.epoch, [](const Reply&) {}));
     order.unlock();
     Leave(used);
     return {};
@@ -566,7 +568,7 @@ Status Connector::Impl::Close(Request* request, bool wait) {
   const Life at = life();
   Status sent = adapter->session->Submit(
       Op(OpKind::kClose, at.handle), at.epoch,
-      [finish, locally](Reply reply) { IsUnreachable(reply.status) ? locally() : finish(); });
+      [finish, locally](const Reply& reply) { IsUnreachable(reply.status) ? locally() : finish(); });
   if (!sent.ok()) locally();
   return wait ? client::Session::Outcome(request, state) : Status(StatusCode::kPending);
 }
@@ -597,7 +599,7 @@ void Connector::Impl::OnQueuePairClosed() {
   Finished();
 }
 
-void Connector::Impl::Reattach(Life queue_pair, std::function<void()> done) {
+void Connector::Impl::Reattach(Life queue_pair, const std::function<void()>& done) {
   Op op(OpKind::kReattach, adapter->session->adapter().handle);
   {
     std::lock_guard lock(mutex_);
@@ -614,7 +616,7 @@ void Connector::Impl::Reattach(Life queue_pair, std::function<void()> done) {
   }
   Status sent = adapter->session->Submit(
       std::move(op), queue_pair.epoch,
-      [self = shared_from_this(), epoch = queue_pair.epoch, done](Reply reply) {
+      [self = shared_from_this(), epoch = queue_pair.epoch, done](const Reply& reply) {
         if (reply.status.ok()) {
           bool gone, closed;
           {
@@ -628,7 +630,8 @@ void Connector::Impl::Reattach(Life queue_pair, std::function<void()> done) {
           if (gone) self->Report(ReportWhat::kPeerClosed, self->reason(), {});
           if (closed) {
             static_cast<void>(self->adapter->session->Submit(
-                Op(OpKind::kClose, reply.handle), epoch, [](Reply) {}, client::Session::Sender::kKeeper));
+                Op(OpKind::kClose, reply.handle), epoch, [](const Reply&) {},
+                client::Session::Sender::kKeeper));
           }
         }
         done();

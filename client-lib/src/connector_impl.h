@@ -57,7 +57,7 @@ struct Connector::Impl final : client::Target, std::enable_shared_from_this<Impl
   // The broker hears of the peer's goodbye before it hears anything that this side does about it.
   void TellPeerClosed();
   // The queue pair has a name at the new broker; tells it of the connection that lives on it.
-  void Reattach(Life queue_pair, std::function<void()> done);
+  void Reattach(Life queue_pair, const std::function<void()>& done);
 
   const std::shared_ptr<Adapter::Impl> adapter;
 

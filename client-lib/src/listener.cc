@@ -49,7 +49,7 @@ Status client::Endpoint::Close(Request* request, bool wait) {
   };
   const Session::Life at = life();
   Status sent =
-      adapter->session->Submit(Op(OpKind::kClose, at.handle), at.epoch, [finish](Reply) { finish(); });
+      adapter->session->Submit(Op(OpKind::kClose, at.handle), at.epoch, [finish](const Reply&) { finish(); });
   // The broker is away, and took it along.
   if (!sent.ok()) finish();
   return wait ? Session::Outcome(request, state) : Status(StatusCode::kPending);
@@ -79,13 +79,14 @@ void client::Endpoint::NextStep(const std::shared_ptr<Return>& back) {
   const bool first = back->next == 0;
   Op op = std::move(back->steps[back->next++]);
   op.handle = back->life.handle;
-  const auto then = [self = shared_from_this(), back, first](Reply reply) {
+  const auto then = [self = shared_from_this(), back, first](const Reply& reply) {
     if (first && reply.status.ok()) back->life.handle = reply.handle;
     if (reply.status.ok()) return self->NextStep(back);
     // Its address is somebody else's by now, or the policy has changed.
     if (!first) {
       static_cast<void>(self->adapter->session->Submit(
-          Op(OpKind::kClose, back->life.handle), back->life.epoch, [](Reply) {}, Session::Sender::kKeeper));
+          Op(OpKind::kClose, back->life.handle), back->life.epoch, [](const Reply&) {},
+          Session::Sender::kKeeper));
     }
     back->done();
   };
@@ -103,7 +104,7 @@ void client::Endpoint::Adopt(const Return& back) {
   // Closed meanwhile, when there was nothing to close.
   adapter->session->Unregister(back.life.handle);
   static_cast<void>(adapter->session->Submit(
-      Op(OpKind::kClose, back.life.handle), back.life.epoch, [](Reply) {}, Session::Sender::kKeeper));
+      Op(OpKind::kClose, back.life.handle), back.life.epoch, [](const Reply&) {}, Session::Sender::kKeeper));
 }
 
 std::shared_ptr<Listener::Impl> Listener::Impl::Make(std::shared_ptr<Adapter::Impl> adapter,
@@ -156,7 +157,7 @@ Status Listener::Impl::NdkListen(const Address& local, std::function<void(Connec
   });
 }
 
-void Listener::Impl::OnSessionBack(std::function<void()> done) {
+void Listener::Impl::OnSessionBack(const std::function<void()>& done) {
   std::vector<Op> steps;
   {
     std::lock_guard lock(mutex_);
@@ -172,7 +173,7 @@ void Listener::Impl::OnSessionBack(std::function<void()> done) {
     if (paused_) steps.emplace_back(OpKind::kControlConnectEvents).pause = true;
   }
   if (!usable() || steps.empty()) return done();  // One without an address is of no use to anybody.
-  ComeBack(std::move(steps), std::move(done));
+  ComeBack(std::move(steps), done);
 }
 
 Address Listener::Impl::local() {

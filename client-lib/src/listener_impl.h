@@ -58,7 +58,7 @@ struct Listener::Impl final : client::Endpoint {
 
   void OnConnectEvent(std::uint64_t connector, std::uint32_t epoch) override;
   Status NdkListen(const Address& local, std::function<void(Connector)> on_connect);
-  void OnSessionBack(std::function<void()> done) override;
+  void OnSessionBack(const std::function<void()>& done) override;
   Status Bind(const Address& local);
   Status Listen(std::uint32_t backlog);
   Status ControlConnectEvents(bool pause);
@@ -82,7 +82,7 @@ struct SharedEndpoint::Impl final : client::Endpoint {
       : Endpoint(std::move(owner), born), local(bound) {}
   static std::shared_ptr<Impl> Make(std::shared_ptr<Adapter::Impl> adapter, client::Session::Life life,
                                     const Address& bound);
-  void OnSessionBack(std::function<void()> done) override;
+  void OnSessionBack(const std::function<void()>& done) override;
 
   const Address local;
 };

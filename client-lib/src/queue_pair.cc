@@ -49,7 +49,7 @@ void QueuePair::Impl::OnPeerClosed(DisconnectReason reason, Status cause) {
   if (auto connection = connector()) connection->OnPeerClosed(reason, std::move(cause));
 }
 
-void QueuePair::Impl::OnSessionBack(std::function<void()> done) {
+void QueuePair::Impl::OnSessionBack(const std::function<void()>& done) {
   if (closed) return done();
   Op op(OpKind::kCreateQueuePair, adapter->session->adapter().handle);
   op.receive_depth = options.receive_depth;
@@ -58,7 +58,7 @@ void QueuePair::Impl::OnSessionBack(std::function<void()> done) {
   const std::uint32_t epoch = adapter->session->adapter().epoch;
   Status sent = adapter->session->Submit(
       std::move(op), epoch,
-      [self = shared_from_this(), epoch, done](Reply reply) {
+      [self = shared_from_this(), epoch, done](const Reply& reply) {
         if (!reply.status.ok()) return done();
         {
           std::lock_guard lock(self->mutex_);
@@ -66,7 +66,7 @@ void QueuePair::Impl::OnSessionBack(std::function<void()> done) {
         }
         if (self->closed) {  // Meanwhile, when there was nothing to close.
           static_cast<void>(self->adapter->session->Submit(
-              Op(OpKind::kClose, reply.handle), epoch, [](Reply) {}, Session::Sender::kKeeper));
+              Op(OpKind::kClose, reply.handle), epoch, [](const Reply&) {}, Session::Sender::kKeeper));
           return done();
         }
         self->CarryCounters(reply.counter_slot);
@@ -136,7 +136,7 @@ Status QueuePair::Impl::Close(Request* request, bool ndk, bool wait) {
     if (!ndk) return finish();
     self->users.Close(finish);
   };
-  Status sent = adapter->session->Submit(std::move(op), at.epoch, [finish, locally](Reply reply) {
+  Status sent = adapter->session->Submit(std::move(op), at.epoch, [finish, locally](const Reply& reply) {
     client::IsUnreachable(reply.status) ? locally() : finish();
   });
   if (!sent.ok()) locally();

@@ -23,7 +23,7 @@ struct QueuePair::Impl final : client::Target, std::enable_shared_from_this<Impl
   void BeginClose() override { static_cast<void>(Close(nullptr, false, false)); }
   void LastHandleGone() { BeginClose(); }
   // Names it to the new broker, and then the connection that lives on it.
-  void OnSessionBack(std::function<void()> done) override;
+  void OnSessionBack(const std::function<void()>& done) override;
 
   bool usable() const { return !closed.load(std::memory_order_relaxed) && !adapter->session->in_child(); }
   Status Close(Request* request, bool ndk, bool wait);

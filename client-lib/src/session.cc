@@ -222,7 +222,7 @@ bool Session::connected() const {
 
 void Session::SetCallback(std::function<void(bool)> callback) {
   if (callback) dispatcher_.Post([] {});  // Its thread is there before it is needed in the middle of trouble.
-  std::function<void(bool)> former;  // Destroyed outside the lock.
+  std::function<void(bool)> former;       // Destroyed outside the lock.
   std::lock_guard lock(mutex_);
   former = std::exchange(callback_, std::move(callback));
 }
@@ -248,7 +248,7 @@ void Session::OnMessage(Link& link, Incoming message) {
     } else {
       // The listener is gone: nobody will answer, so the peer hears it at once.
       Op close(OpKind::kClose, request->connector);
-      static_cast<void>(Submit(std::move(close), epoch, [](Reply) {}));
+      static_cast<void>(Submit(std::move(close), epoch, [](const Reply&) {}));
     }
   } else if (const auto* gone = std::get_if<DisconnectEvent>(&message)) {
     if (auto target = Find(gone->connector)) target->OnDisconnectEvent(gone->reason);

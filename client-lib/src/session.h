@@ -61,7 +61,7 @@ class Target {
   virtual void OnTransportCommand(const TransportCommand& /*command*/) {}
   virtual void OnAdapterGone() {}  // Disabled or removed; what existed then stays dead.
   // A new broker answers: brings back what can be, then calls `done` once.
-  virtual void OnSessionBack(std::function<void()> done) { done(); }
+  virtual void OnSessionBack(const std::function<void()>& done) { done(); }
   // Successors first.
   enum class Rank { kConnector, kQueuePair, kQueue, kEndpoint };
   virtual Rank rank() const = 0;

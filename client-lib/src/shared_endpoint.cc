@@ -17,11 +17,11 @@ std::shared_ptr<SharedEndpoint::Impl> SharedEndpoint::Impl::Make(std::shared_ptr
   return made;
 }
 
-void SharedEndpoint::Impl::OnSessionBack(std::function<void()> done) {
+void SharedEndpoint::Impl::OnSessionBack(const std::function<void()>& done) {
   if (!usable()) return done();
   client::Op make(client::OpKind::kCreateSharedEndpoint);
   make.local = local;
-  ComeBack({std::move(make)}, std::move(done));
+  ComeBack({std::move(make)}, done);
 }
 
 SharedEndpoint::SharedEndpoint(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}

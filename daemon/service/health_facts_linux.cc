@@ -66,13 +66,13 @@ bool KernelHasPeerPidfd() {
 }
 
 std::vector<HealthFacts::File> DeviceNodes() {
-  const std::string folder = "/dev/infiniband";
+  const std::string folder = "/dev/infiniband/";
   std::vector<HealthFacts::File> nodes;
   DIR* directory = ::opendir(folder.c_str());
   if (directory == nullptr) return nodes;
   while (const dirent* entry = ::readdir(directory)) {
     const std::string name = entry->d_name;
-    if (name.starts_with("uverbs") || name == "rdma_cm") nodes.push_back(FileAt(folder + "/" + name));
+    if (name.starts_with("uverbs") || name == "rdma_cm") nodes.push_back(FileAt(folder + name));
   }
   ::closedir(directory);
   std::ranges::sort(nodes, {}, &HealthFacts::File::path);

@@ -54,7 +54,7 @@ Status Lane::Send(std::uint64_t id, std::span<const std::byte> record, std::span
   if (sent_.size() >= kMaxUnacknowledged)
     return {StatusCode::kDeviceBusy, "too many unacknowledged hand-overs"};
   if (!unsaid_.empty()) return {StatusCode::kDeviceBusy, "messages wait to be sent before it"};
-  const Status status = SendWithFds(socket_.get(), record, fds);
+  Status status = SendWithFds(socket_.get(), record, fds);
   if (status.ok()) {
     blocked_since_.reset();
     sent_.emplace(id, steady_clock::now());

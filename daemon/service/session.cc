@@ -63,7 +63,7 @@ Status Session::ProvidePage(std::uint32_t slot) {
 Status Session::Send(Datagram datagram) {
   if (waiting_.size() >= kMaxWaiting) return TooFarBehind();
   if (waiting_.empty()) {
-    const Status status = TrySend(datagram);
+    Status status = TrySend(datagram);
     if (!(status == StatusCode::kDeviceBusy)) return status;
   }
   waiting_.emplace_back(std::move(datagram));
@@ -83,7 +83,7 @@ Status Session::TrySend(Datagram& datagram) {
 Status Session::Flush() {
   while (!waiting_.empty()) {
     if (auto* datagram = std::get_if<Datagram>(&waiting_.front())) {
-      const Status status = TrySend(*datagram);
+      Status status = TrySend(*datagram);
       if (status == StatusCode::kDeviceBusy) return Status::Ok();
       if (!status.ok()) return status;
     } else if (stream != nullptr && !stream->Send(std::move(std::get<pb::ServerMessage>(waiting_.front())))) {

@@ -61,8 +61,9 @@ void WritePingPong(End& end, Memory& m, const Card& peer, bool first, std::size_
   Sge out = m.At(0, size);
   Completion done;
   double start = 0;
-  for (std::uint64_t i = 1; i <= static_cast<std::uint64_t>(rounds + rounds / 10); ++i) {
-    if (i == static_cast<std::uint64_t>(rounds / 10)) start = Now();
+  const auto measured = static_cast<std::uint64_t>(rounds), warmup = measured / 10;
+  for (std::uint64_t i = 1; i <= measured + warmup; ++i) {
+    if (i == warmup) start = Now();
     const auto wait = [&] {
       while (flag->load(std::memory_order_acquire) != i) end.cq->Poll({&done, 1});
     };

@@ -45,7 +45,7 @@ Status CheckSges(std::span<const Sge> sges, std::uint32_t max_sge, std::uint32_t
 
 class SoftQueuePair final : public QueuePair, public std::enable_shared_from_this<SoftQueuePair> {
  public:
-  static Result<std::shared_ptr<SoftQueuePair>> Create(std::shared_ptr<DeviceCore> core,
+  static Result<std::shared_ptr<SoftQueuePair>> Create(const std::shared_ptr<DeviceCore>& core,
                                                        const QpOptions& options);
   ~SoftQueuePair() override;
 

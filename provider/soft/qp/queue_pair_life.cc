@@ -20,7 +20,7 @@ constexpr Duration kLastWords = std::chrono::seconds(1);
 
 }  // namespace
 
-Result<std::shared_ptr<SoftQueuePair>> SoftQueuePair::Create(std::shared_ptr<DeviceCore> core,
+Result<std::shared_ptr<SoftQueuePair>> SoftQueuePair::Create(const std::shared_ptr<DeviceCore>& core,
                                                              const QpOptions& options) {
   const AdapterInfo& info = core->info;
   auto* receive_cq = dynamic_cast<SoftCompletionQueue*>(options.receive_cq.get());

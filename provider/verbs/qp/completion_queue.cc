@@ -32,7 +32,7 @@ Status InParent() {
 
 }  // namespace
 
-Result<std::shared_ptr<CompletionQueue>> VerbsCompletionQueue::Create(std::shared_ptr<Context> context,
+Result<std::shared_ptr<CompletionQueue>> VerbsCompletionQueue::Create(const std::shared_ptr<Context>& context,
                                                                       std::uint32_t depth) {
   const std::uint32_t most = context->info.max_completion_queue_depth;
   if (depth == 0 || depth > most) {

@@ -27,7 +27,7 @@ class VerbsQueuePair;
 
 class VerbsCompletionQueue final : public CompletionQueue {
  public:
-  static Result<std::shared_ptr<CompletionQueue>> Create(std::shared_ptr<Context> context,
+  static Result<std::shared_ptr<CompletionQueue>> Create(const std::shared_ptr<Context>& context,
                                                          std::uint32_t depth);
   ~VerbsCompletionQueue() override;
 

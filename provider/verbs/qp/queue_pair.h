@@ -41,7 +41,7 @@ struct SgeList {
 
 class VerbsQueuePair final : public QueuePair, public std::enable_shared_from_this<VerbsQueuePair> {
  public:
-  static Result<std::shared_ptr<QueuePair>> Create(std::shared_ptr<Context> context,
+  static Result<std::shared_ptr<QueuePair>> Create(const std::shared_ptr<Context>& context,
                                                    const QpOptions& options);
   ~VerbsQueuePair() override;
 

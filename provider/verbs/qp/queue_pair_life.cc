@@ -52,7 +52,7 @@ VerbsQueuePair::VerbsQueuePair(std::shared_ptr<Context> context, const QpOptions
       signal_every_(std::max(1u, options.initiator_depth / 2)),
       on_peer_closed_(options.on_peer_closed) {}
 
-Result<std::shared_ptr<QueuePair>> VerbsQueuePair::Create(std::shared_ptr<Context> context,
+Result<std::shared_ptr<QueuePair>> VerbsQueuePair::Create(const std::shared_ptr<Context>& context,
                                                           const QpOptions& options) {
   const AdapterInfo& info = context->info;
   const auto bad = [](const char* what) { return Status(StatusCode::kInvalidParameter, what); };

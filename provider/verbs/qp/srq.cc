@@ -11,9 +11,8 @@
 
 namespace nd::provider::verbs {
 
-Result<std::shared_ptr<SharedReceiveQueue>> VerbsSharedReceiveQueue::Create(std::shared_ptr<Context> context,
-                                                                            std::uint32_t depth,
-                                                                            std::uint32_t max_sge) {
+Result<std::shared_ptr<SharedReceiveQueue>> VerbsSharedReceiveQueue::Create(
+    const std::shared_ptr<Context>& context, std::uint32_t depth, std::uint32_t max_sge) {
   const AdapterInfo& info = context->info;
   if (info.max_shared_receive_queue_depth == 0) {
     return Status{StatusCode::kNotSupported, info.name + " has no shared receive queues"};

@@ -15,7 +15,7 @@ namespace nd::provider::verbs {
 
 class VerbsSharedReceiveQueue final : public SharedReceiveQueue {
  public:
-  static Result<std::shared_ptr<SharedReceiveQueue>> Create(std::shared_ptr<Context> context,
+  static Result<std::shared_ptr<SharedReceiveQueue>> Create(const std::shared_ptr<Context>& context,
                                                             std::uint32_t depth, std::uint32_t max_sge);
   ~VerbsSharedReceiveQueue() override;
   Status Receive(void* request_context, std::span<const Sge> sges) override;
