@@ -61,6 +61,11 @@ TEST(Convert, StatusesRoundTripAndUnknownOnesAreRefused) {
   EXPECT_EQ(FromProto(message, &back).code(), StatusCode::kInvalidParameter);
   message.set_detail(256 + 1);
   EXPECT_EQ(FromProto(message, &back).code(), StatusCode::kInvalidParameter);
+  message.set_detail(0);
+  message.set_message(std::string(1024, 'x'));
+  EXPECT_TRUE(FromProto(message, &back).ok());
+  message.mutable_message()->push_back('x');
+  EXPECT_EQ(FromProto(message, &back).code(), StatusCode::kInvalidParameter);
 }
 
 TEST(Convert, EveryFieldOfEveryOperationArrives) {

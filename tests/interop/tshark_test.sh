@@ -31,8 +31,11 @@ await 'grep -aq ndbroker-end-of-exchange "$work/wire.pcap"'
 kill $capture && wait $capture 2>/dev/null || true
 capture=
 
-# Payloads of Sends are guessed to be other protocols otherwise.
-dissect() { tshark -r "$work/wire.pcap" --disable-protocol rpcordma --disable-protocol smb_direct "$@" 2>/dev/null; }
+# Payloads of Sends are guessed to be other protocols otherwise, and so is a whole connection whose port, which the kernel
+# chose, is known for another (44818 for one).
+dissect() {
+  tshark -r "$work/wire.pcap" -o tcp.try_heuristic_first:TRUE --disable-protocol rpcordma --disable-protocol smb_direct "$@" 2>/dev/null
+}
 # Occurrences of a field's value; one packet can hold several frames.
 count() { dissect -Y "$1" -T fields -e "$1" | tr ',' '\n' | grep -cx -- "$2" || true; }
 
