@@ -110,7 +110,8 @@ int Serve(const Flags& flags, const nd::Config& config) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
+// An exception that nobody expects is to end the process where it is thrown.
+int main(int argc, char** argv) {  // NOLINT(bugprone-exception-escape)
   nd::ops::EndWhenMemoryRunsOut();
   Flags flags;
   CLI::App app("ndbrokerd: the RDMA connection broker of this host", "ndbrokerd");

@@ -12,6 +12,7 @@ import itertools
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -24,12 +25,18 @@ def together(commands, files, folder):
     unit = os.path.join(folder, 'unit.cc')
     with open(unit, 'w') as out:
         out.writelines(f'#include "{file}"\n' for file in files)
-    first = commands[files[0]]
-    options = [o for file in files for o in re.findall(r'-isystem \S+|-[ID]\S+', commands[file]['command'])]
-    standard = re.findall(r'-std=\S+|-O\d|-f\S+', first['command'])
-    command = ['c++', *standard, *dict.fromkeys(' '.join(options).split(' ')), '-c', unit]
+    words = {file: shlex.split(commands[file]['command']) for file in files}
+    options = [word for word in words[files[0]] if re.match(r'-std=|-O\d|-f', word)]
+    for file in files:
+        # Folders and definitions; -isystem has its folder behind it.
+        for word, following in zip(words[file], words[file][1:]):
+            if word == '-isystem' and following not in options:
+                options += [word, following]
+            elif re.match(r'-[ID]', word) and word not in options:
+                options.append(word)
+    command = ['c++', *options, '-c', unit]
     with open(os.path.join(folder, 'compile_commands.json'), 'w') as out:
-        json.dump([{'directory': first['directory'], 'file': unit, 'arguments': command}], out)
+        json.dump([{'directory': commands[files[0]]['directory'], 'file': unit, 'arguments': command}], out)
     return unit
 
 

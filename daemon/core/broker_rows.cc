@@ -188,6 +188,7 @@ std::vector<PortRow> Broker::Impl::Ports() const {
   }
   std::sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<PortRow> sorted;
+  sorted.reserve(rows.size());
   for (auto& [created, row] : rows) sorted.push_back(std::move(row));
   return sorted;
 }

@@ -270,7 +270,7 @@ void TcpCm::Apply(Connection& connection, HandshakeStep step) {
   Report(id, step);
 }
 
-void TcpCm::OnSendFailed(Connection& connection, HandshakeStep step, int error) {
+void TcpCm::OnSendFailed(Connection& connection, const HandshakeStep& step, int error) {
   HandshakeStep lost;
   if (connection.active && step.event == Event::kNone) lost = connection.active->OnClosed(EndingOf(error));
   if (lost.event == Event::kNone) {

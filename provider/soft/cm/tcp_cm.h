@@ -67,7 +67,7 @@ class TcpCm {
   void OnTcpConnected(Connection& connection);
   void Examine(Connection& connection);
   void OnClosed(Connection& connection, Ending ending);
-  void OnSendFailed(Connection& connection, HandshakeStep step, int error);
+  void OnSendFailed(Connection& connection, const HandshakeStep& step, int error);
   void SendConfirmation(CmId id);
   // May end the connection; it must not be touched afterwards.
   void Apply(Connection& connection, HandshakeStep step);
