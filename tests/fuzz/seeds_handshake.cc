@@ -118,6 +118,8 @@ void AddRequests(SeedWriter& writer) {
   add("first-fpdu-behind-the-request", with(kEarly, own, RtrWriteFrame(true)));
   Bytes bad = RtrWriteFrame(true);
   bad[2] ^= 0x03;
+  const auto frame_of_bad = std::as_writable_bytes(std::span(bad));
+  wire::SealFpdu(frame_of_bad, wire::LoadBig<std::uint16_t>(frame_of_bad.data()), true);
   add("cve-2026-23242-bad-first-header", with(0, own, bad));
   bad = RtrWriteFrame(true);
   bad.back() ^= 1;

@@ -133,14 +133,15 @@ void IwarpTransport::EndOfStream() {
 }
 
 void IwarpTransport::Lost(int error) {
-  if (error == ETIMEDOUT || error == EHOSTUNREACH || error == ENETUNREACH) {
-    queue_pair_.OnTransportLost(DisconnectReason::kTransportRetryExceeded, StatusCode::kIoTimeout);
-  } else if (error == ECONNRESET || error == EPIPE) {
-    queue_pair_.OnTransportLost(DisconnectReason::kPeerProcessDied);
-  } else {
+  using enum DisconnectReason;
+  const bool silent = error == ETIMEDOUT || error == EHOSTUNREACH || error == ENETUNREACH;
+  const bool reset = error == ECONNRESET || error == EPIPE;
+  if (!silent && !reset)
     cause_ = {StatusCode::kConnectionAborted, "The socket failed.", Detail::kTransport, error};
-    queue_pair_.OnTransportLost(DisconnectReason::kUnknown);
-  }
+  queue_pair_.OnTransportLost(silent  ? kTransportRetryExceeded
+                              : reset ? kPeerProcessDied
+                                      : kUnknown,
+                              silent ? StatusCode::kIoTimeout : StatusCode::kCanceled);
 }
 
 void IwarpTransport::Parse() {
