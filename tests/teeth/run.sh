@@ -43,7 +43,11 @@ if [ ! -e "$build/build.ninja" ]; then
 fi
 make() { ninja -C "$build" -j "${NDBROKER_JOBS:-$(nproc)}" "$@" > "$work/build.log" 2>&1; }
 # A program that crashes or hangs has noticed, too.
-passes() { (cd "$build" && timeout 180 "bin/$1" --gtest_brief=1 > "$work/test.log" 2>&1 < /dev/null); }
+passes() {
+  local arguments=(--gtest_brief=1)
+  [[ $1 != fuzz_* ]] || arguments=("$src/tests/fuzz/corpus/${1#fuzz_}")
+  (cd "$build" && timeout 180 "bin/$1" "${arguments[@]}" > "$work/test.log" 2>&1 < /dev/null)
+}
 catchers() { sed -n 's/^Caught-by: //p' "$here/$1.patch"; }
 
 mapfile -t programs < <(for name in "${names[@]}"; do catchers "$name" | tr ' ' '\n'; done | sort -u)
