@@ -260,7 +260,7 @@ void Connector::Impl::TellPeerClosedInOrder() {
     std::lock_guard lock(mutex_);
     if (!std::exchange(untold_, false)) return;
     reason = reason_;
-    cause = std::exchange(cause_, {});
+    cause = cause_;
   }
   SendReport(ReportWhat::kPeerClosed, reason, std::move(cause));
 }
@@ -619,15 +619,17 @@ void Connector::Impl::Reattach(Life queue_pair, const std::function<void()>& don
       [self = shared_from_this(), epoch = queue_pair.epoch, done](const Reply& reply) {
         if (reply.status.ok()) {
           bool gone, closed;
+          Status cause;
           {
             std::lock_guard lock(self->mutex_);
             self->life_ = {reply.handle, epoch};
             gone = self->phase_ == Phase::kPeerClosed;
+            cause = self->cause_;
             closed = self->closed_ || self->phase_ == Phase::kDead || self->phase_ == Phase::kDisconnecting;
           }
           self->adapter->session->Register(reply.handle, self);
           // What happened meanwhile, the new broker has not heard.
-          if (gone) self->Report(ReportWhat::kPeerClosed, self->reason(), {});
+          if (gone) self->Report(ReportWhat::kPeerClosed, self->reason(), std::move(cause));
           if (closed) {
             static_cast<void>(self->adapter->session->Submit(
                 Op(OpKind::kClose, reply.handle), epoch, [](const Reply&) {},

@@ -203,6 +203,28 @@ TEST(Session, BringsLiveConnectionsToTheNewBroker) {
   EXPECT_EQ(up.fake->log(), std::vector<std::string>{"attach"});
 }
 
+TEST(Session, WhatEndsAConnectionWhileItComesBackIsToldTheNewBroker) {
+  FakeBroker broker;
+  Adapter adapter = broker.Open();
+  Watch watch(adapter);
+  Up up(broker, adapter);
+  broker.Kill();
+  watch.Await(1);
+  broker.On(OpKind::kReattach, [](const Op&) { return std::nullopt; });
+  broker.Start();
+  const Op reattach = broker.Await(OpKind::kReattach);
+  const Status cause(StatusCode::kConnectionAborted, "CRC mismatch.", Detail::kProtocol);
+  up.fake->options.on_peer_closed(DisconnectReason::kUnknown, cause);
+  Reply made;
+  made.id = reattach.id;
+  made.handle = 888;
+  broker.Send(std::move(made));
+  watch.Await(2);
+  const Op report = broker.Await(OpKind::kTransportReport);
+  EXPECT_EQ(report.handle, 888u);
+  EXPECT_EQ(report.status.ToString(), cause.ToString());
+}
+
 TEST(Session, WhatIsClosedWhileTheSessionComesBackIsClosedAtTheNewBroker) {
   std::mutex mutex;
   std::vector<std::uint64_t> closed;

@@ -16,26 +16,18 @@ namespace {
 constexpr Duration kRevokePatience = std::chrono::seconds(1);
 constexpr Duration kNoBarrierRecheck = std::chrono::milliseconds(1);
 
-Status Ended(const std::string& side, EndCode code) {
-  std::string_view why = "an end code that does not exist";  // The peer wrote it.
-  switch (code) {
-    case EndCode::kNone:
-    case EndCode::kLocal:
-      why = "its own request failed, or it let go";
-      break;
-    case EndCode::kRemoteAccess:
-      why = "the other named memory that it may not touch";
-      break;
-    case EndCode::kNoReceive:
-      why = "a Send found no receive in time";
-      break;
-    case EndCode::kTooLong:
-      why = "a Send was longer than its receive";
-      break;
-    case EndCode::kProtocol:
-      why = "the other broke the protocol";
-      break;
-  }
+Status Ended(const std::string& side, std::uint32_t code) {
+  constexpr std::string_view kWhy[] = {
+      // By EndCode.
+      "it let go",
+      "the other named memory that it may not touch",
+      "a Send found no receive in time",
+      "a Send was longer than its receive",
+      "the other broke the protocol",
+      "its own request failed, or it let go",
+  };
+  // The peer wrote it.
+  const std::string_view why = code < std::size(kWhy) ? kWhy[code] : "for a reason that does not exist";
   return {StatusCode::kConnectionAborted, side + " ended it: " + std::string(why) + ".", Detail::kProtocol};
 }
 
@@ -170,7 +162,7 @@ void ShmTransport::PublishGoodbye() {
 }
 
 void ShmTransport::SayTerminate(EndCode code) {
-  cause_ = Ended("This side", code);
+  cause_ = Ended("This side", static_cast<std::uint32_t>(code));
   mine().consumed.store(rx_head_, std::memory_order_release);
   mine().end_position.store(rx_head_, std::memory_order_relaxed);
   mine().end_code.store(static_cast<std::uint32_t>(code), std::memory_order_release);
@@ -195,7 +187,7 @@ void ShmTransport::CheckEnd() {
   }
   if (!queue_pair_.live()) return;
   if (code == 0) return Lost(DisconnectReason::kPeerProcessDied);
-  cause_ = Ended("The other side", static_cast<EndCode>(code));
+  cause_ = Ended("The other side", code);
   const std::uint32_t position = theirs().end_position.load(std::memory_order_relaxed);
   StatusCode status = StatusCode::kRemoteError;
   if (code == static_cast<std::uint32_t>(EndCode::kRemoteAccess)) status = StatusCode::kAccessViolation;
