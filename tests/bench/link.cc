@@ -2,6 +2,8 @@
 // Both ends exchange where their memory is as private data of Connect and Accept.
 #include "tests/bench/link.h"
 
+#include <poll.h>
+
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -26,7 +28,7 @@ constexpr std::uint64_t kWell = 0x77656c6c;
 }  // namespace
 
 Status Link::Prepare(Adapter& adapter, const Options& options, std::uint32_t slots, std::uint32_t receives) {
-  asleep_ = options.block;
+  waiting_ = options.waiting;
   on_device_ = adapter.info().provider == "verbs";
   adapter_ = adapter;
   options_ = &options;
@@ -138,12 +140,24 @@ Status Link::Wait() {
   for (std::uint32_t spins = 1;; ++spins) {
     if (Status status = Poll(); !status.ok()) return status;
     if (messages_.size() != messages || outstanding_ != outstanding) return Status::Ok();
-    if (asleep_) {
-      if (Status status = cq_.Wait(kStuck); !status.ok()) return status;
+    if (waiting_ != Waiting::kPoll) {
+      if (Status status = Sleep(); !status.ok()) return status;
     } else if (spins % 4096 == 0 && std::chrono::steady_clock::now() > deadline) {
       return {StatusCode::kIoTimeout, "nothing completed for 30 seconds"};
     }
   }
+}
+
+Status Link::Sleep() {
+  if (waiting_ == Waiting::kBlock) return cq_.Wait(kStuck);
+  if (Status status = cq_.Notify(NotifyType::kAny); !status.ok()) return status;
+  pollfd ready{cq_.handle(), POLLIN, 0};
+  const auto patience = std::chrono::milliseconds(kStuck).count();
+  if (poll(&ready, 1, static_cast<int>(patience)) != 1) {
+    return {StatusCode::kIoTimeout, "no notification for 30 seconds"};
+  }
+  cq_.ConsumeNotification();
+  return Status::Ok();
 }
 
 Status Link::AwaitRequests(std::uint32_t most) {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// One end of a measured connection: queues, memory in slots, and the waiting that --poll or --block asks for.
+// One end of a measured connection: queues, memory in slots, and the waiting that was asked for.
 //
 // One thread. A failed call leaves an object that can only be destroyed.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstdint>
-#include <array>
 #include <deque>
 
 #include "nd/nd.h"
@@ -49,7 +49,9 @@ class Link {
   Status Repost(std::byte* slot);
 
   // What comes next needs no processor of this side: waits asleep from now on, if a device does the work.
-  void LeaveItToTheDevice() { asleep_ = asleep_ || on_device_; }
+  void LeaveItToTheDevice() {
+    if (on_device_ && waiting_ == Waiting::kPoll) waiting_ = Waiting::kBlock;
+  }
 
   // The end of a test: the active side says that it is done, the passive side answers whether all was well.
   Status SayDone();
@@ -63,11 +65,13 @@ class Link {
  private:
   std::byte* receive_slot(std::uint32_t index) const { return slot(2 * slots_ + index); }
   Status Wait();
+  Status Sleep();
   Status TakePeerMemory();
 
   Adapter adapter_;
   const Options* options_ = nullptr;
-  bool asleep_ = false, on_device_ = false;
+  Waiting waiting_ = Waiting::kPoll;
+  bool on_device_ = false;
   std::uint32_t slots_ = 0, receives_ = 0, outstanding_ = 0;
   std::size_t stride_ = 0;
   CompletionQueue cq_;

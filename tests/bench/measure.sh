@@ -10,16 +10,17 @@ trap 'rm -rf "$scratch"' EXIT
 
 cases=(
   "connect lat 64 500" "connect rate 64 500"
-  "send lat 8 20000" "send lat 4096 20000" "send bw 65536 20000" "send bw 1048576 2000" "send rate 8 100000"
+  "send lat 8 20000" "send lat 8 20000 block" "send lat 8 20000 notify" "send lat 4096 20000"
+  "send bw 65536 20000" "send bw 1048576 2000" "send rate 8 100000"
   "write lat 8 20000" "write lat 4096 20000" "write bw 65536 20000" "write bw 1048576 2000" "write rate 8 100000"
-  "read lat 8 20000" "read bw 65536 20000" "read bw 1048576 2000"
+  "read lat 8 20000" "read lat 8 20000 notify" "read bw 65536 20000" "read bw 1048576 2000"
 )
 for ((round = 1; round <= rounds; round++)); do
   for case in "${cases[@]}"; do
-    read -r op metric size count <<< "$case"
+    read -r op metric size count waiting <<< "$case"
     for transport in local iwarp; do
       "$bin/ndperf" --self --transport "$transport" --op "$op" --metric "$metric" --size "$size" \
-        --iterations "$count" --json >> "$scratch/$op-$metric-$size-$transport"
+        --iterations "$count" "--${waiting:-poll}" --json >> "$scratch/$op-$metric-$size-$waiting-$transport"
     done
   done
 done
@@ -32,10 +33,10 @@ median() {
 echo "| operation | bytes | transport | p50 us | p99 us | per second | GB/s |"
 echo "|---|--:|---|--:|--:|--:|--:|"
 for case in "${cases[@]}"; do
-  read -r op metric size count <<< "$case"
+  read -r op metric size count waiting <<< "$case"
   for transport in local iwarp; do
-    file=$scratch/$op-$metric-$size-$transport
-    printf '| %s %s | %s | %s | %s | %s | %s | %s |\n' "$op" "$metric" "$size" "$transport" \
+    file=$scratch/$op-$metric-$size-$waiting-$transport
+    printf '| %s %s | %s | %s | %s | %s | %s | %s |\n' "$op" "$metric${waiting:+, $waiting}" "$size" "$transport" \
       "$(median "$file" p50_us)" "$(median "$file" p99_us)" "$(median "$file" per_s)" \
       "$(median "$file" gbytes_per_s)"
   done

@@ -93,7 +93,7 @@ class Crowd {
       if (Request* finished = adapter_.PollRequest()) return finished;
       if (watch.Microseconds() > 1e6 * kStuck.count()) return nullptr;
       pollfd entry{adapter_.completion_handle(), POLLIN, 0};
-      if (options_.block) poll(&entry, 1, 1000);
+      if (options_.waiting != Waiting::kPoll) poll(&entry, 1, 1000);
     }
   }
 

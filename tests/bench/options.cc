@@ -43,12 +43,12 @@ CLI::Option* AddChoice(CLI::App& app, const std::string& flag, T* out, const std
   return app.add_option_function<std::string>(flag, set, about);
 }
 
-std::string WhatIsWrong(const Options& o, bool poll) {
+std::string WhatIsWrong(const Options& o) {
   if (o.op == Op::kConnect && o.metric == Metric::kBandwidth)
     return "connect has no bandwidth; use --metric lat or rate";
-  if (o.block && poll) return "--poll and --block exclude each other";
-  if (o.block && o.op == Op::kWrite && o.metric == Metric::kLatency) {
-    return "the latency of a write is measured by polling memory; --block is not possible";
+  if (o.waiting != Waiting::kPoll && o.op == Op::kWrite && o.metric == Metric::kLatency) {
+    return std::string("the latency of a write is measured by polling memory; --") + Name(o.waiting) +
+           " is not possible";
   }
   if (!o.crc && !(o.self && o.transport == Transport::kIwarp)) {
     return "--no-crc is a setting of the brokers that --self --transport iwarp starts";
@@ -99,6 +99,11 @@ const char* Name(Metric metric) {
   return NameIn(kMetrics, metric);
 }
 
+const char* Name(Waiting waiting) {
+  constexpr const char* kNames[] = {"poll", "block", "notify"};
+  return kNames[static_cast<int>(waiting)];
+}
+
 std::vector<std::string> Options::EndArguments(Role end, const std::string& broker_directory,
                                                const std::string& end_address, int fd) const {
   std::vector<std::string> arguments = {"ndperf",
@@ -122,7 +127,7 @@ std::vector<std::string> Options::EndArguments(Role end, const std::string& brok
                                         std::to_string(fd)};
   if (metric != Metric::kLatency) arguments.insert(arguments.end(), {"--window", std::to_string(window)});
   if (!adapter.empty()) arguments.insert(arguments.end(), {"--adapter", adapter});
-  if (block) arguments.push_back("--block");
+  if (waiting != Waiting::kPoll) arguments.push_back(std::string("--") + Name(waiting));
   if (pin) arguments.push_back("--pin");
   return arguments;
 }
@@ -136,9 +141,14 @@ std::optional<int> Parse(int argc, char** argv, Options* options) {
   app.add_option("--iterations", options->iterations, "How many")->check(CLI::Range(1U, 1U << 30));
   app.add_option("--window", options->window, "In flight at once, for rate and bw")
       ->check(CLI::Range(1U, 1024U));
-  bool poll = false;
-  app.add_flag("--poll", poll, "Wait by polling (default)");
-  app.add_flag("--block", options->block, "Wait by sleeping");
+  auto* waiting = app.add_option_group("waiting")->require_option(0, 1);
+  const auto add_waiting = [&](Waiting which, const char* about) {
+    waiting->add_flag_callback(
+        std::string("--") + Name(which), [=] { options->waiting = which; }, about);
+  };
+  add_waiting(Waiting::kPoll, "Wait by polling (default)");
+  add_waiting(Waiting::kBlock, "Wait by sleeping in Wait");
+  add_waiting(Waiting::kNotify, "Wait by Notify and poll() of the completion queue's descriptor");
   app.add_flag("--pin", options->pin, "Pin each end to a CPU of its own");
   app.add_flag("!--no-crc", options->crc, "Without CRC32c on the wire");
   app.add_flag("--self", options->self,
@@ -156,7 +166,7 @@ std::optional<int> Parse(int argc, char** argv, Options* options) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }
-  if (const std::string wrong = WhatIsWrong(*options, poll); !wrong.empty()) {
+  if (const std::string wrong = WhatIsWrong(*options); !wrong.empty()) {
     std::cerr << "ndperf: " << wrong << "\n";
     return 2;
   }

@@ -13,10 +13,13 @@ enum class Role { kParent, kServer, kClient };
 enum class Transport { kLocal, kIwarp };
 enum class Op { kConnect, kSend, kWrite, kRead };
 enum class Metric { kLatency, kRate, kBandwidth };
+// Spinning, in Wait(), or in poll() on the queue's descriptor after Notify().
+enum class Waiting { kPoll, kBlock, kNotify };
 
 const char* Name(Transport transport);
 const char* Name(Op op);
 const char* Name(Metric metric);
+const char* Name(Waiting waiting);
 
 struct Options {
   Role role = Role::kParent;
@@ -26,7 +29,7 @@ struct Options {
   std::uint32_t size = 8;
   std::uint32_t iterations = 0;  // After Resolve() never 0.
   std::uint32_t window = 0;
-  bool block = false;
+  Waiting waiting = Waiting::kPoll;
   bool pin = false;
   bool crc = true;
   bool self = false;

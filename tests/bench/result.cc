@@ -44,7 +44,7 @@ std::string ToJson(const Options& options, const Numbers& numbers) {
       "{\"op\":\"%s\",\"metric\":\"%s\",\"transport\":\"%s\",\"size\":%u,\"iterations\":%u,\"window\":%u,"
       "\"wait\":\"%s\",\"crc\":%s",
       Name(options.op), Name(options.metric), options.Medium().c_str(), options.size, options.iterations,
-      options.window, options.block ? "block" : "poll",
+      options.window, Name(options.waiting),
       options.transport == Transport::kIwarp && options.crc ? "true" : "false");
   const auto add = [&out](const char* name, const std::optional<double>& value) {
     if (value) out += Print(",\"%s\":%.6g", name, *value);

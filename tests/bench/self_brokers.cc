@@ -73,7 +73,8 @@ Status SelfBrokers::StartOne(const std::string& daemon, const std::string& direc
                              int tcp_port, bool crc, Process* process) {
   mkdir(directory.c_str(), 0700);
   const std::string config = directory + "/ndbroker.toml";
-  std::ofstream(config) << "[broker]\ndirectory = \"" << directory << "\"\nlog-level = \"warning\"\n"
+  std::ofstream(config) << "[broker]\ndirectory = \"" << directory
+                        << "\"\nlog-level = \"warning\"\n[metrics]\nlisten = \"\"\n"
                         << "[[adapter]]\nname = \"soft0\"\naddresses = [\"" << ip
                         << "\"]\ntcp-port = " << tcp_port << "\ncrc = " << (crc ? "true" : "false") << "\n";
   *process = Process::Start(daemon, {"ndbrokerd", "--config", config}, false);

@@ -22,6 +22,7 @@ run --size 4096 --iterations $iterations
 run --size 1048576 --iterations 20
 if [ "$op-$metric" != write-lat ]; then
   run --size 100 --iterations $iterations --block
+  run --size 100 --iterations $iterations --notify
 fi
 expect 0 "$bin/ndperf" --self --transport "$transport" --op "$op" --metric "$metric" --size 64 --iterations 20
 contains "$out" "$transport $op, 64 bytes, 20 times"

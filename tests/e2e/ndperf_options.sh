@@ -9,6 +9,8 @@ contains "$err" "send"
 expect 2 "$bin/ndperf" --size 0
 expect 2 "$bin/ndperf" --transport iwarp
 expect 2 "$bin/ndperf" --poll --block
+expect 2 "$bin/ndperf" --op write --metric lat --notify
+contains "$err" "notify"
 expect 2 "$bin/ndperf" --no-crc
 expect 2 "$bin/ndperf" --self --broker /x
 expect 1 "$bin/ndperf" --iterations 10   # No broker.

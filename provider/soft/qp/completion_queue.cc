@@ -19,6 +19,8 @@ namespace {
 constexpr Duration kSpinBeforeSleep = std::chrono::microseconds(50);
 // How many queue pairs one empty Poll looks at; the next Poll goes on where this one stopped.
 constexpr std::size_t kDrivenPerPoll = 16;
+// After Notify an application looks once more, or a few times. One that goes on is not going to sleep.
+constexpr std::uint32_t kLooksBeforeSleep = 64;
 
 void Ring(int fd) {
   const std::uint64_t one = 1;
@@ -103,6 +105,7 @@ bool SoftCompletionQueue::Drive(bool look_at_fds) {
   if (!attach_lock_.try_lock()) return false;
   std::vector<Deferred> deferred;
   bool moved = false;
+  TakeLook();
   const std::size_t total = attached_.size();
   const std::size_t some = look_at_fds ? total : std::min(total, kDrivenPerPoll);
   for (std::size_t i = 0; i < some; ++i) {
@@ -130,7 +133,10 @@ void SoftCompletionQueue::Push(const Completion& completion, bool solicited) {
     if (armed_) {
       const bool error = completion.status != StatusCode::kSuccess || lost_;
       fire = armed_type_ == NotifyType::kAny || error || (armed_type_ == NotifyType::kSolicited && solicited);
-      if (fire) armed_ = false;
+      if (fire) {
+        armed_ = false;
+        looks_before_sleep_.store(0, std::memory_order_relaxed);
+      }
     }
   }
   if (fire) Ring(notify_fd_.get());
@@ -154,6 +160,7 @@ Status SoftCompletionQueue::Notify(NotifyType type) {
     } else if (type == NotifyType::kSolicited) {
       armed_type_ = NotifyType::kSolicited;
     }
+    if (!fire) looks_before_sleep_.store(kLooksBeforeSleep, std::memory_order_seq_cst);
   }
   if (fire) {
     Ring(notify_fd_.get());
@@ -162,8 +169,27 @@ Status SoftCompletionQueue::Notify(NotifyType type) {
     std::vector<pollfd> fds;
     Time deadline = Time::max();
     if (ArmAll(&fds, &deadline)) Drive(true);
+  } else if (put_off_.exchange(false, std::memory_order_seq_cst)) {
+    // What is put off after this look is not put off: the thread sees what Notify has set.
+    SpinGuard guard(attach_lock_);
+    for (SoftQueuePair* queue_pair : attached_) queue_pair->CallThread();
   }
   return Status::Ok();
+}
+
+bool SoftCompletionQueue::TakeLook() {
+  // Not counted exactly: two at a time may count as one.
+  const std::uint32_t left = looks_before_sleep_.load(std::memory_order_seq_cst);
+  if (left != 0) looks_before_sleep_.store(left - 1, std::memory_order_relaxed);
+  return left != 0;
+}
+
+bool SoftCompletionQueue::AboutToSleep() {
+  // Most of the time nothing needs to be remembered. A look is taken here too: the queue pair may be polled
+  // through its other queue.
+  if (TakeLook()) return true;
+  put_off_.store(true, std::memory_order_seq_cst);
+  return TakeLook();
 }
 
 void SoftCompletionQueue::ConsumeNotification() {

@@ -41,12 +41,16 @@ class SoftCompletionQueue final : public CompletionQueue {
   void DetachQueuePair(SoftQueuePair* queue_pair);
   // A queue pair got its transport: sleepers must watch its descriptor too.
   void TransportChanged(int fd);
+  // From the progress thread, about a queue pair that was polled since its last visit: serve it, since Notify
+  // says that the application is about to sleep? If not, the thread puts it off, and the next Notify calls.
+  bool AboutToSleep();
 
  private:
   explicit SoftCompletionQueue(std::shared_ptr<DeviceCore> core) : core_(std::move(core)) {}
   std::size_t Pop(std::span<Completion> out);
   bool Drive(bool look_at_fds);
   bool ArmAll(std::vector<pollfd>* fds, Time* deadline);
+  bool TakeLook();
 
   std::shared_ptr<DeviceCore> core_;
   UniqueFd notify_fd_, wait_fd_, epoll_fd_;  // epoll_fd_: only without a progress thread.
@@ -64,6 +68,9 @@ class SoftCompletionQueue final : public CompletionQueue {
   bool armed_ = false;
   NotifyType armed_type_ = NotifyType::kErrors;
   std::atomic<std::uint32_t> waiters_{0};
+  // After Notify, until it fires: for how many more polls the application still counts as about to sleep.
+  std::atomic<std::uint32_t> looks_before_sleep_{0};
+  std::atomic<bool> put_off_{false};  // The progress thread may have put one of the queue pairs off.
 };
 
 }  // namespace nd::provider::soft

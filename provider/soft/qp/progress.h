@@ -3,7 +3,7 @@
 //
 // It sleeps in epoll. On an event for a queue pair that the application drove itself meanwhile it leaves the
 // descriptor alone and looks again a millisecond later, so the two never fight; when the polling stopped, it
-// serves and watches again.
+// serves and watches again. An application that has called Notify is about to sleep: it is served at once.
 // Thread rule: any thread; no lock of a queue pair is taken while its own mutex is held, and Add, Remove and
 // Kick may be called under a queue pair's lock.
 #pragma once
@@ -21,8 +21,6 @@
 namespace nd::provider::soft {
 
 class SoftQueuePair;
-
-inline constexpr Duration kSuspendedRecheck = std::chrono::milliseconds(1);
 
 class Progress {
  public:

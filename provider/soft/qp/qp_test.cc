@@ -9,30 +9,6 @@ namespace {
 
 using ms = std::chrono::milliseconds;
 
-struct Case {
-  Link link;
-  bool shared_memory;
-};
-
-class QpTest : public testing::TestWithParam<Case> {
- protected:
-  void Connect(std::uint32_t limit = 16, const Tuning& tuning = {}, bool thread = true) {
-    a = std::make_unique<End>(tuning, thread);
-    b = std::make_unique<End>(tuning, thread);
-    Join(limit);
-  }
-  void Join(std::uint32_t limit = 16) {
-    HandOffs both = MakeHandOffs(GetParam().link, limit);
-    ASSERT_TRUE(a->qp->Attach(std::move(both.active)).ok());
-    ASSERT_TRUE(b->qp->Attach(std::move(both.passive)).ok());
-  }
-  Memory Mem(End& end, std::size_t bytes, std::uint32_t access = kAllowRemoteRead | kAllowRemoteWrite) {
-    return Memory(end, bytes, GetParam().shared_memory, access);
-  }
-  bool foreign() const { return GetParam().link == Link::kIwarpForeign; }
-  std::unique_ptr<End> a, b;
-};
-
 INSTANTIATE_TEST_SUITE_P(Links, QpTest,
                          testing::Values(Case{Link::kShared, true}, Case{Link::kShared, false},
                                          Case{Link::kSharedRingOnly, true}, Case{Link::kIwarp, false},
@@ -232,37 +208,6 @@ TEST_P(QpTest, ReadLimitIsNeverExceeded) {
   EXPECT_EQ(std::memcmp(mine.data, theirs.data, 64 * 16000), 0);
   EXPECT_GE(a->counters.reads_in_flight_max.load(), 1u);
   EXPECT_LE(a->counters.reads_in_flight_max.load(), 2u);
-}
-
-TEST_P(QpTest, OneSidedWhileTheTargetSleeps) {
-  Connect();
-  Memory mine = Mem(*a, 256 << 10), theirs = Mem(*b, 256 << 10);
-  mine.Fill(5);
-  // Nothing calls into b from here on; only its progress thread runs.
-  Sge out = mine.At(0, 200000), in = mine.At(0, 200000);
-  ASSERT_TRUE(a->qp->Write(nullptr, {&out, 1}, theirs.Address(), theirs.token(), 0).ok());
-  EXPECT_EQ(a->Next().status, StatusCode::kSuccess);
-  ASSERT_TRUE(a->qp->Read(nullptr, {&in, 1}, theirs.Address(), theirs.token(), 0).ok());
-  EXPECT_EQ(a->Next().status, StatusCode::kSuccess);
-  EXPECT_EQ(std::memcmp(mine.data, theirs.data, 200000), 0);
-}
-
-TEST_P(QpTest, WithoutProgressThreadWaitDrives) {
-  Connect(16, {}, false);
-  Memory mine = Mem(*a, 1 << 20), theirs = Mem(*b, 1 << 20);
-  mine.Fill(1);
-  Sge out = mine.At(0, 1 << 20), in = theirs.At(0, 1 << 20);
-  ASSERT_TRUE(b->qp->Receive(nullptr, {&in, 1}).ok());
-  ASSERT_TRUE(a->qp->Send(nullptr, {&out, 1}, 0).ok());
-  std::thread other([&] { EXPECT_EQ(a->Next().status, StatusCode::kSuccess); });
-  EXPECT_EQ(b->Next().status, StatusCode::kSuccess);
-  if (!foreign()) {
-    // The answer that a waits for needs one more look of b.
-    Completion none;
-    for (int i = 0; i < 100; ++i) b->cq->Poll({&none, 1});
-  }
-  other.join();
-  EXPECT_EQ(std::memcmp(mine.data, theirs.data, 1 << 20), 0);
 }
 
 TEST_P(QpTest, ND_241_SendWithoutReceiveTimesOut) {
@@ -502,16 +447,6 @@ TEST_P(QpTest, DropIsNoGoodbyeAndNoDeathToThePeer) {
   EXPECT_EQ(a->closed, 0);
 }
 
-TEST_P(QpTest, PollingAloneNoticesTheEnd) {
-  Connect(16, {}, false);
-  a->qp.reset();
-  Completion none;
-  ASSERT_TRUE(b->Until([&] {
-    b->cq->Poll({&none, 1});
-    return b->closed == 1;
-  }));
-}
-
 TEST_P(QpTest, DisconnectTimesOutWhenNobodyAnswers) {
   a = std::make_unique<End>();
   HandOffs both = MakeHandOffs(GetParam().link);  // The passive end is held, and never read.
@@ -567,64 +502,6 @@ TEST_P(QpTest, SharedReceiveQueueFeedsSeveralQueuePairs) {
     for (auto& client : clients) EXPECT_EQ(client->Next().status, StatusCode::kSuccess);
   }
   for (auto& server : servers) server->Drop();
-}
-
-TEST_P(QpTest, BothWaysAtOnceFromFourThreads) {
-  Connect(16, {.rnr_timeout = std::chrono::seconds(30)});
-  constexpr int kMessages = 3000;
-  const auto run = [&](End& self) {
-    Memory m(self, 65536, GetParam().shared_memory);
-    int posted = 0, sent = 0, received = 0, flying = 0;
-    Sge in = m.At(0, 16384);
-    for (; posted < 64; ++posted) ASSERT_TRUE(self.qp->Receive(nullptr, {&in, 1}).ok());
-    std::size_t seed = 1;
-    while (sent < kMessages || received < kMessages || flying > 0) {
-      while (sent < kMessages && flying < 32) {
-        seed = seed * 1103515245 + 12345;
-        Sge out = m.At(32768, seed % 9 == 0 ? 16384 : seed / 7 % 300);
-        ASSERT_TRUE(self.qp->Send(nullptr, {&out, 1}, 0).ok());
-        ++sent;
-        ++flying;
-      }
-      const Completion done = self.Next();
-      ASSERT_EQ(done.status, StatusCode::kSuccess);
-      if (done.type == RequestType::kSend) {
-        --flying;
-        continue;
-      }
-      ++received;
-      if (posted < kMessages) {
-        ASSERT_TRUE(self.qp->Receive(nullptr, {&in, 1}).ok());
-        ++posted;
-      }
-    }
-  };
-  std::thread left([&] { run(*a); }), right([&] { run(*b); });
-  left.join();
-  right.join();
-}
-
-TEST_P(QpTest, DeregisterDuringTraffic) {
-  for (int round = 0; round < 10; ++round) {
-    Connect();
-    Memory mine = Mem(*a, 1 << 20);
-    auto theirs = std::make_unique<Memory>(*b, 1 << 20, GetParam().shared_memory);
-    const std::uint64_t address = theirs->Address();
-    const std::uint32_t token = theirs->token();
-    std::atomic<bool> wrote{false};
-    std::thread writer([&] {
-      for (bool failed = false; !failed; wrote = true) {
-        Sge out = mine.At(0, 1 << 20);
-        if (!a->qp->Write(nullptr, {&out, 1}, address, token, 0).ok()) break;
-        failed = a->Next().status != StatusCode::kSuccess;
-      }
-      wrote = true;
-    });
-    while (!wrote && round != 0) std::this_thread::yield();
-    ASSERT_TRUE(theirs->region->Deregister().ok());
-    theirs.reset();  // Unmapped or freed: a late access would be a crash or a sanitizer report.
-    writer.join();
-  }
 }
 
 }  // namespace

@@ -77,8 +77,8 @@ class SoftQueuePair final : public QueuePair, public std::enable_shared_from_thi
   };
   // Arms the transport's wake-up. An idle or finished queue pair has fd -1.
   SleepInfo PrepareToSleep();
-  // True once after each time the application drove this queue pair itself.
-  bool TakePolled() { return polled_.exchange(false, std::memory_order_relaxed); }
+  // After Notify: the progress thread comes at once if it had put this queue pair off.
+  void CallThread();
   bool hungry() const { return hungry_.load(std::memory_order_relaxed); }
   // The progress thread's turn. `next`: when to come back without an event; `arm`: watch `fd` for one event.
   struct Visit {
@@ -93,7 +93,9 @@ class SoftQueuePair final : public QueuePair, public std::enable_shared_from_thi
   // --- for transports, under the lock -------------------------------------------------------------------
   // The application drove this queue pair within the last turn of the progress thread, whose next turn comes
   // by itself.
-  bool application_polls() const { return state_ == State::kConnected && thread_suspended_; }
+  bool application_polls() const {
+    return state_ == State::kConnected && thread_away_.load(std::memory_order_relaxed);
+  }
   bool live() const { return state_ == State::kConnected || state_ == State::kDisconnecting; }
   DeviceCore& core() { return *core_; }
   QpCounters& counters() { return *counters_; }
@@ -146,6 +148,7 @@ class SoftQueuePair final : public QueuePair, public std::enable_shared_from_thi
   void CloseTransport();
   void FinishDisconnect(const Status& status);
   bool Round(bool look_at_fd);
+  bool ApplicationIsAtIt();
   Time NextDeadline() const;
   // Ends a locked section: moves callbacks out and frees a dead transport.
   void Leave(Deferred* deferred);
@@ -162,6 +165,7 @@ class SoftQueuePair final : public QueuePair, public std::enable_shared_from_thi
 
   SpinLock lock_;
   std::atomic<bool> polled_{false}, hungry_{false};
+  std::atomic<bool> thread_away_{false};  // It put this queue pair off, and comes back by itself.
   State state_ = State::kIdle;
   WorkRing<InitiatorRequest> initiator_;
   WorkRing<ReceiveRequest> receives_;
@@ -177,7 +181,7 @@ class SoftQueuePair final : public QueuePair, public std::enable_shared_from_thi
   std::unique_ptr<Transport> transport_;
   std::uint64_t watch_ = 0;  // Progress thread's id; 0: none.
   // What the progress thread will do by itself; anything beyond it needs a kick.
-  bool thread_suspended_ = false, thread_watches_write_ = false, thread_watches_read_ = true;
+  bool thread_watches_write_ = false, thread_watches_read_ = true;
   Time thread_deadline_ = Time::max();
   bool transport_dead_ = false;
   bool goodbye_said_ = false, peer_goodbye_ = false;

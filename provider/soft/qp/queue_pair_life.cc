@@ -173,17 +173,14 @@ SoftQueuePair::SleepInfo SoftQueuePair::PrepareToSleep() {
 
 SoftQueuePair::Visit SoftQueuePair::VisitFromThread(Deferred* deferred) {
   Visit visit;
-  const auto soon = [&] {
-    visit.next = Time(std::chrono::steady_clock::now()) + kSuspendedRecheck;
+  // Before the look at the queues: either Notify sees it and calls, or it is seen here.
+  thread_away_.store(true, std::memory_order_seq_cst);
+  if (ApplicationIsAtIt()) {
+    visit.next = Time(std::chrono::steady_clock::now()) + core_->tuning.put_off;
     return visit;
-  };
-  if (!lock_.try_lock()) {
-    if (TakePolled()) return soon();  // The application is at it.
-    lock_.lock();
   }
-  std::lock_guard guard(lock_, std::adopt_lock);
-  thread_suspended_ = TakePolled();
-  if (thread_suspended_) return soon();
+  thread_away_.store(false, std::memory_order_relaxed);
+  SpinGuard guard(lock_);
   QpCounters::Add(counters_->wakeups, 1);
   bool busy = true;
   for (int i = 0; i < kRoundsPerVisit && busy; ++i) busy = Round(true);
@@ -201,8 +198,20 @@ SoftQueuePair::Visit SoftQueuePair::VisitFromThread(Deferred* deferred) {
   return visit;
 }
 
+bool SoftQueuePair::ApplicationIsAtIt() {
+  if (!polled_.exchange(false, std::memory_order_relaxed)) return false;
+  return !receive_cq_->AboutToSleep() && !initiator_cq_->AboutToSleep();
+}
+
+void SoftQueuePair::CallThread() {
+  if (!thread_away_.load(std::memory_order_seq_cst)) return;
+  SpinGuard guard(lock_);
+  if (watch_ == 0) return;
+  if (Progress* progress = Progress::Get()) progress->Kick(watch_);
+}
+
 void SoftQueuePair::UpdateWatch() {
-  if (watch_ == 0 || thread_suspended_ || !transport_ || transport_dead_) return;
+  if (watch_ == 0 || thread_away_.load(std::memory_order_relaxed) || !transport_ || transport_dead_) return;
   if (thread_deadline_ == Time::min()) return;  // It is on its way.
   const bool rearm = transport_->TakeRearm();
   const Time deadline = NextDeadline();

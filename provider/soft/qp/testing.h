@@ -184,6 +184,31 @@ struct Memory {
   }
 };
 
+// Two ends over each kind of connection.
+struct Case {
+  Link link;
+  bool shared_memory;
+};
+
+class QpTest : public testing::TestWithParam<Case> {
+ protected:
+  void Connect(std::uint32_t limit = 16, const Tuning& tuning = {}, bool thread = true) {
+    a = std::make_unique<End>(tuning, thread);
+    b = std::make_unique<End>(tuning, thread);
+    Join(limit);
+  }
+  void Join(std::uint32_t limit = 16) {
+    HandOffs both = MakeHandOffs(GetParam().link, limit);
+    ASSERT_TRUE(a->qp->Attach(std::move(both.active)).ok());
+    ASSERT_TRUE(b->qp->Attach(std::move(both.passive)).ok());
+  }
+  Memory Mem(End& end, std::size_t bytes, std::uint32_t access = kAllowRemoteRead | kAllowRemoteWrite) {
+    return Memory(end, bytes, GetParam().shared_memory, access);
+  }
+  bool foreign() const { return GetParam().link == Link::kIwarpForeign; }
+  std::unique_ptr<End> a, b;
+};
+
 inline void* Tag(std::uintptr_t n) {
   return reinterpret_cast<void*>(n);
 }
