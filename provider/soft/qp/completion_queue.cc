@@ -17,8 +17,6 @@ namespace nd::provider::soft {
 namespace {
 
 constexpr Duration kSpinBeforeSleep = std::chrono::microseconds(50);
-// How many queue pairs one empty Poll looks at; the next Poll goes on where this one stopped.
-constexpr std::size_t kDrivenPerPoll = 16;
 // After Notify an application looks once more, or a few times. One that goes on is not going to sleep.
 constexpr std::uint32_t kLooksBeforeSleep = 64;
 
@@ -101,22 +99,8 @@ std::size_t SoftCompletionQueue::Poll(std::span<Completion> out) {
 }
 
 bool SoftCompletionQueue::Drive(bool look_at_fds) {
-  // Another thread that drives this queue does the same work; waiting for it would gain nothing.
-  if (!attach_lock_.try_lock()) return false;
-  std::vector<Deferred> deferred;
-  bool moved = false;
   TakeLook();
-  const std::size_t total = attached_.size();
-  const std::size_t some = look_at_fds ? total : std::min(total, kDrivenPerPoll);
-  for (std::size_t i = 0; i < some; ++i) {
-    if (next_driven_ >= total) next_driven_ = 0;
-    Deferred later;
-    moved |= attached_[next_driven_++]->Drive(look_at_fds, &later);
-    if (later) deferred.push_back(std::move(later));
-  }
-  attach_lock_.unlock();
-  for (Deferred& later : deferred) later.Run();
-  return moved;
+  return driven_.Drive(look_at_fds);
 }
 
 void SoftCompletionQueue::Push(const Completion& completion, bool solicited) {
@@ -168,11 +152,10 @@ Status SoftCompletionQueue::Notify(NotifyType type) {
     // Nobody but the application's own event loop will look at the transports.
     std::vector<pollfd> fds;
     Time deadline = Time::max();
-    if (ArmAll(&fds, &deadline)) Drive(true);
+    if (driven_.PrepareToSleep(&fds, &deadline)) Drive(true);
   } else if (put_off_.exchange(false, std::memory_order_seq_cst)) {
     // What is put off after this look is not put off: the thread sees what Notify has set.
-    SpinGuard guard(attach_lock_);
-    for (SoftQueuePair* queue_pair : attached_) queue_pair->CallThread();
+    driven_.CallThread();
   }
   return Status::Ok();
 }
@@ -198,21 +181,6 @@ void SoftCompletionQueue::ConsumeNotification() {
   if (epoll_fd_) Drive(true);
 }
 
-bool SoftCompletionQueue::ArmAll(std::vector<pollfd>* fds, Time* deadline) {
-  SpinGuard guard(attach_lock_);
-  bool busy = false;
-  for (SoftQueuePair* queue_pair : attached_) {
-    const SoftQueuePair::SleepInfo info = queue_pair->PrepareToSleep();
-    busy |= info.busy;
-    *deadline = std::min(*deadline, info.deadline);
-    const int events =
-        (info.want_read ? POLLIN : 0) | (info.want_write ? POLLOUT : 0) | (info.want_end ? POLLRDHUP : 0);
-    // A reset is told whatever is asked for.
-    if (info.fd >= 0) fds->push_back({info.fd, static_cast<short>(events), 0});
-  }
-  return busy;
-}
-
 Status SoftCompletionQueue::Wait(Time deadline) {
   if (core_->forked()) return {StatusCode::kConnectionInvalid, "the device belongs to the parent process"};
   std::vector<pollfd> watched;
@@ -232,7 +200,7 @@ Status SoftCompletionQueue::Wait(Time deadline) {
     waiters_.fetch_add(1, std::memory_order_seq_cst);
     watched.assign(1, pollfd{wait_fd_.get(), POLLIN, 0});
     Time wake = deadline;
-    const bool busy = ArmAll(&watched, &wake);
+    const bool busy = driven_.PrepareToSleep(&watched, &wake);
     if (!busy && count_.load(std::memory_order_seq_cst) == 0) {
       const Duration left = std::max(wake - std::chrono::steady_clock::now(), Duration::zero());
       timespec timeout{};
@@ -276,18 +244,6 @@ Status SoftCompletionQueue::state() const {
   SpinGuard guard(lock_);
   if (!lost_) return Status::Ok();
   return {StatusCode::kBufferOverflow, "more completions arrived than the queue holds; it is lost"};
-}
-
-void SoftCompletionQueue::AttachQueuePair(SoftQueuePair* queue_pair) {
-  SpinGuard guard(attach_lock_);
-  // One queue pair may use this queue for both directions.
-  if (std::find(attached_.begin(), attached_.end(), queue_pair) == attached_.end())
-    attached_.push_back(queue_pair);
-}
-
-void SoftCompletionQueue::DetachQueuePair(SoftQueuePair* queue_pair) {
-  SpinGuard guard(attach_lock_);
-  std::erase(attached_, queue_pair);
 }
 
 void SoftCompletionQueue::TransportChanged(int fd) {

@@ -1,23 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Finished work of any number of queue pairs in one bounded ring.
 //
-// Thread rule: any thread. Lock order: attached queue pairs, then one queue pair, then the ring.
+// Thread rule: any thread. Lock order: the queue pairs (DrivenSet), then the ring.
 #pragma once
-
-#include <poll.h>
 
 #include <atomic>
 #include <memory>
-#include <vector>
 
 #include "base/unique_fd.h"
 #include "provider/qp.h"
+#include "provider/soft/qp/driven_set.h"
 #include "provider/soft/qp/memory.h"
 #include "provider/soft/qp/sync.h"
 
 namespace nd::provider::soft {
-
-class SoftQueuePair;
 
 class SoftCompletionQueue final : public CompletionQueue {
  public:
@@ -37,8 +33,7 @@ class SoftCompletionQueue final : public CompletionQueue {
 
   // From queue pairs, under their lock. Lost when the ring is full.
   void Push(const Completion& completion, bool solicited);
-  void AttachQueuePair(SoftQueuePair* queue_pair);
-  void DetachQueuePair(SoftQueuePair* queue_pair);
+  DrivenSet& driven() { return driven_; }
   // A queue pair got its transport: sleepers must watch its descriptor too.
   void TransportChanged(int fd);
   // From the progress thread, about a queue pair that was polled since its last visit: serve it, since Notify
@@ -46,18 +41,15 @@ class SoftCompletionQueue final : public CompletionQueue {
   bool AboutToSleep();
 
  private:
-  explicit SoftCompletionQueue(std::shared_ptr<DeviceCore> core) : core_(std::move(core)) {}
+  explicit SoftCompletionQueue(std::shared_ptr<DeviceCore> core)
+      : core_(std::move(core)), driven_(core_->progress_thread) {}
   std::size_t Pop(std::span<Completion> out);
   bool Drive(bool look_at_fds);
-  bool ArmAll(std::vector<pollfd>* fds, Time* deadline);
   bool TakeLook();
 
   std::shared_ptr<DeviceCore> core_;
+  DrivenSet driven_;
   UniqueFd notify_fd_, wait_fd_, epoll_fd_;  // epoll_fd_: only without a progress thread.
-
-  SpinLock attach_lock_;
-  std::vector<SoftQueuePair*> attached_;
-  std::size_t next_driven_ = 0;
 
   mutable SpinLock lock_;
   Completion* ring_ = nullptr;

@@ -91,7 +91,7 @@ void IwarpTransport::Transmit() {
   Pump();
 }
 
-bool IwarpTransport::Arm() {
+bool IwarpTransport::Arm(bool) {
   runnable_ = false;
   quiet_polls_ = kQuietPolls;  // Whoever sleeps does not count polls.
   if (queue_pair_.live()) Pump();

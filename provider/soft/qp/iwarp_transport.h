@@ -36,7 +36,7 @@ class IwarpTransport final : public Transport {
   int fd() const override { return socket_.get(); }
   void Transmit() override;
   bool Progress(bool look_at_fd) override;
-  bool Arm() override;
+  bool Arm(bool barrier) override;
   bool wants_write() const override { return blocked_; }
   bool wants_read() const override { return !held_; }
   bool wants_end() const override { return held_ && peer_confirms(); }

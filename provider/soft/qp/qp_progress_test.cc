@@ -3,9 +3,11 @@
 // sleeps elsewhere or does something else.
 #include <poll.h>
 
+#include <future>
 #include <optional>
 #include <thread>
 
+#include "provider/soft/qp/completion_queue.h"
 #include "provider/soft/qp/testing.h"
 
 namespace nd::provider::soft {
@@ -166,6 +168,174 @@ TEST_P(QpTest, DeregisterDuringTraffic) {
     theirs.reset();  // Unmapped or freed: a late access would be a crash or a sanitizer report.
     writer.join();
   }
+}
+
+// Many connections between the queues of a and b, and the progress thread held up: what happens here happens
+// by the calls of a and b alone.
+class ManyTest : public QpTest {
+ protected:
+  static constexpr std::size_t kMany = 40, kDrivenAnyway = 16;
+  struct Pair {
+    std::shared_ptr<QueuePair> of_a, of_b;
+    std::shared_ptr<std::atomic<bool>> b_saw_the_end = std::make_shared<std::atomic<bool>>(false);
+  };
+
+  void SetUp() override {
+    HoldUpTheThread();
+    a = std::make_unique<End>();
+    b = std::make_unique<End>();
+    from.emplace(*a, 64, GetParam().shared_memory);
+    to.emplace(*b, 64, GetParam().shared_memory);
+    for (std::size_t i = 0; i < kMany; ++i) {
+      Pair pair;
+      QpOptions options = a->Options();
+      options.receive_depth = options.initiator_depth = 4;
+      pair.of_a = a->device->CreateQueuePair(options).value();
+      options.receive_cq = options.initiator_cq = b->cq;
+      options.context = Tag(i);
+      options.counters = nullptr;
+      options.on_peer_closed = [saw = pair.b_saw_the_end](DisconnectReason, const Status&) { *saw = true; };
+      pair.of_b = b->device->CreateQueuePair(options).value();
+      HandOffs both = MakeHandOffs(GetParam().link);
+      ASSERT_TRUE(pair.of_a->Attach(std::move(both.active)).ok());
+      ASSERT_TRUE(pair.of_b->Attach(std::move(both.passive)).ok());
+      pairs.push_back(std::move(pair));
+    }
+    ASSERT_EQ(Hot(), kMany);
+  }
+  void TearDown() override {
+    pairs.clear();
+    let_go.set_value();
+  }
+  // It sits in a callback until the end of the test.
+  void HoldUpTheThread() {
+    HandOffs both = MakeHandOffs(Link::kShared);
+    End here, there;
+    std::promise<void> held;
+    QpOptions options = there.Options();
+    options.on_peer_closed = [&held, go = let_go.get_future().share()](DisconnectReason, const Status&) {
+      held.set_value();
+      go.wait();
+    };
+    there.qp = there.device->CreateQueuePair(options).value();
+    ASSERT_TRUE(here.qp->Attach(std::move(both.active)).ok());
+    ASSERT_TRUE(there.qp->Attach(std::move(both.passive)).ok());
+    here.qp->Drop();
+    held.get_future().wait();
+  }
+  std::size_t Hot() { return dynamic_cast<SoftCompletionQueue&>(*b->cq).driven().hot(); }
+  void PollUntilMostAreCold() {
+    Completion none;
+    ASSERT_TRUE(b->Until([&] {
+      EXPECT_EQ(b->cq->Poll({&none, 1}), 0u);
+      return Hot() <= kDrivenAnyway;
+    }));
+  }
+  void Send(std::size_t i) {
+    Sge out = from->At(0, 8), in = to->At(0, 8);
+    ASSERT_TRUE(pairs[i].of_b->Receive(nullptr, {&in, 1}).ok());
+    ASSERT_TRUE(pairs[i].of_a->Send(nullptr, {&out, 1}, 0).ok());
+  }
+  std::optional<Memory> from, to;
+  std::vector<Pair> pairs;
+  std::promise<void> let_go;
+};
+INSTANTIATE_TEST_SUITE_P(Links, ManyTest,
+                         testing::Values(Case{Link::kShared, true}, Case{Link::kIwarp, false},
+                                         Case{Link::kIwarpForeign, false}),
+                         [](const auto& c) { return NameOf(c.param.link); });
+
+TEST_P(ManyTest, PollingFindsWhatArrivesOnACold) {
+  PollUntilMostAreCold();
+  Completion got;
+  for (std::size_t i = 0; i < 3 * kMany; ++i) {
+    const std::size_t which = i * 7 % kMany;
+    Send(which);
+    ASSERT_TRUE(b->Until([&] { return b->cq->Poll({&got, 1}) == 1; })) << which;
+    EXPECT_EQ(got.queue_pair_context, Tag(which));
+    EXPECT_EQ(got.status, StatusCode::kSuccess);
+    ASSERT_TRUE(b->Until([&] { return b->cq->Poll({&got, 1}) + a->cq->Poll({&got, 1}) == 1; })) << which;
+  }
+  EXPECT_GT(Hot(), kDrivenAnyway) << "what is alive is driven again";
+  PollUntilMostAreCold();
+}
+
+TEST_P(ManyTest, AnyOfThemWakesWhoWaits) {
+  Completion got;
+  bool slept = false;  // Then nearly all of them are cold.
+  for (std::size_t i = 0; i < kMany; ++i) {
+    std::thread sleeper([&] { got = b->Next(); });
+    // It looks around for 50 us before it sleeps.
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    Send(i);
+    sleeper.join();
+    ASSERT_EQ(got.status, StatusCode::kSuccess) << i;
+    EXPECT_EQ(got.queue_pair_context, Tag(i));
+    slept = slept || Hot() <= kDrivenAnyway + 1;
+    ASSERT_TRUE(b->Until([&] { return b->cq->Poll({&got, 1}) + a->cq->Poll({&got, 1}) == 1; })) << i;
+  }
+  EXPECT_TRUE(slept);
+}
+
+TEST_P(ManyTest, SeveralThreadsPollAndWaitAndNothingIsLostOrDoubled) {
+  let_go.set_value();  // The progress thread too.
+  let_go = {};
+  constexpr int kMessages = 20000;
+  Sge out = from->At(0, 8), in = to->At(0, 8);
+  for (const Pair& pair : pairs) {
+    for (int i = 0; i < 4; ++i) ASSERT_TRUE(pair.of_b->Receive(nullptr, {&in, 1}).ok());
+  }
+  std::atomic<int> sent{0}, finished{0}, received{0};
+  const auto send = [&] {
+    Completion done;
+    const auto take = [&] { finished += static_cast<int>(a->cq->Poll({&done, 1})); };
+    for (int i = sent++; i < kMessages; i = sent++) {
+      // Now these, now those: each rests for a while.
+      const Pair& pair = pairs[static_cast<std::size_t>(i / 500 * 13 + i % 5) % kMany];
+      while (!pair.of_a->Send(nullptr, {&out, 1}, 0).ok()) take();
+      take();
+    }
+    while (finished < kMessages) take();
+  };
+  const auto receive = [&](bool waits) {
+    Completion got;
+    while (received < kMessages) {
+      if (b->cq->Poll({&got, 1}) == 1) {
+        EXPECT_EQ(got.status, StatusCode::kSuccess);
+        ++received;
+        const auto which = reinterpret_cast<std::uintptr_t>(got.queue_pair_context);
+        EXPECT_TRUE(pairs[which].of_b->Receive(nullptr, {&in, 1}).ok());
+      } else if (waits) {
+        (void)b->cq->Wait(In(std::chrono::milliseconds(100)));
+      }
+    }
+  };
+  std::thread threads[] = {std::thread(send), std::thread(send), std::thread(receive, false),
+                           std::thread(receive, true)};
+  for (std::thread& thread : threads) thread.join();
+  Completion none;
+  EXPECT_EQ(a->cq->Poll({&none, 1}) + b->cq->Poll({&none, 1}), 0u);
+  EXPECT_EQ(received, kMessages);
+  EXPECT_EQ(finished, kMessages);
+}
+
+TEST_P(ManyTest, AColdOneEnds) {
+  PollUntilMostAreCold();
+  Completion none;
+  for (std::size_t i = 0; i < kMany; i += 2) {
+    pairs[i].of_a->Drop();
+    ASSERT_TRUE(b->Until([&] {
+      b->cq->Poll({&none, 1});
+      return pairs[i].b_saw_the_end->load();
+    })) << i;
+  }
+  // The others end here, with something on the way to them.
+  for (std::size_t i = 1; i < kMany; i += 2) {
+    Send(i);
+    pairs[i].of_b.reset();
+  }
+  pairs.clear();
+  EXPECT_EQ(Hot(), 0u);
 }
 
 }  // namespace

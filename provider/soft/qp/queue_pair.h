@@ -69,14 +69,11 @@ class SoftQueuePair final : public QueuePair, public std::enable_shared_from_thi
   // One round if nobody else is at it. True when something moved.
   bool Drive(bool look_at_fd, Deferred* deferred);
   bool DriveBlocking(Deferred* deferred);
-  struct SleepInfo {
-    int fd = -1;
-    bool want_write = false, want_read = true, want_end = false;
-    bool busy = false;  // Do not sleep: there is work.
-    Time deadline = Time::max();
-  };
-  // Arms the transport's wake-up. An idle or finished queue pair has fd -1.
-  SleepInfo PrepareToSleep();
+  // Arms the transport's wake-up, in the two steps of Transport. An idle or finished queue pair has fd -1.
+  bool BeginSleep();
+  SleepInfo PrepareToSleep(bool barrier);
+  // One of its completion queues does not drive it any more, see DrivenSet.
+  void SetCold() { cold_.store(true, std::memory_order_relaxed); }
   // After Notify: the progress thread comes at once if it had put this queue pair off.
   void CallThread();
   bool hungry() const { return hungry_.load(std::memory_order_relaxed); }
@@ -149,6 +146,7 @@ class SoftQueuePair final : public QueuePair, public std::enable_shared_from_thi
   void FinishDisconnect(const Status& status);
   bool Round(bool look_at_fd);
   bool ApplicationIsAtIt();
+  bool VisitLocked(Visit* visit);
   Time NextDeadline() const;
   // Ends a locked section: moves callbacks out and frees a dead transport.
   void Leave(Deferred* deferred);
@@ -164,7 +162,7 @@ class SoftQueuePair final : public QueuePair, public std::enable_shared_from_thi
   std::uint32_t number_ = 0;
 
   SpinLock lock_;
-  std::atomic<bool> polled_{false}, hungry_{false};
+  std::atomic<bool> polled_{false}, hungry_{false}, cold_{false};
   std::atomic<bool> thread_away_{false};  // It put this queue pair off, and comes back by itself.
   State state_ = State::kIdle;
   WorkRing<InitiatorRequest> initiator_;

@@ -47,10 +47,8 @@ Result<std::shared_ptr<SoftQueuePair>> SoftQueuePair::Create(const std::shared_p
     return bad("inline_size is above the adapter's maximum");
   std::shared_ptr<SoftQueuePair> queue_pair(new SoftQueuePair(core, options));
   queue_pair->number_ = core->AddQueuePair(queue_pair.get());
-  queue_pair->receive_cq_->AttachQueuePair(queue_pair.get());
-  if (queue_pair->initiator_cq_ != queue_pair->receive_cq_) {
-    queue_pair->initiator_cq_->AttachQueuePair(queue_pair.get());
-  }
+  queue_pair->receive_cq_->driven().Add(queue_pair.get());
+  queue_pair->initiator_cq_->driven().Add(queue_pair.get());
   if (queue_pair->srq_) queue_pair->srq_->AttachQueuePair(queue_pair.get());
   return queue_pair;
 }
@@ -60,8 +58,8 @@ SoftQueuePair::~SoftQueuePair() {
     if (transport_) transport_->Abandon();
     return;
   }
-  receive_cq_->DetachQueuePair(this);
-  initiator_cq_->DetachQueuePair(this);
+  receive_cq_->driven().Remove(this);
+  initiator_cq_->driven().Remove(this);
   if (srq_) srq_->DetachQueuePair(this);
   core_->RemoveQueuePair(this);
   Drop();
@@ -107,8 +105,10 @@ Status SoftQueuePair::Attach(HandOff hand_off) {
     Round(true);
     Leave(&deferred);
   }
-  receive_cq_->TransportChanged(fd);
-  if (initiator_cq_ != receive_cq_) initiator_cq_->TransportChanged(fd);
+  for (SoftCompletionQueue* queue : {receive_cq_.get(), initiator_cq_.get()}) {
+    queue->driven().Heat(number_);
+    queue->TransportChanged(fd);
+  }
   if (deferred) deferred.Run();
   return Status::Ok();
 }
@@ -155,11 +155,16 @@ bool SoftQueuePair::DriveBlocking(Deferred* deferred) {
   return moved;
 }
 
-SoftQueuePair::SleepInfo SoftQueuePair::PrepareToSleep() {
+bool SoftQueuePair::BeginSleep() {
+  SpinGuard guard(lock_);
+  return transport_ && !transport_dead_ && transport_->BeginArm();
+}
+
+SleepInfo SoftQueuePair::PrepareToSleep(bool barrier) {
   SpinGuard guard(lock_);
   SleepInfo info;
   if (!transport_ || transport_dead_) return info;
-  info.busy = transport_->Arm() || transport_->runnable();
+  info.busy = transport_->Arm(barrier) || transport_->runnable();
   // Arm may send, and what it found may be the end: the next round frees what is dead.
   if (transport_dead_ || deferred_) info.busy = true;
   info.fd = transport_->fd();
@@ -180,22 +185,39 @@ SoftQueuePair::Visit SoftQueuePair::VisitFromThread(Deferred* deferred) {
     return visit;
   }
   thread_away_.store(false, std::memory_order_relaxed);
-  SpinGuard guard(lock_);
+  bool moved = false;
+  {
+    SpinGuard guard(lock_);
+    moved = VisitLocked(&visit);
+    Leave(deferred);
+  }
+  // What is alive again is polled from now on, where somebody polls.
+  if (moved && cold_.exchange(false, std::memory_order_relaxed)) {
+    receive_cq_->driven().Heat(number_);
+    initiator_cq_->driven().Heat(number_);
+  }
+  return visit;
+}
+
+bool SoftQueuePair::VisitLocked(Visit* visit) {
   QpCounters::Add(counters_->wakeups, 1);
-  bool busy = true;
-  for (int i = 0; i < kRoundsPerVisit && busy; ++i) busy = Round(true);
+  bool moved = false, busy = true;
+  for (int i = 0; i < kRoundsPerVisit && busy; ++i) {
+    busy = Round(true);
+    moved |= busy;
+  }
   if (transport_ && !transport_dead_) {
     transport_->TakeRearm();
-    busy = transport_->Arm() || transport_->runnable();
-    visit.fd = transport_->fd();
-    visit.arm = true;
-    visit.want_write = thread_watches_write_ = transport_->wants_write();
-    visit.want_read = thread_watches_read_ = transport_->wants_read();
-    visit.want_end = transport_->wants_end();
-    visit.next = thread_deadline_ = busy ? Time::min() : NextDeadline();
+    const bool barrier = transport_->BeginArm() && GlobalBarrier();
+    busy = transport_->Arm(barrier) || transport_->runnable();
+    visit->fd = transport_->fd();
+    visit->arm = true;
+    visit->want_write = thread_watches_write_ = transport_->wants_write();
+    visit->want_read = thread_watches_read_ = transport_->wants_read();
+    visit->want_end = transport_->wants_end();
+    visit->next = thread_deadline_ = busy ? Time::min() : NextDeadline();
   }
-  Leave(deferred);
-  return visit;
+  return moved;
 }
 
 bool SoftQueuePair::ApplicationIsAtIt() {

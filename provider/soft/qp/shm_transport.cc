@@ -110,10 +110,14 @@ void ShmTransport::Transmit() {
   WakePeer();
 }
 
-bool ShmTransport::Arm() {
+bool ShmTransport::BeginArm() {
   mine().armed.store(1, std::memory_order_seq_cst);
+  return true;
+}
+
+bool ShmTransport::Arm(bool barrier) {
   // Either the peer's next publication sees the flag, or we see the publication now.
-  rearm_at_ = GlobalBarrier() ? Time::max() : Time(std::chrono::steady_clock::now()) + kNoBarrierRecheck;
+  rearm_at_ = barrier ? Time::max() : Time(std::chrono::steady_clock::now()) + kNoBarrierRecheck;
   return RecordWaits() || (held_ && GoodbyeWaits()) ||
          theirs().consumed.load(std::memory_order_acquire) != tx_acked_ ||
          theirs().end_code.load(std::memory_order_acquire) != 0;

@@ -27,7 +27,8 @@ class ShmTransport final : public Transport {
   int fd() const override { return socket_.get(); }
   void Transmit() override;
   bool Progress(bool look_at_fd) override;
-  bool Arm() override;
+  bool BeginArm() override;
+  bool Arm(bool barrier) override;
   bool wants_write() const override { return false; }
   bool runnable() const override { return runnable_; }
   bool TakeRearm() override { return std::exchange(rearm_wanted_, false); }

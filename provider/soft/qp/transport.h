@@ -25,19 +25,29 @@ enum class EndCode : std::uint32_t {
   kLocal = 5,         // A request of this side failed (its own memory was not registered, ...), or it let go.
 };
 
+// What whoever sleeps must watch of one connection.
+struct SleepInfo {
+  int fd = -1;
+  bool want_write = false, want_read = true, want_end = false;
+  bool busy = false;  // Do not sleep: there is work.
+  Time deadline = Time::max();
+};
+
 class Transport {
  public:
   virtual ~Transport() = default;
 
-  // Becomes readable when Progress(true) has something to do and Arm() was called.
+  // Becomes readable when Progress(true) has something to do and it was armed.
   virtual int fd() const = 0;
   // Starts what the initiator queue holds, as far as there is room. Called after each post.
   virtual void Transmit() = 0;
   // Moves data both ways within a budget. `look_at_fd`: reads the descriptor too (hang-up, doorbells), not
   // only what is seen without a system call. True when something moved.
   virtual bool Progress(bool look_at_fd) = 0;
-  // Asks to be woken through fd(). True when there is work already.
-  virtual bool Arm() = 0;
+  // Asks to be woken through fd(), in two steps. True from the first: a GlobalBarrier() is needed between them,
+  // one for all that a sleeper watches. `barrier`: it was made. True from the second: there is work already.
+  virtual bool BeginArm() { return false; }
+  virtual bool Arm(bool barrier) = 0;
   virtual bool wants_write() const = 0;             // Watch fd() for room as well.
   virtual bool wants_read() const { return true; }  // False: what waits in fd() cannot be taken now.
   virtual bool wants_end() const { return false; }  // All the same, it matters when the peer ends the stream.
