@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // ndctl ping ADDRESS: one connection, some echoes, and the time of everything.
+#include <cmath>
+
 #include "cli/ping.h"
 #include "cli/probe.h"
 
@@ -7,7 +9,7 @@ namespace nd::cli {
 namespace {
 
 double Microseconds(double seconds) {
-  return static_cast<double>(static_cast<long long>(seconds * 1e7 + 0.5)) / 10;
+  return std::round(seconds * 1e7) / 10;
 }
 
 }  // namespace

@@ -52,7 +52,7 @@ Status Echoer::Prepare() {
   region = *new_region;
   for (std::size_t i = 0; i < kPingDepth; ++i) {
     const Sge sge = Slot(i, kMaxPingSize);
-    const Status posted = qp.Receive(buffer.data() + i * kMaxPingSize, {&sge, 1});
+    Status posted = qp.Receive(buffer.data() + i * kMaxPingSize, {&sge, 1});
     if (!posted.ok()) return posted;
   }
   return Status::Ok();

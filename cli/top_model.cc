@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cmath>
 #include <set>
 #include <tuple>
 
@@ -43,7 +44,7 @@ std::string Right(const std::string& text) {
 }
 
 std::string Count(double value) {
-  return value >= 10000 ? CompactBytes(value * 1.024) : std::to_string(static_cast<long long>(value + 0.5));
+  return value >= 10000 ? CompactBytes(value * 1.024) : std::to_string(std::llround(value));
 }
 
 std::string Numbers(const TopRates& rates, std::size_t connections, bool known) {

@@ -178,14 +178,14 @@ Result<std::byte*> Link::NextMessage() {
 
 Status Link::Send(std::uint32_t index, std::uint32_t length, std::uint32_t flags) {
   const Sge sge = region_.Slice(slot(index), length);
-  const Status status = qp_.Send(nullptr, {&sge, 1}, flags);
+  Status status = qp_.Send(nullptr, {&sge, 1}, flags);
   if (status.ok() && (flags & kOpSilentSuccess) == 0) ++outstanding_;
   return status;
 }
 
 Status Link::Write(std::uint32_t index, std::uint32_t remote_slot, std::uint32_t flags) {
   const Sge sge = region_.Slice(slot(index), options_->size);
-  const Status status =
+  Status status =
       qp_.Write(nullptr, {&sge, 1}, peer_address_ + (slots_ + remote_slot) * stride_, peer_token_, flags);
   if (status.ok() && (flags & kOpSilentSuccess) == 0) ++outstanding_;
   return status;
@@ -193,8 +193,7 @@ Status Link::Write(std::uint32_t index, std::uint32_t remote_slot, std::uint32_t
 
 Status Link::Read(std::uint32_t index, std::uint32_t remote_slot) {
   const Sge sge = region_.Slice(slot(index), options_->size);
-  const Status status =
-      qp_.Read(nullptr, {&sge, 1}, peer_address_ + (slots_ + remote_slot) * stride_, peer_token_);
+  Status status = qp_.Read(nullptr, {&sge, 1}, peer_address_ + (slots_ + remote_slot) * stride_, peer_token_);
   if (status.ok()) ++outstanding_;
   return status;
 }

@@ -200,6 +200,7 @@ int RunParent(Wanted wanted) {
 }  // namespace
 }  // namespace nd::perf
 
+// NOLINTNEXTLINE(bugprone-exception-escape): one that nobody catches is a mistake, and should leave a core.
 int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
   setenv("GRPC_VERBOSITY", "NONE", 0);

@@ -46,7 +46,7 @@ Status ConnectLatencyPassive(Adapter& adapter, Listener& listener, const Options
     Stamp(link.slot(0), sizeof(kHello), kHello);
     if (Status status = link.Send(0, sizeof(kHello)); !status.ok()) return status;
     // The active end hangs up as soon as it has read this; then the send's own completion may be CANCELED.
-    const Status disconnected = link.AwaitGoodbye();
+    Status disconnected = link.AwaitGoodbye();
     if (!disconnected.ok()) return disconnected;
   }
   return Status::Ok();

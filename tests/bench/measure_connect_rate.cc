@@ -118,7 +118,7 @@ Status ConnectRateActive(Adapter& adapter, const Address& remote, const Options&
     if (step == 1) return slot.connector.CompleteConnect(&slot.request);
     return slot.connector.Disconnect(&slot.request);
   });
-  const Status status = crowd.Run();
+  Status status = crowd.Run();
   sample->seconds = watch.Microseconds() / 1e6;
   sample->operations = options.iterations;
   return status;

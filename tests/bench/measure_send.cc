@@ -39,7 +39,7 @@ Status Stream(Link& link, const Options& options, Sample* sample) {
     if (Status status = link.Send(slot, options.size, groups.Flags(i)); !status.ok()) return status;
   }
   // The passive end speaks when it has everything; that is the end of the measurement.
-  const Status verdict = link.AwaitVerdict();
+  Status verdict = link.AwaitVerdict();
   sample->seconds = watch.Microseconds() / 1e6;
   sample->operations = options.iterations;
   return verdict;

@@ -333,7 +333,7 @@ Connector World::Bound(Actor& actor, const Address& local) {
   return c;
 }
 
-Link World::Queued(LinkArguments arguments) {
+Link World::Queued(const LinkArguments& arguments) {
   Link link;
   link.l = arguments.l ? arguments.l : Listening(arguments.port);
   link.to = p(arguments.port);
@@ -354,8 +354,8 @@ void World::Deliver(Link& link) {
   EXPECT_ND(link.l.GetConnectionRequest(link.p), SUCCESS);
 }
 
-Link World::Incoming(LinkArguments arguments) {
-  Link link = Queued(std::move(arguments));
+Link World::Incoming(const LinkArguments& arguments) {
+  Link link = Queued(arguments);
   Deliver(link);
   return link;
 }
@@ -366,10 +366,9 @@ void World::Reply(Link& link, const ConnectArguments& arguments) {
   EXPECT_ND(link.connect, SUCCESS);
 }
 
-Link World::Replied(LinkArguments arguments) {
-  const ConnectArguments accept = arguments.accept;
-  Link link = Incoming(std::move(arguments));
-  Reply(link, accept);
+Link World::Replied(const LinkArguments& arguments) {
+  Link link = Incoming(arguments);
+  Reply(link, arguments.accept);
   return link;
 }
 
@@ -378,8 +377,8 @@ void World::Complete(Link& link) {
   EXPECT_ND(link.accept, SUCCESS);
 }
 
-Link World::Up(LinkArguments arguments) {
-  Link link = Replied(std::move(arguments));
+Link World::Up(const LinkArguments& arguments) {
+  Link link = Replied(arguments);
   Complete(link);
   return link;
 }

@@ -116,10 +116,10 @@ class World {
   Connector Bound(Actor& actor, const Address& local);
   Connector BoundA() { return Bound(A(), a()); }
   // A's Connect waits at P's listener; delivered to P; accepted by P; established.
-  Link Queued(LinkArguments arguments = {});
-  Link Incoming(LinkArguments arguments = {});
-  Link Replied(LinkArguments arguments = {});
-  Link Up(LinkArguments arguments = {});
+  Link Queued(const LinkArguments& arguments = {});
+  Link Incoming(const LinkArguments& arguments = {});
+  Link Replied(const LinkArguments& arguments = {});
+  Link Up(const LinkArguments& arguments = {});
   // Takes the queued request of link.l; link.p is in Incoming.
   void Deliver(Link& link);
   void Reply(Link& link, const ConnectArguments& arguments = {});
@@ -184,11 +184,11 @@ template <typename T>
 #define EXPECT_ND(call, ...) EXPECT_TRUE(::nd::conformance::Matches((call), {__VA_ARGS__}))
 #define ASSERT_ND(call, ...) ASSERT_TRUE(::nd::conformance::Matches((call), {__VA_ARGS__}))
 // Accepted, and not finished yet.
-#define EXPECT_PENDING(outcome)                               \
-  do {                                                        \
-    const ::nd::testing::Outcome pending_outcome = (outcome); \
-    EXPECT_ND(pending_outcome.inline_status(), PENDING);      \
-    EXPECT_TRUE(pending_outcome.pending()) << #outcome;       \
+#define EXPECT_PENDING(outcome)                                \
+  do {                                                         \
+    const ::nd::testing::Outcome& pending_outcome = (outcome); \
+    EXPECT_ND(pending_outcome.inline_status(), PENDING);       \
+    EXPECT_TRUE(pending_outcome.pending()) << #outcome;        \
   } while (false)
 
 // Every case's frame: the shared world before, the common checks after.
@@ -230,6 +230,7 @@ class OwnWorld : public ::testing::TestWithParam<Transport> {};
     ND_EXCEPTED() << "EXCEPTED " number ": the adapter has no memory windows and says so"; \
   }
 
+// NOLINTBEGIN(bugprone-macro-parentheses): names.
 #define ND_GROUP(group)                                                          \
   class group : public Case {};                                                  \
   class group##Own : public OwnWorld {};                                         \
@@ -238,6 +239,7 @@ class OwnWorld : public ::testing::TestWithParam<Transport> {};
                            [](const auto& test) { return NameOf(test.param); }); \
   INSTANTIATE_TEST_SUITE_P(group, group##Own, ::testing::ValuesIn(Transports()), \
                            [](const auto& test) { return NameOf(test.param); })
+// NOLINTEND(bugprone-macro-parentheses)
 
 // For RawClient: opens A's adapter.
 inline std::string OpenText(const World& w) {

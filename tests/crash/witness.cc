@@ -17,7 +17,7 @@ Witness::Witness(Stage& stage, Scene& scene, const std::string& step, unsigned v
 
 Status Witness::Await(const char* side, const char* operation, const Outcome& outcome,
                       const Connector* connector) {
-  const Status status = outcome.Wait(kPatience);
+  Status status = outcome.Wait(kPatience);
   const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - killed_;
   if (status.pending()) {
     Fault(std::string(side) + "'s " + operation + " hangs\n" + stage_.Dump());

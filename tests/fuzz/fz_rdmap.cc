@@ -169,6 +169,7 @@ void Connection::Segment(const Step& step) {
   Bytes ulpdu = {
       static_cast<std::uint8_t>((tagged ? 0x80 : 0) | ((step.a & kLastSegment) != 0 ? 0x40 : 0) | 1),
       static_cast<std::uint8_t>(0x40 | opcode)};
+  // NOLINTNEXTLINE(bugprone-signed-char-misuse,cert-str34-c): a number, and below 0 is meant.
   const auto odd = static_cast<std::uint32_t>(static_cast<std::int8_t>(step.g));
   if (tagged) {
     PutBig(&ulpdu, StagOf(static_cast<Target>(step.b & 7)), 4);
@@ -451,7 +452,7 @@ void Connection::Run(const Step& step, Input* rest) {
       Look();
       exact_ = false;
       end_.qp().Disconnect((step.a & 1) != 0 ? Duration(std::chrono::hours(1)) : Duration::zero(),
-                           [](Status) {});
+                           [](const Status&) {});
       break;
     case StepKind::kFlush:
       Look();

@@ -196,7 +196,8 @@ bool HostileRing::IsBad(std::uint32_t position) const {
   return slot.length > ((slot.flags & kInlineBytes) != 0 ? kInlineSize : kMaxChunk);
 }
 
-// A Send that finds no receive is dropped when a goodbye waits behind it, and nobody looks where its bytes are.
+// A Send that finds no receive is dropped when a goodbye waits behind it, and nobody looks where its bytes
+// are.
 bool HostileRing::MayBePassedUnread() const {
   const auto& slots = shared_.layout().ring[peer_side_].slots;
   if (!first_bad_ || slots[head_ % kSlots].kind != RecordKind::kGoodbye) return false;
@@ -360,7 +361,7 @@ void HostileRing::Run(const RingStepBytes& step, Input* rest) {
       break;
     case RingStep::kDisconnect:
       end_.qp().Disconnect((step.a & 1) != 0 ? Duration(std::chrono::hours(1)) : Duration::zero(),
-                           [](Status) {});
+                           [](const Status&) {});
       break;
     case RingStep::kFlush:
       clean_ = false;  // From here on records may be passed unread.

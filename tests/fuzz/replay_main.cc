@@ -19,6 +19,7 @@ extern "C" {
 [[gnu::weak]] std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t max_size,
                                                   unsigned seed);
 [[gnu::weak]] int LLVMFuzzerInitialize(int* argc, char*** argv);
+// NOLINTNEXTLINE(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp): the sanitizer's own.
 [[gnu::weak]] void __sanitizer_set_death_callback(void (*callback)());
 }
 

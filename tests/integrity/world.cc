@@ -76,9 +76,9 @@ std::string World::Address(int side) const {
 }
 
 std::string World::Run(int side, const std::string& words) {
-  const std::string report = apps_[side].Call(
-      "active=" + std::to_string(side == 0 ? 1 : 0) + " broker=" + broker(side).directory() +
-      " from=" + Address(0) + ":0 to=" + Address(1) + ":" + std::to_string(kNdPort) + " " + words);
+  std::string report = apps_[side].Call("active=" + std::to_string(side == 0 ? 1 : 0) +
+                                        " broker=" + broker(side).directory() + " from=" + Address(0) +
+                                        ":0 to=" + Address(1) + ":" + std::to_string(kNdPort) + " " + words);
   if (report.empty()) return "the application is gone without a word";
   return report;
 }

@@ -185,7 +185,7 @@ void App::OnMessage(Token token, Message message) {
       if (end != 0) common_.net.Close(end, true);
       return;
     }
-    link->arrived = std::move(*hand_off);
+    link->arrived = *hand_off;
     return TryUp(*link);
   }
   if (const auto* complete = std::get_if<core::Complete>(&message)) {

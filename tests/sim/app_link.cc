@@ -25,7 +25,7 @@ void App::Established(std::uint32_t number, const core::Complete& complete) {
 
 void App::TryUp(Link& link) {
   if (!link.completed || !link.arrived || link.up) return;
-  const HandOffMessage hand_off = std::move(*link.arrived);
+  const HandOffMessage hand_off = *link.arrived;
   link.arrived.reset();
   const EndId end = hand_off.transport.end;
   const std::uint32_t number = link.number;

@@ -125,7 +125,7 @@ std::optional<SessionId> Host::SessionOf(Token token) const {
   return std::nullopt;
 }
 
-void Host::Submit(Token token, core::OpId op_id, core::Op op) {
+void Host::Submit(Token token, core::OpId op_id, const core::Op& op) {
   const std::optional<SessionId> id = SessionOf(token);
   if (!id) return;
   Session& session = *sessions_.at(*id);
@@ -289,7 +289,7 @@ void Host::Do(core::HandOffTo& action) {
   Result<SimCm::Transport> taken = cm_->Take(action.id);
   if (memory_.gone()) return;
   if (!taken.ok()) return EndSession(action.session, taken.status());
-  HandOffMessage message{action.hand_off, action.connector, std::move(*taken)};
+  HandOffMessage message{action.hand_off, action.connector, *taken};
   message.transport.record.connector = action.connector.value;
   message.transport.record.id = action.hand_off;
   message.transport.record.read_inbound = action.limits.inbound;
@@ -302,7 +302,7 @@ void Host::Do(core::HandOffTo& action) {
     return EndSession(action.session, {StatusCode::kInsufficientResources, "the lane is closed"});
   }
   if (end != 0) net_.SetOwner(end, Owner::kMessage, options_.number);
-  Send(*session, std::move(message), true);
+  Send(*session, message, true);
 }
 
 template <typename Other>

@@ -75,7 +75,7 @@ class Host final : public provider::CmSink {
 
   // A client connects. 0: nobody answers.
   Token Open(Client& client, const core::Identity& identity);
-  void Submit(Token token, core::OpId op_id, core::Op op);
+  void Submit(Token token, core::OpId op_id, const core::Op& op);
   // The client's end of the session closed (it died, or left).
   void HangUp(Token token);
   // The client reads again.

@@ -77,6 +77,7 @@ bool ParseRange(const std::string& text, std::uint64_t* first, std::uint64_t* la
 
 }  // namespace
 
+// NOLINTNEXTLINE(bugprone-exception-escape): one that nobody catches is a mistake, and should leave a core.
 int main(int argc, char** argv) {
   CLI::App app("Simulates hosts with brokers, applications and foreign peers, and checks every step.");
   WorldOptions options;

@@ -41,7 +41,7 @@ void Net::Draw(End& end) {
 }
 
 EndId Net::Connect(const Address& local, const Address& remote, Owner owner, int host,
-                   std::function<void(int)> answer) {
+                   const std::function<void(int)>& answer) {
   const EndId id = next_;
   next_ += 2;
   End& a = ends_[id];

@@ -53,7 +53,7 @@ class Net {
 
   // The answer (0 or an errno) comes later, unless the end is closed before.
   EndId Connect(const Address& local, const Address& remote, Owner owner, int host,
-                std::function<void(int error)> answer);
+                const std::function<void(int error)>& answer);
   // A connected pair inside one host, without faults. The second end is the returned one plus 1.
   EndId MakePair(Owner owner, int host);
 

@@ -48,7 +48,7 @@ std::byte Pattern(std::uint32_t i, std::uint32_t length, std::uint32_t seed) {
 class Peer {
  public:
   Peer(nd::Adapter adapter, nd::Address local, nd::Address at)
-      : adapter_(std::move(adapter)), local_(std::move(local)), at_(std::move(at)) {}
+      : adapter_(std::move(adapter)), local_(local), at_(at) {}
 
   Status Listen() {
     listener_ = adapter_.CreateListener().value();
@@ -103,7 +103,7 @@ class Peer {
     if (Status s = connector_.Bind(local_); !s.ok()) return s;
     const auto said = Say("request of soft");
     const nd::ConnectOptions options{{4, 2}, said};
-    const Status status = connector_.Connect(pair_, at_, options);
+    Status status = connector_.Connect(pair_, at_, options);
     if (scenario == "reject") {
       if (!(status == StatusCode::kConnectionRefused)) return Wrong("Connect ended " + status.ToString());
       return Heard("not today");
