@@ -185,7 +185,7 @@ class ManyTest : public QpTest {
     a = std::make_unique<End>();
     b = std::make_unique<End>();
     from.emplace(*a, 64, GetParam().shared_memory);
-    to.emplace(*b, 64, GetParam().shared_memory);
+    to.emplace(*b, 64 * kMany, GetParam().shared_memory);
     for (std::size_t i = 0; i < kMany; ++i) {
       Pair pair;
       QpOptions options = a->Options();
@@ -231,9 +231,13 @@ class ManyTest : public QpTest {
       return Hot() <= kDrivenAnyway;
     }));
   }
+  void Receive(std::size_t i) {
+    const Sge in = to->At(64 * i, 8);
+    EXPECT_TRUE(pairs[i].of_b->Receive(nullptr, {&in, 1}).ok());
+  }
   void Send(std::size_t i) {
-    Sge out = from->At(0, 8), in = to->At(0, 8);
-    ASSERT_TRUE(pairs[i].of_b->Receive(nullptr, {&in, 1}).ok());
+    Receive(i);
+    const Sge out = from->At(0, 8);
     ASSERT_TRUE(pairs[i].of_a->Send(nullptr, {&out, 1}, 0).ok());
   }
   std::optional<Memory> from, to;
@@ -281,10 +285,8 @@ TEST_P(ManyTest, SeveralThreadsPollAndWaitAndNothingIsLostOrDoubled) {
   let_go.set_value();  // The progress thread too.
   let_go = {};
   constexpr int kMessages = 20000;
-  Sge out = from->At(0, 8), in = to->At(0, 8);
-  for (const Pair& pair : pairs) {
-    for (int i = 0; i < 4; ++i) ASSERT_TRUE(pair.of_b->Receive(nullptr, {&in, 1}).ok());
-  }
+  const Sge out = from->At(0, 8);
+  for (std::size_t i = 0; i < 4 * kMany; ++i) Receive(i % kMany);
   std::atomic<int> sent{0}, finished{0}, received{0};
   const auto send = [&] {
     Completion done;
@@ -303,8 +305,7 @@ TEST_P(ManyTest, SeveralThreadsPollAndWaitAndNothingIsLostOrDoubled) {
       if (b->cq->Poll({&got, 1}) == 1) {
         EXPECT_EQ(got.status, StatusCode::kSuccess);
         ++received;
-        const auto which = reinterpret_cast<std::uintptr_t>(got.queue_pair_context);
-        EXPECT_TRUE(pairs[which].of_b->Receive(nullptr, {&in, 1}).ok());
+        Receive(reinterpret_cast<std::uintptr_t>(got.queue_pair_context));
       } else if (waits) {
         (void)b->cq->Wait(In(std::chrono::milliseconds(100)));
       }

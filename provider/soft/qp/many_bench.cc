@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// Many connections between two processes, all on one completion queue on either side, one of them busy at a
+// time: what the quiet ones cost. ./many_bench [CONNECTIONS...] prints the median of 5 rounds for each way to
+// wait.
+#include <poll.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <thread>
+
+#include "provider/soft/qp/testing.h"
+
+namespace nd::provider::soft {
+namespace {
+
+enum class Waiting { kPoll, kWait, kNotify };
+constexpr const char* kWays[] = {"poll", "wait", "notify"};
+constexpr int kRounds = 5, kPings = 4000;
+
+[[noreturn]] void Fail(const char* what, const Status& status) {
+  std::fprintf(stderr, "%s: %s\n", what, status.ToString().c_str());
+  _exit(1);
+}
+
+class Side {
+ public:
+  Side(std::vector<HandOff> hand_offs, Waiting waiting) : waiting_(waiting) {
+    for (HandOff& hand_off : hand_offs) {
+      QpOptions options;
+      options.receive_cq = options.initiator_cq = cq_;
+      options.receive_depth = options.initiator_depth = 4;
+      options.max_receive_sge = options.max_initiator_sge = 1;
+      options.context = Tag(pairs_.size());
+      pairs_.push_back(device_->CreateQueuePair(options).value());
+      Post(pairs_.size() - 1);
+      if (Status status = pairs_.back()->Attach(std::move(hand_off)); !status.ok()) Fail("Attach", status);
+    }
+  }
+  // Sends on one after the other, each when the last was answered; the peer answers where it was asked.
+  void Ping(int count) {
+    for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
+      Send(i * 7 % pairs_.size());
+      Post(Next());
+    }
+  }
+  void Answer(int count) {
+    for (int i = 0; i < count; ++i) {
+      const std::size_t which = Next();
+      Post(which);
+      Send(which);
+    }
+  }
+
+ private:
+  void Post(std::size_t which) {
+    const Sge in = memory_.At(64, 8);
+    if (Status status = pairs_[which]->Receive(nullptr, {&in, 1}); !status.ok()) Fail("Receive", status);
+  }
+  void Send(std::size_t which) {
+    const Sge out = memory_.At(0, 8);
+    if (Status status = pairs_[which]->Send(nullptr, {&out, 1}, kOpSilentSuccess); !status.ok()) {
+      Fail("Send", status);
+    }
+  }
+  std::size_t Next() {
+    Completion done;
+    while (cq_->Poll({&done, 1}) == 0) {
+      if (waiting_ == Waiting::kWait) (void)cq_->Wait(In(kPatience));
+      if (waiting_ == Waiting::kNotify) {
+        (void)cq_->Notify(NotifyType::kAny);
+        pollfd ready{cq_->handle(), POLLIN, 0};
+        poll(&ready, 1, 20000);
+        cq_->ConsumeNotification();
+      }
+    }
+    if (done.status != StatusCode::kSuccess) Fail("a request", done.status);
+    return reinterpret_cast<std::uintptr_t>(done.queue_pair_context);
+  }
+
+  End end_;  // Its queue pair has no connection here.
+  const std::shared_ptr<Device> device_ = end_.device;
+  const std::shared_ptr<CompletionQueue> cq_ = device_->CreateCompletionQueue(8192).value();
+  const Waiting waiting_;
+  Memory memory_{end_, 128, false};
+  std::vector<std::shared_ptr<QueuePair>> pairs_;
+};
+
+void Measure(Link link, std::size_t connections, Waiting waiting) {
+  std::vector<HandOff> active, passive;
+  for (std::size_t i = 0; i < connections; ++i) {
+    HandOffs both = MakeHandOffs(link);
+    active.push_back(std::move(both.active));
+    passive.push_back(std::move(both.passive));
+  }
+  constexpr int kAll = kPings * (kRounds + 1);  // The first round warms up.
+  const pid_t child = fork();
+  if (child == 0) {
+    active.clear();
+    Side side(std::move(passive), waiting);
+    side.Answer(kAll);
+    // What it said last must be fetched before its connections end.
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    _exit(0);
+  }
+  passive.clear();
+  Side side(std::move(active), waiting);
+  side.Ping(kPings);
+  std::vector<double> micros;
+  for (int round = 0; round < kRounds; ++round) {
+    const auto start = std::chrono::steady_clock::now();
+    side.Ping(kPings);
+    const std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - start;
+    micros.push_back(took.count() / kPings);
+  }
+  std::sort(micros.begin(), micros.end());
+  std::printf("%-6s %5zu connections, %-6s %9.2f us a round trip (%.2f to %.2f)\n", NameOf(link), connections,
+              kWays[static_cast<int>(waiting)], micros[kRounds / 2], micros.front(), micros.back());
+  int status = 0;
+  waitpid(child, &status, 0);
+  if (status != 0) std::exit(1);
+}
+
+}  // namespace
+}  // namespace nd::provider::soft
+
+int main(int argc, char** argv) {
+  using namespace nd::provider::soft;
+  setvbuf(stdout, nullptr, _IOLBF, 0);
+  rlimit files{};
+  getrlimit(RLIMIT_NOFILE, &files);
+  files.rlim_cur = files.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &files);
+  std::vector<std::size_t> counts;
+  for (int i = 1; i < argc; ++i) counts.push_back(std::strtoul(argv[i], nullptr, 10));
+  if (counts.empty()) counts = {1, 100, 1000};
+  for (Link link : {Link::kShared, Link::kIwarp}) {
+    for (const std::size_t count : counts) {
+      for (Waiting waiting : {Waiting::kPoll, Waiting::kWait, Waiting::kNotify})
+        Measure(link, count, waiting);
+    }
+  }
+}
