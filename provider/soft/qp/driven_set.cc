@@ -12,9 +12,10 @@ namespace {
 
 // How many queue pairs one poll looks at; the next one goes on where this one stopped. So many never cool.
 constexpr std::size_t kDrivenPerPoll = 16;
-// Going cold and coming back costs some microseconds on either side, so it takes a while.
-constexpr std::uint32_t kQuietRounds = 1024;
 constexpr std::uint32_t kDrivesBetweenCooling = 1024;
+// Going cold and coming back costs some microseconds on either side, as much as the least number of rounds.
+// Where the woken queue up all the same, all are busy: then polling all of them is cheaper.
+constexpr std::uint32_t kLeastQuiet = 64, kMostQuiet = 16384;
 
 int EventsOf(const SleepInfo& info) {
   return (info.want_read ? POLLIN : 0) | (info.want_write ? POLLOUT : 0) | (info.want_end ? POLLRDHUP : 0);
@@ -71,7 +72,11 @@ bool DrivenSet::Drive(bool look_at_fds) {
     hot.quiet = it_moved ? 0 : hot.quiet + 1;
     moved |= it_moved;
   }
-  if (hot_.size() > kDrivenPerPoll && ++drives_ % kDrivesBetweenCooling == 0) Cool(kQuietRounds);
+  if (hot_.size() > kDrivenPerPoll && ++drives_ % kDrivesBetweenCooling == 0) {
+    quiet_limit_ = std::exchange(crowd_, false) ? std::min(quiet_limit_ * 4, kMostQuiet)
+                                                : std::max(quiet_limit_ / 2, kLeastQuiet);
+    Cool(quiet_limit_);
+  }
   lock_.unlock();
   for (Deferred& later : deferred) later.Run();
   return moved;
@@ -80,6 +85,7 @@ bool DrivenSet::Drive(bool look_at_fds) {
 bool DrivenSet::DriveWoken(std::vector<Deferred>* deferred) {
   epoll_event events[kDrivenPerPoll];
   const int count = epoll_wait(woken_.get(), events, kDrivenPerPoll, 0);
+  crowd_ |= count == kDrivenPerPoll;
   bool moved = false;
   for (int i = 0; i < count; ++i) {
     const auto found = members_.find(events[i].data.u32);

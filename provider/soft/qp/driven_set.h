@@ -64,6 +64,8 @@ class DrivenSet {
   UniqueFd woken_;  // Epoll of the cold ones.
   std::size_t next_ = 0;
   std::uint32_t drives_ = 0;
+  std::uint32_t quiet_limit_ = 0;  // Rounds without anything after which one becomes cold.
+  bool crowd_ = false;             // More were woken than one poll takes.
 };
 
 }  // namespace nd::provider::soft

@@ -17,10 +17,9 @@
 
 #include "base/clock.h"
 #include "base/unique_fd.h"
+#include "provider/soft/qp/queue_pair.h"
 
 namespace nd::provider::soft {
-
-class SoftQueuePair;
 
 class Progress {
  public:
@@ -43,7 +42,9 @@ class Progress {
   Progress() = default;
   bool Start();
   void Run();
-  void Visit(std::uint64_t id);
+  // All together, with one barrier for those that are armed.
+  void Visit(const std::vector<std::uint64_t>& ids);
+  void Watch(std::uint64_t id, const SoftQueuePair::Visit& visit);
   void Schedule(std::uint64_t id, Entry& entry, Time when);
   int TimeoutMs();
 

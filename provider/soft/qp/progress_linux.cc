@@ -9,7 +9,6 @@
 #include <thread>
 
 #include "provider/soft/qp/progress.h"
-#include "provider/soft/qp/queue_pair.h"
 
 namespace nd::provider::soft {
 namespace {
@@ -114,35 +113,51 @@ int Progress::TimeoutMs() {
   return static_cast<int>(std::min<std::int64_t>(ms, 3'600'000));
 }
 
-void Progress::Visit(std::uint64_t id) {
-  std::shared_ptr<SoftQueuePair> queue_pair;
+void Progress::Visit(const std::vector<std::uint64_t>& ids) {
+  struct Guest {
+    std::uint64_t id;
+    std::shared_ptr<SoftQueuePair> queue_pair;
+    SoftQueuePair::Visit visit;
+  };
+  std::vector<Guest> guests;
   {
     std::lock_guard lock(mutex_);
-    auto found = entries_.find(id);
-    if (found == entries_.end()) return;
-    Schedule(id, found->second, Time::max());
-    queue_pair = found->second.queue_pair.lock();
-  }
-  if (!queue_pair) return;
-  Deferred deferred;
-  const SoftQueuePair::Visit visit = queue_pair->VisitFromThread(&deferred);
-  {
-    std::lock_guard lock(mutex_);
-    auto found = entries_.find(id);
-    if (found != entries_.end()) {
-      Schedule(id, found->second, visit.next);
-      if (visit.arm) {
-        epoll_event event{};
-        event.events = EPOLLONESHOT;
-        if (visit.want_read) event.events |= EPOLLIN;
-        if (visit.want_write) event.events |= EPOLLOUT;
-        if (visit.want_end) event.events |= EPOLLRDHUP;
-        event.data.u64 = id;
-        epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, found->second.fd, &event);
-      }
+    for (const std::uint64_t id : ids) {
+      auto found = entries_.find(id);
+      if (found == entries_.end()) continue;
+      Schedule(id, found->second, Time::max());
+      if (auto queue_pair = found->second.queue_pair.lock())
+        guests.push_back({id, std::move(queue_pair), {}});
     }
   }
-  deferred.Run();
+  bool barrier = false;
+  for (Guest& guest : guests) {
+    Deferred deferred;
+    barrier |= guest.queue_pair->BeginVisit(&guest.visit, &deferred);
+    deferred.Run();
+  }
+  barrier = barrier && GlobalBarrier();
+  for (Guest& guest : guests) {
+    Deferred deferred;
+    guest.queue_pair->EndVisit(barrier, &guest.visit, &deferred);
+    Watch(guest.id, guest.visit);
+    deferred.Run();
+  }
+}
+
+void Progress::Watch(std::uint64_t id, const SoftQueuePair::Visit& visit) {
+  std::lock_guard lock(mutex_);
+  auto found = entries_.find(id);
+  if (found == entries_.end()) return;
+  Schedule(id, found->second, visit.next);
+  if (!visit.arm) return;
+  epoll_event event{};
+  event.events = EPOLLONESHOT;
+  if (visit.want_read) event.events |= EPOLLIN;
+  if (visit.want_write) event.events |= EPOLLOUT;
+  if (visit.want_end) event.events |= EPOLLRDHUP;
+  event.data.u64 = id;
+  epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, found->second.fd, &event);
 }
 
 void Progress::Run() {
@@ -171,7 +186,7 @@ void Progress::Run() {
     }
     std::sort(due.begin(), due.end());
     due.erase(std::unique(due.begin(), due.end()), due.end());
-    for (std::uint64_t id : due) Visit(id);
+    Visit(due);
   }
 }
 

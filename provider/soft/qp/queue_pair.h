@@ -80,10 +80,12 @@ class SoftQueuePair final : public QueuePair, public std::enable_shared_from_thi
   // The progress thread's turn. `next`: when to come back without an event; `arm`: watch `fd` for one event.
   struct Visit {
     int fd = -1;
-    bool arm = false, want_write = false, want_read = true, want_end = false;
+    bool put_off = false, arm = false, want_write = false, want_read = true, want_end = false;
     Time next = Time::max();
   };
-  Visit VisitFromThread(Deferred* deferred);
+  // In two steps, as a transport is armed: the first moves data, and is true when a barrier is needed.
+  bool BeginVisit(Visit* visit, Deferred* deferred);
+  void EndVisit(bool barrier, Visit* visit, Deferred* deferred);
   // Waits until no access through `stag` runs.
   void Quiesce(std::uint32_t stag);
 
@@ -146,7 +148,6 @@ class SoftQueuePair final : public QueuePair, public std::enable_shared_from_thi
   void FinishDisconnect(const Status& status);
   bool Round(bool look_at_fd);
   bool ApplicationIsAtIt();
-  bool VisitLocked(Visit* visit);
   Time NextDeadline() const;
   // Ends a locked section: moves callbacks out and frees a dead transport.
   void Leave(Deferred* deferred);

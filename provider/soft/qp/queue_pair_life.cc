@@ -176,19 +176,28 @@ SleepInfo SoftQueuePair::PrepareToSleep(bool barrier) {
   return info;
 }
 
-SoftQueuePair::Visit SoftQueuePair::VisitFromThread(Deferred* deferred) {
-  Visit visit;
+bool SoftQueuePair::BeginVisit(Visit* visit, Deferred* deferred) {
   // Before the look at the queues: either Notify sees it and calls, or it is seen here.
   thread_away_.store(true, std::memory_order_seq_cst);
   if (ApplicationIsAtIt()) {
-    visit.next = Time(std::chrono::steady_clock::now()) + core_->tuning.put_off;
-    return visit;
+    visit->put_off = true;
+    visit->next = Time(std::chrono::steady_clock::now()) + core_->tuning.put_off;
+    return false;
   }
   thread_away_.store(false, std::memory_order_relaxed);
-  bool moved = false;
+  bool moved = false, barrier = false;
   {
     SpinGuard guard(lock_);
-    moved = VisitLocked(&visit);
+    QpCounters::Add(counters_->wakeups, 1);
+    bool busy = true;
+    for (int i = 0; i < kRoundsPerVisit && busy; ++i) {
+      busy = Round(true);
+      moved |= busy;
+    }
+    if (transport_ && !transport_dead_) {
+      transport_->TakeRearm();
+      barrier = transport_->BeginArm();
+    }
     Leave(deferred);
   }
   // What is alive again is polled from now on, where somebody polls.
@@ -196,20 +205,14 @@ SoftQueuePair::Visit SoftQueuePair::VisitFromThread(Deferred* deferred) {
     receive_cq_->driven().Heat(number_);
     initiator_cq_->driven().Heat(number_);
   }
-  return visit;
+  return barrier;
 }
 
-bool SoftQueuePair::VisitLocked(Visit* visit) {
-  QpCounters::Add(counters_->wakeups, 1);
-  bool moved = false, busy = true;
-  for (int i = 0; i < kRoundsPerVisit && busy; ++i) {
-    busy = Round(true);
-    moved |= busy;
-  }
+void SoftQueuePair::EndVisit(bool barrier, Visit* visit, Deferred* deferred) {
+  if (visit->put_off) return;
+  SpinGuard guard(lock_);
   if (transport_ && !transport_dead_) {
-    transport_->TakeRearm();
-    const bool barrier = transport_->BeginArm() && GlobalBarrier();
-    busy = transport_->Arm(barrier) || transport_->runnable();
+    const bool busy = transport_->Arm(barrier) || transport_->runnable();
     visit->fd = transport_->fd();
     visit->arm = true;
     visit->want_write = thread_watches_write_ = transport_->wants_write();
@@ -217,7 +220,7 @@ bool SoftQueuePair::VisitLocked(Visit* visit) {
     visit->want_end = transport_->wants_end();
     visit->next = thread_deadline_ = busy ? Time::min() : NextDeadline();
   }
-  return moved;
+  Leave(deferred);
 }
 
 bool SoftQueuePair::ApplicationIsAtIt() {
