@@ -12,10 +12,10 @@ namespace {
 
 // How many queue pairs one poll looks at; the next one goes on where this one stopped. So many never cool.
 constexpr std::size_t kDrivenPerPoll = 16;
-constexpr std::uint32_t kDrivesBetweenCooling = 1024;
+constexpr std::uint32_t kDrivesBetweenCooling = 256;
 // Going cold and coming back costs some microseconds on either side, as much as the least number of rounds.
 // Where the woken queue up all the same, all are busy: then polling all of them is cheaper.
-constexpr std::uint32_t kLeastQuiet = 64, kMostQuiet = 16384;
+constexpr std::uint32_t kLeastQuiet = 16, kMostQuiet = 16384;
 
 int EventsOf(const SleepInfo& info) {
   return (info.want_read ? POLLIN : 0) | (info.want_write ? POLLOUT : 0) | (info.want_end ? POLLRDHUP : 0);
