@@ -44,8 +44,9 @@ class Transport {
   // Moves data both ways within a budget. `look_at_fd`: reads the descriptor too (hang-up, doorbells), not
   // only what is seen without a system call. True when something moved.
   virtual bool Progress(bool look_at_fd) = 0;
-  // Asks to be woken through fd(), in two steps. True from the first: a GlobalBarrier() is needed between them,
-  // one for all that a sleeper watches. `barrier`: it was made. True from the second: there is work already.
+  // Asks to be woken through fd(), in two steps. True from the first: a GlobalBarrier() is needed between
+  // them, one for all that a sleeper watches. `barrier`: it was made. True from the second: there is work
+  // already.
   virtual bool BeginArm() { return false; }
   virtual bool Arm(bool barrier) = 0;
   virtual bool wants_write() const = 0;             // Watch fd() for room as well.
