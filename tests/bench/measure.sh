@@ -11,8 +11,8 @@ trap 'rm -rf "$scratch"' EXIT
 cases=(
   "connect lat 64 500" "connect rate 64 500"
   "send lat 8 20000" "send lat 8 20000 block" "send lat 8 20000 notify" "send lat 4096 20000"
-  "send bw 65536 20000" "send bw 1048576 2000" "send rate 8 100000"
-  "write lat 8 20000" "write lat 4096 20000" "write bw 65536 20000" "write bw 1048576 2000" "write rate 8 100000"
+  "send bw 65536 20000" "send bw 1048576 2000" "send rate 8 500000"
+  "write lat 8 20000" "write lat 4096 20000" "write bw 65536 20000" "write bw 1048576 2000" "write rate 8 500000"
   "read lat 8 20000" "read lat 8 20000 notify" "read bw 65536 20000" "read bw 1048576 2000"
 )
 for ((round = 1; round <= rounds; round++)); do

@@ -153,8 +153,8 @@ Status SoftCompletionQueue::Notify(NotifyType type) {
     std::vector<pollfd> fds;
     Time deadline = Time::max();
     if (driven_.PrepareToSleep(&fds, &deadline)) Drive(true);
-  } else if (put_off_.exchange(false, std::memory_order_seq_cst)) {
-    // What is put off after this look is not put off: the thread sees what Notify has set.
+  } else {
+    // What would be put off after this is not put off: the thread sees what was set above.
     driven_.CallThread();
   }
   return Status::Ok();
@@ -167,11 +167,10 @@ bool SoftCompletionQueue::TakeLook() {
   return left != 0;
 }
 
-bool SoftCompletionQueue::AboutToSleep() {
-  // Most of the time nothing needs to be remembered. A look is taken here too: the queue pair may be polled
-  // through its other queue.
+bool SoftCompletionQueue::AboutToSleep(std::uint32_t number) {
+  // A look is taken here too: the queue pair may be polled through its other queue.
   if (TakeLook()) return true;
-  put_off_.store(true, std::memory_order_seq_cst);
+  driven_.PutOff(number);
   return TakeLook();
 }
 

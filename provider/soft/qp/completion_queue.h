@@ -37,8 +37,9 @@ class SoftCompletionQueue final : public CompletionQueue {
   // A queue pair got its transport: sleepers must watch its descriptor too.
   void TransportChanged(int fd);
   // From the progress thread, about a queue pair that was polled since its last visit: serve it, since Notify
-  // says that the application is about to sleep? If not, the thread puts it off, and the next Notify calls.
-  bool AboutToSleep();
+  // says that the application is about to sleep? If not, the thread puts it off, and the next Notify calls
+  // it.
+  bool AboutToSleep(std::uint32_t number);
 
  private:
   explicit SoftCompletionQueue(std::shared_ptr<DeviceCore> core)
@@ -62,7 +63,6 @@ class SoftCompletionQueue final : public CompletionQueue {
   std::atomic<std::uint32_t> waiters_{0};
   // After Notify, until it fires: for how many more polls the application still counts as about to sleep.
   std::atomic<std::uint32_t> looks_before_sleep_{0};
-  std::atomic<bool> put_off_{false};  // The progress thread may have put one of the queue pairs off.
 };
 
 }  // namespace nd::provider::soft

@@ -40,6 +40,7 @@ void DrivenSet::Remove(SoftQueuePair* queue_pair) {
   const auto found = members_.find(queue_pair->number());
   if (found == members_.end()) return;
   std::erase_if(hot_, [=](const Hot& hot) { return hot.queue_pair == queue_pair; });
+  std::erase(put_off_, queue_pair->number());
   members_.erase(found);
 }
 
@@ -150,9 +151,21 @@ bool DrivenSet::PrepareToSleep(std::vector<pollfd>* fds, Time* deadline) {
   return busy;
 }
 
+void DrivenSet::PutOff(std::uint32_t number) {
+  SpinGuard guard(lock_);
+  const auto found = members_.find(number);
+  if (found == members_.end() || std::exchange(found->second.put_off, true)) return;
+  put_off_.push_back(number);
+}
+
 void DrivenSet::CallThread() {
   SpinGuard guard(lock_);
-  for (auto& [number, member] : members_) member.queue_pair->CallThread();
+  for (const std::uint32_t number : put_off_) {
+    Member& member = members_.at(number);
+    member.put_off = false;
+    member.queue_pair->CallThread();
+  }
+  put_off_.clear();
 }
 
 }  // namespace nd::provider::soft

@@ -37,13 +37,14 @@ class DrivenSet {
   bool Drive(bool look_at_fds);
   // Arms everything for a thread that is going to sleep, and adds what it must watch. True: there is work.
   bool PrepareToSleep(std::vector<pollfd>* fds, Time* deadline);
-  // The progress thread comes at once for those that it put off.
+  // The progress thread puts one off. CallThread: it comes at once for those that it put off.
+  void PutOff(std::uint32_t number);
   void CallThread();
 
  private:
   struct Member {
     SoftQueuePair* queue_pair;
-    bool hot = false, watched = false;
+    bool hot = false, watched = false, put_off = false;
   };
   struct Hot {
     SoftQueuePair* queue_pair;
@@ -61,6 +62,7 @@ class DrivenSet {
   mutable SpinLock lock_;
   std::unordered_map<std::uint32_t, Member> members_;  // By number.
   std::vector<Hot> hot_;
+  std::vector<std::uint32_t> put_off_;
   UniqueFd woken_;  // Epoll of the cold ones.
   std::size_t next_ = 0;
   std::uint32_t drives_ = 0;

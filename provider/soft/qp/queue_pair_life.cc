@@ -225,7 +225,7 @@ void SoftQueuePair::EndVisit(bool barrier, Visit* visit, Deferred* deferred) {
 
 bool SoftQueuePair::ApplicationIsAtIt() {
   if (!polled_.exchange(false, std::memory_order_relaxed)) return false;
-  return !receive_cq_->AboutToSleep() && !initiator_cq_->AboutToSleep();
+  return !receive_cq_->AboutToSleep(number_) && !initiator_cq_->AboutToSleep(number_);
 }
 
 void SoftQueuePair::CallThread() {

@@ -1,0 +1,392 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a connection ends: by the peer, by Disconnect, by Close. Where the broker is away, what it would have
+// done is done with the queue pair alone.
+#include <utility>
+
+#include "client-lib/src/connector_impl.h"
+
+namespace nd {
+
+using client::InvalidHandle;
+using client::IsUnreachable;
+using client::Op;
+using client::OpKind;
+using client::Reply;
+using client::ReportWhat;
+
+namespace {
+
+// Without the broker's word for it, a goodbye may stay unanswered this long.
+constexpr Duration kLocalDisconnectTimeout = std::chrono::seconds(5);
+
+}  // namespace
+
+// In the background, on the keeper.
+void Connector::Impl::Report(ReportWhat what, DisconnectReason reason, Status status) {
+  adapter->session->Post([self = shared_from_this(), what, reason, status = std::move(status)] {
+    self->SendReport(what, reason, status);
+  });
+}
+
+// If the broker is away, what it would have done is done here.
+void Connector::Impl::SendReport(ReportWhat what, DisconnectReason reason, Status status) {
+  const Life at = life();
+  Op op(OpKind::kTransportReport, at.handle);
+  op.what = what;
+  op.reason = reason;
+  op.status = std::move(status);
+  const auto locally = [self = shared_from_this(), what, reason] {
+    if (what == ReportWhat::kPeerClosed) self->FireCallback(reason);
+  };
+  Status sent = adapter->session->Submit(std::move(op), at.epoch, [locally](const Reply& reply) {
+    if (IsUnreachable(reply.status)) locally();
+  });
+  if (!sent.ok()) locally();
+}
+
+void Connector::Impl::OnPeerClosed(DisconnectReason reason, Status cause) {
+  {
+    std::lock_guard lock(mutex_);
+    if (phase_ != Phase::kEstablished) return;
+    phase_ = Phase::kPeerClosed;
+    reason_ = reason;
+    cause_ = std::move(cause);
+    untold_ = true;
+  }
+  CompleteLocalNotifies({});
+  adapter->session->Post([self = shared_from_this()] { self->TellPeerClosed(); });
+}
+
+void Connector::Impl::TellPeerClosed() {
+  std::lock_guard order(telling_);
+  TellPeerClosedInOrder();
+}
+
+void Connector::Impl::TellPeerClosedInOrder() {
+  DisconnectReason reason;
+  Status cause;
+  {
+    std::lock_guard lock(mutex_);
+    if (!std::exchange(untold_, false)) return;
+    reason = reason_;
+    cause = cause_;
+  }
+  SendReport(ReportWhat::kPeerClosed, reason, std::move(cause));
+}
+
+void Connector::Impl::HeardPeerClosed() {
+  std::lock_guard lock(mutex_);
+  if (phase_ != Phase::kEstablished || leaving_ != 0) return;
+  phase_ = Phase::kPeerClosed;
+}
+
+void Connector::Impl::OnAdapterGone() {
+  std::lock_guard lock(mutex_);
+  removed_ = true;
+}
+
+bool Connector::Impl::AnswersHere() const {
+  return phase_ == Phase::kPeerClosed && leaving_ == 0 && !removed_;
+}
+
+void Connector::Impl::OnDisconnectEvent(DisconnectReason reason) {
+  {
+    std::lock_guard lock(mutex_);
+    if (reason_ == DisconnectReason::kUnknown) reason_ = reason;
+  }
+  HeardPeerClosed();
+  FlushOnGoodbye();
+  FireCallback(reason);
+}
+
+// On the keeper, since a device may take its time.
+void Connector::Impl::FlushOnGoodbye() {
+  std::lock_guard lock(mutex_);
+  if (!flush_on_goodbye_ || !queue_pair_) return;
+  adapter->session->Post([queue_pair = queue_pair_] { static_cast<void>(queue_pair->real->Flush()); });
+}
+
+void Connector::Impl::FireCallback(DisconnectReason reason) {
+  std::function<void()> call;
+  {
+    // Taken and posted in one: a close that finds no callback any more must come after it.
+    std::lock_guard lock(mutex_);
+    if (!callback_) return;
+    call = [callback = std::exchange(callback_, nullptr), reason] { callback(reason); };
+    if (adapter->session->dispatcher().TryPost(call)) return;
+  }
+  call();
+}
+
+void Connector::Impl::CompleteLocalNotifies(const Status& status) {
+  std::vector<State> notifies;
+  {
+    std::lock_guard lock(mutex_);
+    notifies.swap(notifies_);
+  }
+  for (const State& state : notifies) adapter->session->Finish(state, status);
+}
+
+void Connector::Impl::OnTransportCommand(const client::TransportCommand& command) {
+  if (command.what == client::TransportCommand::What::kPrepare) return Prepare(command.attributes);
+  std::shared_ptr<QueuePair::Impl> used;
+  {
+    std::lock_guard lock(mutex_);
+    used = queue_pair_;
+    if (command.what == client::TransportCommand::What::kDrop) {
+      // An administrator's end looks to this side as if the peer had gone.
+      const bool gone = command.reason == DisconnectReason::kLocalAdministrator;
+      phase_ = gone && phase_ == Phase::kEstablished ? Phase::kPeerClosed : Phase::kDead;
+      // What ends both sides may show itself as the other side's end first; the broker knows.
+      if (command.reason != DisconnectReason::kUnknown) reason_ = command.reason;
+    } else {
+      phase_ = Phase::kDisconnecting;
+    }
+  }
+  if (command.what == client::TransportCommand::What::kDrop) {
+    if (used) used->real->Drop();
+    return CompleteLocalNotifies({});
+  }
+  const auto done = [self = shared_from_this()](Status status) {
+    self->Finished();
+    self->Report(ReportWhat::kDisconnectDone, DisconnectReason::kUnknown, std::move(status));
+  };
+  if (!used) return done({});
+  used->real->Disconnect(std::chrono::milliseconds(command.timeout_ms), done);
+}
+
+void Connector::Impl::Finished() {
+  {
+    std::lock_guard lock(mutex_);
+    phase_ = Phase::kDead;
+  }
+  CompleteLocalNotifies(StatusCode::kConnectionDisconnected);
+}
+
+Status Connector::Impl::NotifyDisconnect(Request* request) {
+  bool here;
+  {
+    std::lock_guard lock(mutex_);
+    here = AnswersHere();
+  }
+  if (here) {  // Nothing to wait for: no operation, no completion.
+    auto begun = adapter->session->Begin(request);
+    if (!begun.ok()) return begun.status();
+    (*begun)->Abort();
+    return {};
+  }
+  Status status = Simple(OpKind::kNotifyDisconnect, request, [self = shared_from_this()](Reply& reply) {
+    if (reply.status.ok()) self->HeardPeerClosed();
+    return reply.status;
+  });
+  if (!IsUnreachable(status)) return status;
+  auto begun = adapter->session->Begin(request);
+  if (!begun.ok()) return begun.status();
+  {
+    std::lock_guard lock(mutex_);
+    switch (phase_) {
+      case Phase::kEstablished:
+        notifies_.push_back(*begun);
+        status = StatusCode::kPending;
+        break;
+      case Phase::kPeerClosed:
+        status = Status();
+        break;
+      case Phase::kSettingUp:
+        break;
+      case Phase::kDisconnecting:
+      case Phase::kDead:
+        status = Status(StatusCode::kConnectionDisconnected, "this side disconnected");
+        break;
+    }
+  }
+  if (status.pending()) return client::Session::Outcome(request, *begun);
+  (*begun)->Abort();
+  return status;
+}
+
+void Connector::Impl::Leave(const std::shared_ptr<QueuePair::Impl>& used) {
+  if (used) used->Part();
+  Finished();
+}
+
+Status Connector::Impl::Disconnect(Request* request) {
+  std::shared_ptr<QueuePair::Impl> used;
+  std::unique_lock order(telling_);
+  bool here;
+  auto first_word = std::make_shared<bool>(false);  // This call counts in leaving_.
+  {
+    std::lock_guard lock(mutex_);
+    here = AnswersHere();
+    used = queue_pair_;
+    *first_word = phase_ == Phase::kEstablished;
+    if (*first_word) ++leaving_;
+  }
+  if (here) {
+    auto begun = adapter->session->Begin(request);
+    if (!begun.ok()) return begun.status();
+    (*begun)->Abort();
+    {
+      std::lock_guard lock(mutex_);
+      phase_ = Phase::kDead;
+    }
+    // Nothing can change the answer any more; the broker hears of it before anything that comes later.
+    TellPeerClosedInOrder();
+    const Life at = life();
+    static_cast<void>(
+        adapter->session->Submit(Op(OpKind::kDisconnect, at.handle), at.epoch, [](const Reply&) {}));
+    order.unlock();
+    Leave(used);
+    return {};
+  }
+  order.unlock();
+  const bool waits = request == nullptr;
+  Status status =
+      Simple(OpKind::kDisconnect, request, [self = shared_from_this(), first_word, waits](Reply& reply) {
+        // The goodbye is out; only its answer was not waited for. A device keeps what was posted until it is
+        // told.
+        const bool unanswered =
+            reply.status == StatusCode::kCanceled || reply.status == StatusCode::kIoTimeout;
+        if (!reply.status.ok() && !(unanswered && self->OnDevice())) {
+          self->NotLeaving(*first_word);
+          // The operation ended with the broker; what it was for is done all the same. Who waits does it
+          // below.
+          if (IsUnreachable(reply.status) && !waits) self->GoodbyeWithoutBroker();
+          return reply.status;
+        }
+        std::shared_ptr<QueuePair::Impl> alive;
+        {
+          std::lock_guard lock(self->mutex_);
+          if (self->phase_ != Phase::kDead) alive = self->queue_pair_;
+        }
+        // The peer's goodbye was heard meanwhile: nobody asked us to do the same, so it is done here.
+        self->Leave(alive);
+        return reply.status;
+      });
+  if (!status.ok() && !status.pending()) NotLeaving(*first_word);
+  return IsUnreachable(status) ? DisconnectLocally(request) : status;
+}
+
+bool Connector::Impl::OnDevice() {
+  std::lock_guard lock(mutex_);
+  return queue_pair_ && queue_pair_->real->device_number() != 0;
+}
+
+void Connector::Impl::NotLeaving(bool& first_word) {
+  std::lock_guard lock(mutex_);
+  if (std::exchange(first_word, false)) --leaving_;
+}
+
+void Connector::Impl::GoodbyeWithoutBroker() {
+  std::shared_ptr<QueuePair::Impl> used;
+  {
+    std::lock_guard lock(mutex_);
+    if (phase_ != Phase::kEstablished) return;
+    phase_ = Phase::kDisconnecting;
+    used = queue_pair_;
+  }
+  CompleteLocalNotifies(StatusCode::kConnectionDisconnected);
+  used->real->Disconnect(kLocalDisconnectTimeout,
+                         [self = shared_from_this()](const Status&) { self->Finished(); });
+}
+
+Status Connector::Impl::DisconnectLocally(Request* request) {
+  std::shared_ptr<QueuePair::Impl> used;
+  Phase phase;
+  {
+    std::lock_guard lock(mutex_);
+    phase = phase_;
+    used = queue_pair_;
+    if (phase == Phase::kEstablished) phase_ = Phase::kDisconnecting;
+  }
+  switch (phase) {
+    case Phase::kSettingUp:
+      return {StatusCode::kDeviceRemoved, "the broker went away before the connection was established",
+              Detail::kBrokerUnreachable};
+    case Phase::kDisconnecting:
+    case Phase::kDead:
+      return {StatusCode::kConnectionInvalid, "the connection is over"};
+    case Phase::kPeerClosed:
+      Leave(used);
+      return {};
+    case Phase::kEstablished:
+      break;
+  }
+  auto begun = adapter->session->Begin(request);
+  if (!begun.ok()) {
+    std::lock_guard lock(mutex_);
+    phase_ = phase;
+    return begun.status();
+  }
+  CompleteLocalNotifies(StatusCode::kConnectionDisconnected);
+  used->real->Disconnect(kLocalDisconnectTimeout, [self = shared_from_this(), state = *begun](Status status) {
+    self->Finished();
+    self->adapter->session->Finish(state, std::move(status));
+  });
+  return client::Session::Outcome(request, *begun);
+}
+
+Status Connector::Impl::Cancel() {
+  CompleteLocalNotifies(StatusCode::kCanceled);
+  Status status = Simple(OpKind::kCancel, nullptr);
+  // The loss of the broker has completed everything else.
+  return IsUnreachable(status) ? Status() : status;
+}
+
+Status Connector::Impl::Close(Request* request, bool wait) {
+  auto begun = adapter->session->Begin(request);
+  if (!begun.ok()) return begun.status();
+  const State state = *begun;
+  if (closed_.exchange(true)) {
+    state->Abort();
+    return InvalidHandle("the connector");
+  }
+  const bool direct = request == nullptr && wait && adapter->session->dispatcher().OnThread();
+  auto finish = [self = shared_from_this(), state, direct] {
+    self->OnClosed();
+    direct ? self->adapter->session->Finish(state, {}) : self->adapter->session->FinishClose(state, {});
+  };
+  auto locally = [self = shared_from_this(), finish] {
+    std::shared_ptr<QueuePair::Impl> used;
+    {
+      std::lock_guard lock(self->mutex_);
+      if (self->phase_ == Phase::kEstablished) {
+        used = self->queue_pair_;
+        self->phase_ = Phase::kDisconnecting;
+      }
+    }
+    if (!used) return finish();
+    used->real->Disconnect(kLocalDisconnectTimeout, [finish](const Status&) { finish(); });
+  };
+  TellPeerClosed();
+  const Life at = life();
+  Status sent = adapter->session->Submit(
+      Op(OpKind::kClose, at.handle), at.epoch,
+      [finish, locally](const Reply& reply) { IsUnreachable(reply.status) ? locally() : finish(); });
+  if (!sent.ok()) locally();
+  return wait ? client::Session::Outcome(request, state) : Status(StatusCode::kPending);
+}
+
+void Connector::Impl::OnClosed() {
+  std::shared_ptr<QueuePair::Impl> used;
+  bool alive, gone, holds;
+  std::function<void(DisconnectReason)> callback;  // Destroyed outside the lock.
+  {
+    std::lock_guard lock(mutex_);
+    used = std::move(queue_pair_);
+    queue_pair_.reset();
+    gone = phase_ == Phase::kPeerClosed;
+    alive = phase_ == Phase::kEstablished || phase_ == Phase::kDisconnecting;
+    holds = std::exchange(holds_queue_pair_, false);
+    callback.swap(callback_);
+  }
+  if (used && alive) used->real->Drop();
+  if (used && gone) used->Part();
+  Finished();
+  if (used) used->SetConnector(nullptr);
+  adapter->session->Unregister(life().handle);
+  adapter->session->RemoveLive(shared_from_this());
+  if (used && holds) used->users.RemoveSuccessor();
+}
+
+}  // namespace nd
