@@ -36,11 +36,14 @@ void DrivenSet::Add(SoftQueuePair* queue_pair) {
 }
 
 void DrivenSet::Remove(SoftQueuePair* queue_pair) {
+  {
+    SpinGuard guard(put_off_lock_);
+    put_off_.erase(queue_pair->number());
+  }
   SpinGuard guard(lock_);
   const auto found = members_.find(queue_pair->number());
   if (found == members_.end()) return;
   std::erase_if(hot_, [=](const Hot& hot) { return hot.queue_pair == queue_pair; });
-  std::erase(put_off_, queue_pair->number());
   members_.erase(found);
 }
 
@@ -152,20 +155,23 @@ bool DrivenSet::PrepareToSleep(std::vector<pollfd>* fds, Time* deadline) {
 }
 
 void DrivenSet::PutOff(std::uint32_t number) {
-  SpinGuard guard(lock_);
-  const auto found = members_.find(number);
-  if (found == members_.end() || std::exchange(found->second.put_off, true)) return;
-  put_off_.push_back(number);
+  SpinGuard guard(put_off_lock_);
+  put_off_.insert(number);
 }
 
 void DrivenSet::CallThread() {
-  SpinGuard guard(lock_);
-  for (const std::uint32_t number : put_off_) {
-    Member& member = members_.at(number);
-    member.put_off = false;
-    member.queue_pair->CallThread();
+  std::unordered_set<std::uint32_t> put_off;
+  {
+    SpinGuard guard(put_off_lock_);
+    put_off.swap(put_off_);
   }
-  put_off_.clear();
+  if (put_off.empty()) return;
+  SpinGuard guard(lock_);
+  for (const std::uint32_t number : put_off) {
+    if (const auto found = members_.find(number); found != members_.end()) {
+      found->second.queue_pair->CallThread();
+    }
+  }
 }
 
 }  // namespace nd::provider::soft

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <span>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "base/clock.h"
@@ -44,7 +45,7 @@ class DrivenSet {
  private:
   struct Member {
     SoftQueuePair* queue_pair;
-    bool hot = false, watched = false, put_off = false;
+    bool hot = false, watched = false;
   };
   struct Hot {
     SoftQueuePair* queue_pair;
@@ -62,12 +63,15 @@ class DrivenSet {
   mutable SpinLock lock_;
   std::unordered_map<std::uint32_t, Member> members_;  // By number.
   std::vector<Hot> hot_;
-  std::vector<std::uint32_t> put_off_;
   UniqueFd woken_;  // Epoll of the cold ones.
   std::size_t next_ = 0;
   std::uint32_t drives_ = 0;
   std::uint32_t quiet_limit_ = 0;  // Rounds without anything after which one becomes cold.
   bool crowd_ = false;             // More were woken than one poll takes.
+
+  // Not under lock_: whoever polls would spin while the thread that holds it is not on a processor.
+  SpinLock put_off_lock_;
+  std::unordered_set<std::uint32_t> put_off_;
 };
 
 }  // namespace nd::provider::soft
