@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Many connections between two processes, all on one completion queue on either side, one of them busy at a
-// time: what the quiet ones cost. ./many_bench [CONNECTIONS...] prints the median of 5 rounds for each way to
-// wait.
+// Many connections between two processes, all on one completion queue on either side, and pings on them: one
+// at a time, on each in turn, which shows what the quiet ones cost, or as many at once as there are
+// connections.
+// ./many_bench [CONNECTIONS...] prints the median of 5 rounds for each way to wait.
 #include <poll.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -39,11 +40,17 @@ class Side {
       if (Status status = pairs_.back()->Attach(std::move(hand_off)); !status.ok()) Fail("Attach", status);
     }
   }
-  // Sends on one after the other, each when the last was answered; the peer answers where it was asked.
-  void Ping(int count) {
-    for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
-      Send(i * 7 % pairs_.size());
-      Post(Next());
+  // The peer answers where it was asked. All at once: there the next ping goes then, too.
+  void Ping(int count, bool all_at_once) {
+    const auto pings = static_cast<std::size_t>(count);
+    std::size_t sent = 0;
+    while (sent < (all_at_once ? std::min(pings, pairs_.size()) : 1)) Send(sent++);
+    for (std::size_t answers = 0; answers < pings; ++answers) {
+      const std::size_t which = Next();
+      Post(which);
+      if (sent == pings) continue;
+      Send(all_at_once ? which : sent * 7 % pairs_.size());
+      ++sent;
     }
   }
   void Answer(int count) {
@@ -88,7 +95,7 @@ class Side {
   std::vector<std::shared_ptr<QueuePair>> pairs_;
 };
 
-void Measure(Link link, std::size_t connections, Waiting waiting) {
+void Measure(Link link, std::size_t connections, Waiting waiting, bool all_at_once) {
   std::vector<HandOff> active, passive;
   for (std::size_t i = 0; i < connections; ++i) {
     HandOffs both = MakeHandOffs(link);
@@ -107,17 +114,18 @@ void Measure(Link link, std::size_t connections, Waiting waiting) {
   }
   passive.clear();
   Side side(std::move(active), waiting);
-  side.Ping(kPings);
+  side.Ping(kPings, all_at_once);
   std::vector<double> micros;
   for (int round = 0; round < kRounds; ++round) {
     const auto start = std::chrono::steady_clock::now();
-    side.Ping(kPings);
+    side.Ping(kPings, all_at_once);
     const std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - start;
     micros.push_back(took.count() / kPings);
   }
   std::sort(micros.begin(), micros.end());
-  std::printf("%-6s %5zu connections, %-6s %9.2f us a round trip (%.2f to %.2f)\n", NameOf(link), connections,
-              kWays[static_cast<int>(waiting)], micros[kRounds / 2], micros.front(), micros.back());
+  std::printf("%-6s %5zu connections, %s, %-6s %9.2f us a round trip (%.2f to %.2f)\n", NameOf(link),
+              connections, all_at_once ? "all at once" : "one at a time", kWays[static_cast<int>(waiting)],
+              micros[kRounds / 2], micros.front(), micros.back());
   int status = 0;
   waitpid(child, &status, 0);
   if (status != 0) std::exit(1);
@@ -138,8 +146,11 @@ int main(int argc, char** argv) {
   if (counts.empty()) counts = {1, 100, 1000};
   for (Link link : {Link::kShared, Link::kIwarp}) {
     for (const std::size_t count : counts) {
-      for (Waiting waiting : {Waiting::kPoll, Waiting::kWait, Waiting::kNotify})
-        Measure(link, count, waiting);
+      for (const bool all_at_once : {false, true}) {
+        for (Waiting waiting : {Waiting::kPoll, Waiting::kWait, Waiting::kNotify}) {
+          Measure(link, count, waiting, all_at_once);
+        }
+      }
     }
   }
 }
