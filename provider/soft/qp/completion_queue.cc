@@ -161,10 +161,11 @@ Status SoftCompletionQueue::Notify(NotifyType type) {
 }
 
 bool SoftCompletionQueue::TakeLook() {
-  // Not counted exactly: two at a time may count as one.
-  const std::uint32_t left = looks_before_sleep_.load(std::memory_order_seq_cst);
-  if (left != 0) looks_before_sleep_.store(left - 1, std::memory_order_relaxed);
-  return left != 0;
+  std::uint32_t left = looks_before_sleep_.load(std::memory_order_seq_cst);
+  if (left == 0) return false;
+  // Two at a time may count as one, but what Notify sets meanwhile stays.
+  looks_before_sleep_.compare_exchange_strong(left, left - 1, std::memory_order_relaxed);
+  return true;
 }
 
 bool SoftCompletionQueue::AboutToSleep(std::uint32_t number) {

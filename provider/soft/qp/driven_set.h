@@ -3,8 +3,9 @@
 //
 // Polls drive the hot ones in turn. Where there are many, those that stay quiet become cold: they ask to be
 // woken and wait in one epoll descriptor, so that polling and sleeping cost what the busy ones cost. Without
-// a progress thread, which does what becomes due on a cold one, all stay hot. Thread rule: any thread. Lock
-// order: this set, then one queue pair.
+// a progress thread, which does what becomes due on a cold one, all stay hot.
+//
+// Thread rule: any thread. Lock order: this set, then one queue pair.
 #pragma once
 
 #include <poll.h>
