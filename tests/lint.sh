@@ -18,6 +18,6 @@ tests/tidy.py "$build" "$jobs" "${files[@]}" || failed=1
 cppcheck --quiet --error-exitcode=1 --std=c++20 --language=c++ --enable=warning,performance,portability --inline-suppr \
   --suppress=missingIncludeSystem --suppress='*:/usr/*' --suppress=internalAstError --suppress=syntaxError:*_test.cc \
   --suppress=cppcheckError --suppressions-list=tests/cppcheck.supp \
-  -I . -I base/include -I client-lib/include -j "$jobs" "${files[@]}" || failed=1
+  -I . -I base/include -I client-lib/include -j "$jobs" "${files[@]#"$PWD/"}" || failed=1
 echo "linted ${#files[@]} files: $([ $failed -eq 0 ] && echo no finding || echo findings above)"
 exit "$failed"

@@ -107,7 +107,7 @@ Status Write(const std::string& path, mode_t mode, const std::function<bool(BIO*
 }
 
 Status Write(const std::string& stem, const Signed& made) {
-  const Status key = Write(stem + "-key.pem", 0600, [&](BIO* out) {
+  Status key = Write(stem + "-key.pem", 0600, [&](BIO* out) {
     return PEM_write_bio_PrivateKey(out, made.key.get(), nullptr, nullptr, 0, nullptr, nullptr) == 1;
   });
   if (!key.ok()) return key;
@@ -152,7 +152,7 @@ Status MakeCertificates(const CertificateSet& set) {
     }
   }
   Signed authority, server;
-  const Status failed(StatusCode::kUnsuccessful, "OpenSSL cannot make a certificate");
+  Status failed(StatusCode::kUnsuccessful, "OpenSSL cannot make a certificate");
   if (!Make({"ndbroker trial authority", nullptr, {}}, nullptr, set.days, &authority)) return failed;
   if (!Make({set.hosts.front().substr(0, 64), "serverAuth", alternatives}, &authority, set.days, &server))
     return failed;

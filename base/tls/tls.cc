@@ -194,7 +194,7 @@ Result<Pipe> Open(const std::shared_ptr<Context>& context, UniqueFd socket, cons
   }
   pipe.plain.reset(ends[0]);
   UniqueFd local(ends[1]);
-  std::thread([](std::shared_ptr<Context>, std::unique_ptr<SSL, SslFree> own, UniqueFd network,
+  std::thread([](const std::shared_ptr<Context>&, std::unique_ptr<SSL, SslFree> own, UniqueFd network,
                  UniqueFd inside) { Pump(std::move(own), std::move(network), std::move(inside)); },
               context, std::move(ssl), std::move(socket), std::move(local))
       .detach();

@@ -61,7 +61,7 @@ class Tls : public testing::Test {
     ASSERT_TRUE(*b);
   }
   // Both sides at once; the client's result first.
-  static std::pair<Result<Pipe>, Result<Pipe>> Shake(std::shared_ptr<Context> client,
+  static std::pair<Result<Pipe>, Result<Pipe>> Shake(const std::shared_ptr<Context>& client,
                                                      std::shared_ptr<Context> server,
                                                      const std::string& host = "127.0.0.1") {
     UniqueFd a, b;

@@ -12,6 +12,7 @@
 #include "daemon/ops/logging.h"
 #include "daemon/ops/process.h"
 
+// NOLINTNEXTLINE(bugprone-exception-escape): one that nobody catches is a mistake, and should leave a core.
 int main(int argc, char** argv) {
   nd::ops::EndWhenMemoryRunsOut();
   nd::gateway::Gateway::Options options;

@@ -89,7 +89,7 @@ TEST(HttpRequest, RefusesWithTheRightCode) {
       {400, "GET / HTTP/1.1\r\n: x\r\n"},
       {400, "GET / HTTP/1.1\r\nA: b\r\n folded\r\n"},
       {400, "GET / HTTP/1.1\r\nA: b\rc\r\n"},
-      {400, std::string_view("GET / HTTP/1.1\r\nA: b\0c\r\n", 25)},
+      {400, std::string_view("GET / HTTP/1.1\r\nA: b\0c\r\n", 24)},
       {405, "POST / HTTP/1.1\r\n"},
       {405, "OPTIONS * HTTP/1.1\r\n"},
       {405, "get / HTTP/1.1\r\n"},

@@ -174,7 +174,8 @@ TEST_F(LaneTest, NoCompletionOvertakesItsHandOver) {
     hand_off.record.id = id;
     hand_off.fds.emplace_back(::open("/dev/null", O_RDONLY | O_CLOEXEC));
     ASSERT_TRUE(
-        session.Send(std::move(hand_off), [&](std::vector<UniqueFd> fds) { closed += fds.size(); }).ok());
+        session.Send(std::move(hand_off), [&](const std::vector<UniqueFd>& fds) { closed += fds.size(); })
+            .ok());
     ASSERT_TRUE(session.Send(EncodeAnswer(id, Status::Ok())).ok());
   }
   EXPECT_EQ(stream->op_ids, (std::vector<std::uint64_t>{1, 2, 3, 4}));

@@ -390,7 +390,7 @@ TEST_F(HistoryTest, TenThousandRowsAreListed) {
     for (int n = 0; n < 1000; ++n) rows.push_back(MakeRow(batch * 1000 + n));
     ASSERT_TRUE(db->Add(rows, {}).ok());
   }
-  const auto measure = [&](const char* what, HistoryFilter filter, std::size_t want) {
+  const auto measure = [&](const char* what, const HistoryFilter& filter, std::size_t want) {
     const auto began = std::chrono::steady_clock::now();
     const auto page = Open(Mode::kRead)->List(filter);
     const auto took = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - began);

@@ -132,7 +132,7 @@ void App::LoseSession(bool broker_lost) {
                          [this] { OpenSession(); });
 }
 
-core::OpId App::Submit(core::Op op, Reply reply) {
+core::OpId App::Submit(const core::Op& op, Reply reply) {
   if (token_ == 0) return 0;
   const core::OpId id = next_op_++;
   waiting_[id] = std::move(reply);
@@ -140,7 +140,7 @@ core::OpId App::Submit(core::Op op, Reply reply) {
     said_.emplace_back(id, op);
     if (said_.size() > 40) said_.erase(said_.begin());
   }
-  host().Submit(token_, id, std::move(op));
+  host().Submit(token_, id, op);
   return id;
 }
 

@@ -97,7 +97,7 @@ class App final : public Client {
   void OpenSession();
   void LoseSession(bool broker_lost);
   void CloseAllStreams(bool child_keeps_them);
-  core::OpId Submit(core::Op op, Reply reply = nullptr);
+  core::OpId Submit(const core::Op& op, Reply reply = nullptr);
   // `f` runs after this application's way of thinking, if the session is still the same.
   void Later(std::function<void()> f);
   Link* Find(std::uint32_t number);

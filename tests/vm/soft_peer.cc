@@ -47,7 +47,7 @@ std::byte Pattern(std::uint32_t i, std::uint32_t length, std::uint32_t seed) {
 
 class Peer {
  public:
-  Peer(nd::Adapter adapter, nd::Address local, nd::Address at)
+  Peer(nd::Adapter adapter, const nd::Address& local, const nd::Address& at)
       : adapter_(std::move(adapter)), local_(local), at_(at) {}
 
   Status Listen() {

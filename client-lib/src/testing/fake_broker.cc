@@ -104,7 +104,7 @@ Environment FakeBroker::environment() {
   return environment;
 }
 
-Adapter FakeBroker::Open(OpenOptions options) {
+Adapter FakeBroker::Open(const OpenOptions& options) {
   return OpenAdapter(options, environment()).value();
 }
 

@@ -31,7 +31,7 @@ class FakeBroker {
   ~FakeBroker();
 
   Environment environment();
-  Adapter Open(OpenOptions options = {});
+  Adapter Open(const OpenOptions& options = {});
 
   // Replaces the answer to one kind of operation.
   void On(OpKind kind, Handler handler);

@@ -247,8 +247,7 @@ void TcpCm::Apply(Connection& connection, HandshakeStep step) {
         send(connection.fd.get(), step.send.data(), step.send.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent != static_cast<ssize_t>(step.send.size())) error = sent < 0 ? errno : ENOBUFS;
   }
-  if (error != 0 && !ends && step.close == CloseHow::kNo)
-    return OnSendFailed(connection, std::move(step), error);
+  if (error != 0 && !ends && step.close == CloseHow::kNo) return OnSendFailed(connection, step, error);
 
   if (step.event == Event::kRequest) return ReportRequest(connection, step);
   if (step.event == Event::kEstablished) {

@@ -393,7 +393,7 @@ TEST_P(QpTest, DisconnectIsGracefulAndKeepsThePeersReceives) {
   ASSERT_TRUE(a->qp->Send(Tag(1), {&out, 1}, 0).ok());
   std::atomic<int> done{0};
   StatusCode status{};
-  a->qp->Disconnect(std::chrono::seconds(10), [&](Status s) {
+  a->qp->Disconnect(std::chrono::seconds(10), [&](const Status& s) {
     status = s.code();
     ++done;
   });
@@ -410,7 +410,7 @@ TEST_P(QpTest, DisconnectIsGracefulAndKeepsThePeersReceives) {
       << Name(none.status) << " " << none.request_context;  // c.3: not by a mere goodbye.
   ASSERT_TRUE(b->qp->Send(Tag(9), {&in, 1}, 0).ok());
   EXPECT_EQ(b->Next().status, StatusCode::kCanceled);
-  b->qp->Disconnect(std::chrono::seconds(10), [&](Status s) {
+  b->qp->Disconnect(std::chrono::seconds(10), [&](const Status& s) {
     EXPECT_TRUE(s.ok());
     ++done;
   });
@@ -425,8 +425,8 @@ TEST_P(QpTest, CrossingDisconnects) {
     Connect();
     std::atomic<int> good{0};
     std::thread other(
-        [&] { b->qp->Disconnect(std::chrono::seconds(10), [&](Status s) { good += s.ok(); }); });
-    a->qp->Disconnect(std::chrono::seconds(10), [&](Status s) { good += s.ok(); });
+        [&] { b->qp->Disconnect(std::chrono::seconds(10), [&](const Status& s) { good += s.ok(); }); });
+    a->qp->Disconnect(std::chrono::seconds(10), [&](const Status& s) { good += s.ok(); });
     other.join();
     ASSERT_TRUE(a->Until([&] { return good == 2; })) << round;
   }
@@ -456,7 +456,7 @@ TEST_P(QpTest, DisconnectTimesOutWhenNobodyAnswers) {
   ASSERT_TRUE(a->qp->Receive(nullptr, {&in, 1}).ok());
   std::atomic<int> done{0};
   StatusCode status{};
-  a->qp->Disconnect(ms(50), [&](Status s) {
+  a->qp->Disconnect(ms(50), [&](const Status& s) {
     status = s.code();
     ++done;
   });
