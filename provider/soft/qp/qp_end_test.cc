@@ -163,7 +163,7 @@ TEST_P(EndTest, ASendThatWasGivenUpHidesNothingBehindIt) {
     ASSERT_TRUE(a->qp->Flush().ok());
     for (int i = 0; i <= round % 3; ++i) ASSERT_EQ(a->Next().status, StatusCode::kCanceled);
     std::promise<Status> done;
-    a->qp->Disconnect(kPatience, [&](const Status& s) { done.set_value(std::move(s)); });
+    a->qp->Disconnect(kPatience, [&](Status s) { done.set_value(std::move(s)); });
     EXPECT_TRUE(b->Until([&] { return b->closed == 1; }));
     EXPECT_EQ(b->reason, DisconnectReason::kPeerDisconnected);
     const Completion sent = b->Next();
@@ -186,7 +186,7 @@ TEST_P(EndTest, ReadsThatArrivedAreAnsweredBeforeTheGoodbye) {
     // Disconnect only when the request is there for certain: a part of the answer is.
     ASSERT_TRUE(b->Until([&] { return a->counters.rx_bytes.load() != 0; }));
     std::promise<Status> done;
-    b->qp->Disconnect(std::chrono::seconds(10), [&](const Status& s) { done.set_value(std::move(s)); });
+    b->qp->Disconnect(std::chrono::seconds(10), [&](Status s) { done.set_value(std::move(s)); });
     EXPECT_EQ(a->Next().status, StatusCode::kSuccess) << round;
     EXPECT_EQ(std::memcmp(mine.data, theirs.data, kSize), 0);
     EXPECT_TRUE(done.get_future().get().ok());
@@ -227,7 +227,7 @@ TEST_P(EndTest, ShortConnectionsAlwaysEnd) {
       std::future<Status> finished = said.get_future();
       if (!goes_first && i % 5 != 0 && closed.wait_for(kPatience) != std::future_status::ready) failed = true;
       if (!failed) {
-        qp->Disconnect(kPatience, [&](const Status& s) { said.set_value(std::move(s)); });
+        qp->Disconnect(kPatience, [&](Status s) { said.set_value(std::move(s)); });
         if (finished.wait_for(kPatience + ms(5000)) != std::future_status::ready || !finished.get().ok()) {
           failed = true;
         }
