@@ -17,10 +17,6 @@ constexpr std::uint32_t kDrivesBetweenCooling = 256;
 // Where the woken queue up all the same, all are busy: then polling all of them is cheaper.
 constexpr std::uint32_t kLeastQuiet = 16, kMostQuiet = 16384;
 
-int EventsOf(const SleepInfo& info) {
-  return (info.want_read ? POLLIN : 0) | (info.want_write ? POLLOUT : 0) | (info.want_end ? POLLRDHUP : 0);
-}
-
 bool DriveOne(SoftQueuePair& queue_pair, bool look_at_fd, std::vector<Deferred>* deferred) {
   Deferred later;
   const bool moved = queue_pair.Drive(look_at_fd, &later);
@@ -127,11 +123,11 @@ std::vector<SleepInfo> DrivenSet::Arm(std::span<const Hot> some) {
 
 bool DrivenSet::Watch(Member& member, const SleepInfo& info) {
   // What must be done at a time, or is not done yet, needs somebody who looks.
-  if (info.busy || info.want_write || info.deadline != Time::max()) return false;
+  if (info.busy || (info.events & POLLOUT) != 0 || info.deadline != Time::max()) return false;
   member.queue_pair->SetCold();
   if (info.fd < 0) return true;
   epoll_event event{};
-  event.events = static_cast<std::uint32_t>(EventsOf(info)) | EPOLLONESHOT;
+  event.events = static_cast<std::uint32_t>(info.events) | EPOLLONESHOT;
   event.data.u32 = member.queue_pair->number();
   // A queue pair has one connection in its life, and so one descriptor.
   const int operation = std::exchange(member.watched, true) ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
@@ -148,7 +144,7 @@ bool DrivenSet::PrepareToSleep(std::vector<pollfd>* fds, Time* deadline) {
     busy |= info.busy;
     *deadline = std::min(*deadline, info.deadline);
     // A reset is told whatever is asked for.
-    if (info.fd >= 0) fds->push_back({info.fd, static_cast<short>(EventsOf(info)), 0});
+    if (info.fd >= 0) fds->push_back({info.fd, static_cast<short>(info.events), 0});
   }
   if (woken_) fds->push_back({woken_.get(), POLLIN, 0});
   return busy;

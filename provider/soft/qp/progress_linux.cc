@@ -152,10 +152,7 @@ void Progress::Watch(std::uint64_t id, const SoftQueuePair::Visit& visit) {
   Schedule(id, found->second, visit.next);
   if (!visit.arm) return;
   epoll_event event{};
-  event.events = EPOLLONESHOT;
-  if (visit.want_read) event.events |= EPOLLIN;
-  if (visit.want_write) event.events |= EPOLLOUT;
-  if (visit.want_end) event.events |= EPOLLRDHUP;
+  event.events = static_cast<std::uint32_t>(visit.events) | EPOLLONESHOT;
   event.data.u64 = id;
   epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, found->second.fd, &event);
 }

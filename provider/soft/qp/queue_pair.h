@@ -77,10 +77,10 @@ class SoftQueuePair final : public QueuePair, public std::enable_shared_from_thi
   // After Notify: the progress thread comes at once if it had put this queue pair off.
   void CallThread();
   bool hungry() const { return hungry_.load(std::memory_order_relaxed); }
-  // The progress thread's turn. `next`: when to come back without an event; `arm`: watch `fd` for one event.
+  // The progress thread's turn. `next`: when to come back without an event; `arm`: watch for one of `events`.
   struct Visit {
-    int fd = -1;
-    bool put_off = false, arm = false, want_write = false, want_read = true, want_end = false;
+    bool put_off = false, arm = false;
+    int events = 0;
     Time next = Time::max();
   };
   // In two steps, as a transport is armed: the first moves data, and is true when a barrier is needed.

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // From Attach to the end: who drives the transport when, goodbye, loss, flush.
+#include <poll.h>
+#include <sys/epoll.h>
+
 #include <algorithm>
 #include <string>
 
@@ -17,6 +20,12 @@ constexpr unsigned kRoundsBetweenLooks = 1024;
 constexpr int kRoundsPerVisit = 16;
 // How long our own goodbye may take to leave when the peer's is here already.
 constexpr Duration kLastWords = std::chrono::seconds(1);
+
+int EventsOf(const Transport& transport) {
+  static_assert(POLLIN == EPOLLIN && POLLOUT == EPOLLOUT && POLLRDHUP == EPOLLRDHUP);
+  return (transport.wants_read() ? POLLIN : 0) | (transport.wants_write() ? POLLOUT : 0) |
+         (transport.wants_end() ? POLLRDHUP : 0);
+}
 
 }  // namespace
 
@@ -168,9 +177,7 @@ SleepInfo SoftQueuePair::PrepareToSleep(bool barrier) {
   // Arm may send, and what it found may be the end: the next round frees what is dead.
   if (transport_dead_ || deferred_) info.busy = true;
   info.fd = transport_->fd();
-  info.want_write = transport_->wants_write();
-  info.want_read = transport_->wants_read();
-  info.want_end = transport_->wants_end();
+  info.events = EventsOf(*transport_);
   info.deadline = NextDeadline();
   UpdateWatch();  // The sleeper may be called away before it looks again.
   return info;
@@ -213,11 +220,10 @@ void SoftQueuePair::EndVisit(bool barrier, Visit* visit, Deferred* deferred) {
   SpinGuard guard(lock_);
   if (transport_ && !transport_dead_) {
     const bool busy = transport_->Arm(barrier) || transport_->runnable();
-    visit->fd = transport_->fd();
     visit->arm = true;
-    visit->want_write = thread_watches_write_ = transport_->wants_write();
-    visit->want_read = thread_watches_read_ = transport_->wants_read();
-    visit->want_end = transport_->wants_end();
+    visit->events = EventsOf(*transport_);
+    thread_watches_write_ = transport_->wants_write();
+    thread_watches_read_ = transport_->wants_read();
     visit->next = thread_deadline_ = busy ? Time::min() : NextDeadline();
   }
   Leave(deferred);

@@ -28,7 +28,7 @@ enum class EndCode : std::uint32_t {
 // What whoever sleeps must watch of one connection.
 struct SleepInfo {
   int fd = -1;
-  bool want_write = false, want_read = true, want_end = false;
+  int events = 0;     // Of poll(), and of epoll, which has the same numbers.
   bool busy = false;  // Do not sleep: there is work.
   Time deadline = Time::max();
 };
