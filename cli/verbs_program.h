@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// How `ndctl run` starts an unmodified verbs program: the environment that it gets, and whether that can
+// work.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cli/command.h"
+#include "cli/error.h"
+
+namespace nd::cli {
+
+// Adds the commands run and env.
+void AddRun(Command root, Context& context);
+
+struct VerbsOptions {
+  std::string as = "roce";  // roce or iwarp
+  std::string adapter;      // Empty: every adapter.
+  std::string broker;       // The broker's directory; empty: as every client finds it.
+  bool sockets = false;     // Sockets of the program become rsockets.
+};
+
+using Variables = std::vector<std::pair<std::string, std::string>>;
+
+// The variables that make a program use the broker. `preload` and `library_path` are the values that
+// LD_PRELOAD and LD_LIBRARY_PATH have now; they follow ours. `rsockets` is the path of librspreload, used
+// with `sockets`.
+Variables VerbsEnvironment(const VerbsOptions& options, const std::string& library,
+                           const std::string& rsockets, const std::string& preload,
+                           const std::string& library_path);
+
+// libibverbs.so.1 of ndbroker: beside this ndctl, or where it is installed.
+Failure FindVerbsLibrary(std::string* path);
+// librspreload of the distribution.
+Failure FindRsockets(std::string* path);
+
+// The file that `command` names, by PATH when it has no slash.
+Failure FindProgram(const std::string& command, std::string* path);
+// Refuses a program that ignores LD_PRELOAD: statically linked, of another C library, or with more rights
+// than its user. For a script its interpreter is judged.
+Failure CheckProgram(const std::string& path);
+
+}  // namespace nd::cli

@@ -1,0 +1,101 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Unmodified programs of the distribution as RDMA peers on the broker, by 'ndctl run'.
+#
+# usage: run.sh BUILD_DIR [all | PROGRAM ...]     without a word: the pairs that are quick
+# Each pair runs on one broker and over two brokers in two network namespaces. Server and client must end with status 0
+# in time; both print a reason otherwise. 77: this host has no network namespaces or none of the programs.
+set -u
+build=$(cd "$1" && pwd); shift
+here=$(cd "$(dirname "$0")" && pwd)
+
+if [ -z "${NDBROKER_VERBS_ISOLATED:-}" ]; then
+  unshare --net true 2> /dev/null && exec env NDBROKER_VERBS_ISOLATED=1 unshare --net "$here/run.sh" "$build" "$@"
+  unshare --user --map-root-user --net true 2> /dev/null &&
+    exec env NDBROKER_VERBS_ISOLATED=1 unshare --user --map-root-user --net "$here/run.sh" "$build" "$@"
+  echo "SKIP: no network namespaces"
+  exit 77
+fi
+
+patience=${NDBROKER_VERBS_PATIENCE:-40}
+work=$(mktemp -d)
+near=10.91.0.1 far=10.91.0.2
+pids=()
+cleanup() {
+  for pid in "${pids[@]}"; do kill "$pid" 2> /dev/null; done
+  wait
+  rm -rf "$work"
+}
+trap cleanup EXIT
+
+# Namespace 1 is this one; namespace 2 lives as long as a process in it.
+ip link set lo up
+unshare --net sleep 3600 & pids+=($!)
+second=$!
+for _ in $(seq 50); do [ "$(readlink /proc/$second/ns/net)" != "$(readlink /proc/self/ns/net)" ] && break; sleep 0.1; done
+ip link add veth1 type veth peer name veth2 netns "$second" || exit 77
+ip addr add $near/24 dev veth1 && ip link set veth1 up
+in_second() { nsenter --target "$second" --net "$@"; }
+in_second ip addr add $far/24 dev veth2 && in_second ip link set veth2 up && in_second ip link set lo up
+
+start_broker() {  # DIR, ADDRESS, how to enter the namespace
+  mkdir "$work/$1"
+  "${@:3}" "$build/bin/ndbrokerd" --dir "$work/$1" --adapter-address "$2" > "$work/$1.log" 2>&1 & pids+=($!)
+  for _ in $(seq 100); do [ -S "$work/$1/client/lane.sock" ] && return; sleep 0.1; done
+  echo "FAIL: the broker $1 did not start"; cat "$work/$1.log"; exit 1
+}
+start_broker near $near
+start_broker far $far in_second
+
+ndctl=$build/bin/ndctl
+ok=0 failed=0 missing=0
+
+# pair NAME WHERE SERVER CLIENT: A in CLIENT is the server's address. A server whose command begins with "stays:" is
+# ended after the client, because it never ends by itself.
+pair() {
+  local name=$1 where=$2 server=$3 client=$4 stays=
+  case $server in stays:*) stays=1; server=${server#stays:};; esac
+  if ! command -v "${server%% *}" > /dev/null; then missing=$((missing + 1)); echo "-     $name: not installed"; return; fi
+  local -a enter=(env)
+  local address=$near dir=near server_status
+  if [ "$where" = two ]; then enter=(nsenter --target "$second" --net); address=$far; dir=far; fi
+  client=${client//@A/$address} server=${server//@A/$address}
+  NDBROKER_DIR=$work/$dir "${enter[@]}" timeout "$patience" "$ndctl" run $as -- $server > "$work/server.log" 2>&1 &
+  local waiter=$!
+  sleep "${NDBROKER_VERBS_HEAD_START:-1}"
+  NDBROKER_DIR=$work/near timeout "$patience" "$ndctl" run $as -- $client > "$work/client.log" 2>&1
+  local status=$?
+  [ -n "$stays" ] && kill $waiter
+  wait $waiter
+  server_status=$?
+  [ -n "$stays" ] && server_status=0
+  if [ $status = 0 ] && [ $server_status = 0 ]; then
+    ok=$((ok + 1)); echo "ok    $name, $where broker(s)"
+    return
+  fi
+  failed=$((failed + 1))
+  echo "FAIL  $name, $where broker(s): client $status, server $server_status"
+  sed 's/^/      server: /' "$work/server.log" | tail -5
+  sed 's/^/      client: /' "$work/client.log" | tail -5
+}
+
+wanted=("$@")
+selected() {  # NAME, quick or slow
+  local one
+  [ ${#wanted[@]} = 0 ] && { [ "$2" = quick ]; return; }
+  for one in "${wanted[@]}"; do [ "$one" = all ] || [ "$one" = "$1" ] && return 0; done
+  return 1
+}
+
+while IFS='|' read -r name speed as server client; do
+  name=$(echo $name) speed=$(echo $speed) as=$(echo $as) server=$(echo $server) client=$(echo $client)
+  case $name in ''|'#'*) continue;; esac
+  selected "$name" "$speed" || continue
+  [ "$as" = roce ] && as= || as="--as $as"
+  pair "$name" one "$server" "$client"
+  pair "$name" two "$server" "$client"
+done < "$here/programs.txt"
+
+echo "$ok ok, $failed failed, $missing not installed"
+[ $failed = 0 ] || exit 1
+[ $ok -gt 0 ] || exit 77

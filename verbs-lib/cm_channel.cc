@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "verbs-lib/cm_channel.h"
+
+#include <sys/eventfd.h>
+
+#include <atomic>
+#include <unordered_map>
+#include <utility>
+
+#include "verbs-lib/cm_id.h"
+#include "verbs-lib/wait.h"
+
+namespace nd::verbs_lib {
+namespace {
+
+constexpr int kMaxFd = 1 << 20;
+
+// One bit for each descriptor, because every write() and fstat() of the program asks.
+std::atomic<std::uint64_t> is_channel[kMaxFd / 64];
+
+struct Table {
+  std::mutex mutex;
+  std::unordered_map<int, std::shared_ptr<CmChannel>> channels;
+};
+
+Table& table() {
+  static auto* instance = new Table;
+  return *instance;
+}
+
+std::uint64_t BitOf(int fd) {
+  return std::uint64_t{1} << (fd % 64);
+}
+
+}  // namespace
+
+std::shared_ptr<CmChannel> CmChannel::Open() {
+  const int fd = eventfd(0, EFD_CLOEXEC);
+  if (fd < 0) return nullptr;
+  if (fd >= kMaxFd) {
+    errno = EMFILE;
+    return nullptr;
+  }
+  std::shared_ptr<CmChannel> channel(new CmChannel(fd));
+  std::lock_guard lock(table().mutex);
+  table().channels[fd] = channel;
+  is_channel[fd / 64].fetch_or(BitOf(fd));
+  return channel;
+}
+
+bool CmChannel::Is(int fd) {
+  return fd >= 0 && fd < kMaxFd && (is_channel[fd / 64].load(std::memory_order_acquire) & BitOf(fd)) != 0;
+}
+
+std::shared_ptr<CmChannel> CmChannel::Of(int fd) {
+  if (!Is(fd)) return nullptr;
+  std::lock_guard lock(table().mutex);
+  const auto it = table().channels.find(fd);
+  return it == table().channels.end() ? nullptr : it->second;
+}
+
+void CmChannel::Forget(int fd) {
+  std::shared_ptr<CmChannel> last;
+  {
+    std::lock_guard lock(table().mutex);
+    is_channel[fd / 64].fetch_and(~BitOf(fd));
+    const auto it = table().channels.find(fd);
+    if (it == table().channels.end()) return;
+    last = std::move(it->second);
+    table().channels.erase(it);
+  }
+  CmId::DestroyAllOf(last.get());
+}
+
+void CmChannel::BecomeUnreadable() {
+  eventfd_t count;
+  eventfd_read(fd_, &count);  // Does not block: the counter is 1 while an event waits.
+}
+
+void CmChannel::Push(Event event) {
+  std::lock_guard lock(mutex_);
+  events_.push_back(std::move(event));
+  if (events_.size() == 1) eventfd_write(fd_, 1);
+}
+
+int CmChannel::Pop(Event* event) {
+  for (;;) {
+    {
+      std::lock_guard lock(mutex_);
+      if (!events_.empty()) {
+        *event = std::move(events_.front());
+        events_.pop_front();
+        if (events_.empty()) BecomeUnreadable();
+        return 0;
+      }
+    }
+    if (WaitReadable(fd_) != 0) return errno;
+  }
+}
+
+std::deque<CmChannel::Event> CmChannel::Remove(const CmId* owner) {
+  std::deque<Event> removed, kept;
+  std::lock_guard lock(mutex_);
+  if (events_.empty()) return removed;
+  for (Event& event : events_) {
+    (event.owner.get() == owner || event.request.get() == owner ? removed : kept).push_back(std::move(event));
+  }
+  events_.swap(kept);
+  if (events_.empty()) BecomeUnreadable();
+  return removed;
+}
+
+}  // namespace nd::verbs_lib

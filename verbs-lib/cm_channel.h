@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// The event channels of the emulated /dev/infiniband/rdma_cm: one for each time that the device is opened.
+//
+// The descriptor is an eventfd that is readable while events wait. A program may poll it and make it
+// non-blocking.
+#pragma once
+
+#include <netinet/in.h>
+#include <rdma/rdma_user_cm.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+
+namespace nd::verbs_lib {
+
+class CmId;
+
+// The numbers of enum rdma_cm_event_type. rdma_cma.h cannot be included beside the kernel's header.
+enum class CmEvent : std::uint32_t {
+  kAddrResolved = 0,
+  kAddrError = 1,
+  kRouteResolved = 2,
+  kConnectRequest = 4,
+  kConnectResponse = 5,
+  kConnectError = 6,
+  kUnreachable = 7,
+  kRejected = 8,
+  kEstablished = 9,
+  kDisconnected = 10,
+  kDeviceRemoval = 11,
+};
+
+class CmChannel {
+ public:
+  // Null, with errno, when there is no descriptor.
+  static std::shared_ptr<CmChannel> Open();
+  // The channel of a descriptor, or null. Takes no lock when `fd` is of no channel.
+  static std::shared_ptr<CmChannel> Of(int fd);
+  // True when `fd` is a channel. Takes no lock.
+  static bool Is(int fd);
+  // The program closed the descriptor.
+  static void Forget(int fd);
+
+  int fd() const { return fd_; }
+
+  struct Event {
+    rdma_ucm_event_resp response{};
+    std::shared_ptr<CmId> owner;    // Counts the event as reported.
+    std::shared_ptr<CmId> request;  // kConnectRequest: the connection that asks.
+  };
+  void Push(Event event);
+  // Waits as the descriptor says. 0, or EAGAIN, EINTR.
+  int Pop(Event* event);
+  // Takes the waiting events of `owner` out.
+  std::deque<Event> Remove(const CmId* owner);
+
+ private:
+  explicit CmChannel(int fd) : fd_(fd) {}
+  void BecomeUnreadable();  // Under mutex_.
+
+  const int fd_;
+  std::mutex mutex_;
+  std::deque<Event> events_;
+};
+
+}  // namespace nd::verbs_lib

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// A communication identifier of rdma_cm: a listener, or one end of a connection of the broker.
+//
+// Thread rule: commands of one identifier come from one thread at a time, as the kernel's users promise;
+// completions of the library arrive on its dispatch thread. `mutex_` guards the fields that both use, and is
+// never held during a call to the library.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "nd/nd.h"
+#include "verbs-lib/cm_channel.h"
+#include "verbs-lib/cm_listener.h"
+#include "verbs-lib/device.h"
+#include "verbs-lib/queue_pair.h"
+
+namespace nd::verbs_lib {
+
+class CmId : public std::enable_shared_from_this<CmId> {
+ public:
+  static std::shared_ptr<CmId> Make(std::shared_ptr<CmChannel> channel, std::uint64_t uid);
+  // Null: there is no such identifier.
+  static std::shared_ptr<CmId> Find(std::uint32_t handle);
+  static void DestroyAllOf(const CmChannel* channel);
+
+  std::uint32_t handle() const { return handle_; }
+
+  // The commands. Each returns 0 or an errno.
+  int Bind(const Address& local);
+  int ResolveAddress(const Address& source, const Address& remote);
+  int ResolveRoute();
+  int Listen(std::uint32_t backlog);
+  int Connect(const rdma_ucm_conn_param& parameters);
+  int Accept(std::uint64_t uid, const rdma_ucm_conn_param& parameters);
+  int Reject(PrivateData data);
+  int Disconnect();
+  // Returns the number of events that the program has taken.
+  std::uint32_t Destroy();
+  std::uint32_t MoveTo(std::shared_ptr<CmChannel> channel);
+  void FillRoute(rdma_ucm_query_route_resp* out);
+  void FillQpAttributes(std::uint32_t state, ib_uverbs_qp_attr* out);
+
+  // The program took an event: counts it, and says what the identifier is called by now.
+  void Reported(CmChannel::Event* event);
+
+ private:
+  // False: the identifier is destroyed, and the event is dropped.
+  bool Tell(CmEvent event, int status, const rdma_ucm_conn_param* parameters = nullptr,
+            const std::shared_ptr<CmId>& request = nullptr);
+  // One more GetConnectionRequest on this listener.
+  void AwaitRequest(std::size_t listener);
+  // Makes `request` the passive end of `connector`, and tells the program.
+  void Introduce(const std::shared_ptr<CmId>& request, const std::shared_ptr<CmListener>& listener,
+                 Connector connector);
+  void OnRequestTaken(std::size_t listener);
+  void StartConnect(int attempt);
+  void OnConnected(const Status& status, int attempt);
+  void OnEstablished();
+  void OnDisconnected();
+  void FillConnectionData(rdma_ucm_conn_param* out);
+  // The queue pair that the program named, else one that carries nothing.
+  Status TakeQueuePair(std::uint32_t number);
+  void SetOptions(const rdma_ucm_conn_param& parameters);
+  // Asks for the end of the connection, for `established_` ones.
+  void AwaitDisconnect();
+  int BindConnector();
+  // The requests that a former identifier on this listener left.
+  void IntroduceUnseen(const std::shared_ptr<CmListener>& listener);
+  // Ends as an identifier, but leaves the request to whoever listens next.
+  void LeaveUnseen();
+  bool dead();
+  void ReleaseListeners();
+  void CloseEverything();
+
+  std::uint32_t handle_ = 0;
+  std::mutex mutex_;
+  std::shared_ptr<CmChannel> channel_;
+  std::uint64_t uid_ = 0;
+  std::uint32_t reported_ = 0;
+  bool dead_ = false;
+
+  Device* device_ = nullptr;
+  Address local_, remote_;
+  // Bound; one for each adapter when bound to the unspecified address.
+  std::vector<std::shared_ptr<CmListener>> listeners_;
+  std::shared_ptr<CmListener> delivered_by_;
+  bool listening_ = false;
+  std::uint32_t backlog_ = 0, unread_requests_ = 0;
+  std::vector<std::size_t> waiting_listeners_;  // Have no GetConnectionRequest, because the backlog is full.
+
+  Connector connector_;
+  bool connector_bound_ = false, passive_ = false;
+  bool established_ = false, end_told_ = false;
+  std::shared_ptr<QueuePair> queue_pair_;
+  nd::QueuePair used_;  // The queue pair of the connection.
+  nd::CompletionQueue inner_queue_;
+  ConnectOptions options_;
+  std::vector<std::byte> private_data_;
+};
+
+}  // namespace nd::verbs_lib

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// Completion queues and completion channels.
+//
+// The descriptor of a channel is an epoll set of the handles of its queues: a program may poll it, and no
+// thread is needed to pass an event on.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <mutex>
+
+#include "base/unique_fd.h"
+#include "nd/nd.h"
+
+namespace nd::verbs_lib {
+
+// Programs hold a pointer to `abi`, as ibv_cq or as ibv_cq_ex.
+struct CompletionQueue {
+  ibv_cq_ex abi{};
+  nd::CompletionQueue queue;
+  bool extended = false;
+
+  // Completions that leave before those of `queue`: made here (requests posted in the error state), or taken
+  // out of `queue` when a queue pair was destroyed.
+  std::mutex mutex;
+  std::deque<ibv_wc> kept;
+  std::atomic<std::size_t> kept_count{0};
+
+  // Events of the channel. `armed` is true from ibv_req_notify_cq until the event is taken.
+  std::atomic<bool> armed{false};
+  UniqueFd kept_event;  // Readable while armed and a completion was kept.
+  std::condition_variable acknowledged;
+  std::uint32_t events_taken = 0, events_acknowledged = 0;  // Under `mutex`.
+
+  // The result of the start_poll in progress (ibv_cq_ex).
+  ibv_wc current{};
+
+  int Poll(int count, ibv_wc* out);
+  // Adds a completion behind all that arrived before it.
+  void Keep(const ibv_wc& completion);
+  // Makes the channel readable at the next completion of that kind; those that wait already do not count.
+  Status Arm(NotifyType type);
+  // Forgets what a destroyed queue pair left.
+  void Purge();
+
+ private:
+  void TakeAll();  // Under `mutex`.
+};
+
+inline CompletionQueue* FromAbi(ibv_cq* queue) {
+  return reinterpret_cast<CompletionQueue*>(queue);
+}
+inline CompletionQueue* FromAbi(ibv_cq_ex* queue) {
+  return reinterpret_cast<CompletionQueue*>(queue);
+}
+
+int PollCq(ibv_cq* queue, int count, ibv_wc* out);
+int ReqNotifyCq(ibv_cq* queue, int solicited_only);
+ibv_cq_ex* CreateCqEx(ibv_context* context, ibv_cq_init_attr_ex* wanted);
+
+}  // namespace nd::verbs_lib

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+// Opened devices: their table of functions, their attributes and their asynchronous events.
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "verbs-lib/completion.h"
+#include "verbs-lib/device.h"
+#include "verbs-lib/export.h"
+#include "verbs-lib/queue_pair.h"
+#include "verbs-lib/settings.h"
+#include "verbs-lib/wait.h"
+
+// Names of functions that verbs.h replaces by macros.
+#undef ibv_query_port
+
+namespace nd::verbs_lib {
+namespace {
+
+constexpr std::uint8_t kPort = 1;
+constexpr std::uint32_t kMaxObjects = 65536;
+
+int FillPort(ibv_context* context, std::uint8_t port, ibv_port_attr* out, std::size_t size) {
+  if (port != kPort) return EINVAL;
+  ibv_port_attr attributes{};
+  attributes.state = IBV_PORT_ACTIVE;
+  attributes.max_mtu = attributes.active_mtu = IBV_MTU_4096;
+  attributes.gid_tbl_len = static_cast<int>(FromAbi(context)->device->info.addresses.size());
+  attributes.max_msg_sz = FromAbi(context)->device->info.max_transfer_length;
+  attributes.pkey_tbl_len = 1;
+  attributes.active_width = 2;
+  attributes.active_speed = 32;
+  attributes.phys_state = 5;
+  attributes.max_vl_num = 1;
+  attributes.link_layer = IBV_LINK_LAYER_ETHERNET;
+  std::memcpy(out, &attributes, std::min(size, sizeof attributes));
+  return 0;
+}
+
+void FillDevice(const Device& device, ibv_device_attr* out) {
+  const AdapterInfo& info = device.info;
+  std::memset(out, 0, sizeof *out);
+  std::snprintf(out->fw_ver, sizeof out->fw_ver, "ndbroker");
+  out->node_guid = out->sys_image_guid = GuidOf(info);
+  out->max_mr_size = info.max_registration_size;
+  out->page_size_cap = ~std::uint64_t{0xfff};
+  out->vendor_id = info.vendor_id;
+  out->vendor_part_id = info.device_id;
+  out->max_qp = out->max_cq = out->max_mr = out->max_pd = out->max_srq = out->max_ah = kMaxObjects;
+  out->max_qp_wr = static_cast<int>(std::min(info.max_initiator_queue_depth, info.max_receive_queue_depth));
+  out->max_sge = static_cast<int>(std::min(info.max_initiator_sge, info.max_receive_sge));
+  out->max_sge_rd = static_cast<int>(info.max_read_sge);
+  out->max_cqe = static_cast<int>(info.max_completion_queue_depth);
+  // rdma_conn_param has 8 bits for these.
+  out->max_qp_rd_atom = static_cast<int>(std::min<std::uint32_t>(info.max_inbound_read_limit, 128));
+  out->max_qp_init_rd_atom = static_cast<int>(std::min<std::uint32_t>(info.max_outbound_read_limit, 128));
+  out->max_res_rd_atom = out->max_qp_rd_atom * static_cast<int>(kMaxObjects);
+  out->atomic_cap = IBV_ATOMIC_NONE;
+  out->max_srq_wr = static_cast<int>(info.max_shared_receive_queue_depth);
+  out->max_srq_sge = static_cast<int>(info.max_receive_sge);
+  out->max_pkeys = 1;
+  out->phys_port_cnt = kPort;
+}
+
+int QueryDeviceEx(ibv_context* context, const ibv_query_device_ex_input* input, ibv_device_attr_ex* out,
+                  std::size_t size) {
+  if (input != nullptr && input->comp_mask != 0) return EINVAL;
+  ibv_device_attr_ex attributes{};
+  FillDevice(*FromAbi(context)->device, &attributes.orig_attr);
+  attributes.phys_port_cnt_ex = kPort;
+  std::memcpy(out, &attributes, std::min(size, sizeof attributes));
+  return 0;
+}
+
+// The functions that the macros of verbs.h call without a test for null.
+int RefuseBind(ibv_qp*, ibv_mw*, ibv_mw_bind*) {
+  return EOPNOTSUPP;
+}
+
+}  // namespace
+
+void Context::Tell(const ibv_async_event& event) {
+  std::lock_guard lock(mutex);
+  events.push_back(event);
+  if (events.size() == 1) eventfd_write(abi.context.async_fd, 1);
+}
+
+}  // namespace nd::verbs_lib
+
+using nd::verbs_lib::AddressOf;
+using nd::verbs_lib::Context;
+using nd::verbs_lib::FailWith;
+using nd::verbs_lib::FromAbi;
+
+NDBROKER_PUBLIC ibv_context* ibv_open_device(ibv_device* device) {
+  if (FromAbi(device)->adapter() == nullptr) return nullptr;
+  const int events = eventfd(0, EFD_CLOEXEC);
+  if (events < 0) return nullptr;
+  auto* made = new Context;
+  made->device = FromAbi(device);
+  made->abi.sz = sizeof made->abi;
+  made->abi.query_port = nd::verbs_lib::FillPort;
+  made->abi.query_device_ex = nd::verbs_lib::QueryDeviceEx;
+  made->abi.create_srq_ex = nd::verbs_lib::CreateSrqEx;
+  made->abi.create_cq_ex = nd::verbs_lib::CreateCqEx;
+  made->abi.create_qp_ex = nd::verbs_lib::CreateQpEx;
+  ibv_context& context = made->abi.context;
+  context.device = device;
+  context.cmd_fd = -1;
+  context.async_fd = events;
+  context.num_comp_vectors = 1;
+  context.abi_compat = __VERBS_ABI_IS_EXTENDED;
+  pthread_mutex_init(&context.mutex, nullptr);
+  context.ops.poll_cq = nd::verbs_lib::PollCq;
+  context.ops.req_notify_cq = nd::verbs_lib::ReqNotifyCq;
+  context.ops.post_send = nd::verbs_lib::PostSend;
+  context.ops.post_recv = nd::verbs_lib::PostReceive;
+  context.ops.post_srq_recv = nd::verbs_lib::PostSrqReceive;
+  context.ops.bind_mw = nd::verbs_lib::RefuseBind;
+  return &context;
+}
+
+NDBROKER_PUBLIC int ibv_close_device(ibv_context* context) {
+  close(context->async_fd);
+  pthread_mutex_destroy(&context->mutex);
+  delete FromAbi(context);
+  return 0;
+}
+
+NDBROKER_PUBLIC int ibv_query_device(ibv_context* context, ibv_device_attr* out) {
+  nd::verbs_lib::FillDevice(*FromAbi(context)->device, out);
+  return 0;
+}
+
+// Called by programs that were compiled with a header older than verbs_context::query_port.
+NDBROKER_PUBLIC int ibv_query_port(ibv_context* context, std::uint8_t port, _compat_ibv_port_attr* out) {
+  return nd::verbs_lib::FillPort(context, port, reinterpret_cast<ibv_port_attr*>(out),
+                                 offsetof(ibv_port_attr, flags));
+}
+
+NDBROKER_PUBLIC int ibv_query_gid(ibv_context* context, std::uint8_t port, int index, ibv_gid* gid) {
+  const auto& addresses = FromAbi(context)->device->info.addresses;
+  if (port != nd::verbs_lib::kPort || index < 0 || static_cast<std::size_t>(index) >= addresses.size()) {
+    errno = EINVAL;
+    return -1;
+  }
+  *gid = nd::verbs_lib::GidOf(addresses[static_cast<std::size_t>(index)]);
+  return 0;
+}
+
+NDBROKER_PUBLIC int _ibv_query_gid_ex(ibv_context* context, std::uint32_t port, std::uint32_t index,
+                                      ibv_gid_entry* entry, std::uint32_t flags, std::size_t size) {
+  if (flags != 0) return EOPNOTSUPP;
+  ibv_gid_entry made{};
+  if (ibv_query_gid(context, static_cast<std::uint8_t>(port), static_cast<int>(index), &made.gid) != 0) {
+    return ENODATA;
+  }
+  made.gid_index = index;
+  made.port_num = port;
+  made.gid_type = nd::verbs_lib::ActsAsIwarp() ? IBV_GID_TYPE_IB : IBV_GID_TYPE_ROCE_V2;
+  std::memcpy(entry, &made, std::min(size, sizeof made));
+  return 0;
+}
+
+NDBROKER_PUBLIC ssize_t _ibv_query_gid_table(ibv_context* context, ibv_gid_entry* entries, std::size_t most,
+                                             std::uint32_t flags, std::size_t size) {
+  if (flags != 0) return -EOPNOTSUPP;
+  const std::size_t count = FromAbi(context)->device->info.addresses.size();
+  if (count > most) return -EINVAL;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    auto* entry = reinterpret_cast<ibv_gid_entry*>(reinterpret_cast<char*>(entries) + i * size);
+    _ibv_query_gid_ex(context, nd::verbs_lib::kPort, i, entry, flags, size);
+  }
+  return static_cast<ssize_t>(count);
+}
+
+// Private to rdma-core, but ibv_devinfo and pyverbs import it. *type: 0 is InfiniBand or RoCE v1, 1 is RoCE
+// v2.
+NDBROKER_PUBLIC int ibv_query_gid_type(ibv_context* context, std::uint8_t port, unsigned index, int* type) {
+  ibv_gid gid;
+  if (ibv_query_gid(context, port, static_cast<int>(index), &gid) != 0) return -1;
+  *type = nd::verbs_lib::ActsAsIwarp() ? 0 : 1;
+  return 0;
+}
+
+NDBROKER_PUBLIC int ibv_query_pkey(ibv_context*, std::uint8_t port, int index, __be16* pkey) {
+  if (port != nd::verbs_lib::kPort || index != 0) {
+    errno = EINVAL;
+    return -1;
+  }
+  *pkey = 0xffff;
+  return 0;
+}
+
+NDBROKER_PUBLIC int ibv_get_pkey_index(ibv_context*, std::uint8_t port, __be16 pkey) {
+  if (port == nd::verbs_lib::kPort && pkey == 0xffff) return 0;
+  errno = EINVAL;
+  return -1;
+}
+
+NDBROKER_PUBLIC int ibv_get_async_event(ibv_context* abi, ibv_async_event* event) {
+  Context* context = FromAbi(abi);
+  for (;;) {
+    {
+      std::lock_guard lock(context->mutex);
+      if (!context->events.empty()) {
+        *event = context->events.front();
+        context->events.pop_front();
+        eventfd_t count;
+        if (context->events.empty()) eventfd_read(abi->async_fd, &count);
+        return 0;
+      }
+    }
+    if (nd::verbs_lib::WaitReadable(abi->async_fd) != 0) return -1;
+  }
+}
+
+// Objects are not destroyed before their events are acknowledged in rdma-core; here an event that is still
+// queued is dropped with its object, so nothing needs to be counted.
+NDBROKER_PUBLIC void ibv_ack_async_event(ibv_async_event*) {}

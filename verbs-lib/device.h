@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// The devices that programs see: one for each adapter of the broker that this library can serve.
+//
+// Devices and their sessions with the broker are never destroyed: a program may use them in its last
+// destructor.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <cstddef>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "base/unique_fd.h"
+#include "nd/nd.h"
+
+namespace nd::verbs_lib {
+
+// Programs hold a pointer to `abi`. Zeros follow, because libmlx5 and libefa look behind it for a table of
+// their own and must not find one.
+struct Device {
+  ibv_device abi{};
+  char zeros[4096]{};
+  AdapterInfo info;
+  int index = 0;
+
+  // Opens the session at the first call. On failure prints one line and sets errno.
+  Adapter* adapter();
+
+ private:
+  std::mutex mutex_;
+  Adapter adapter_;
+  bool open_ = false;
+};
+
+// The asynchronous events of an opened device.
+struct Context {
+  verbs_context abi{};  // Programs hold a pointer to abi.context.
+  Device* device = nullptr;
+  std::mutex mutex;
+  std::deque<ibv_async_event> events;
+
+  void Tell(const ibv_async_event& event);
+};
+
+inline Context* FromAbi(ibv_context* context) {
+  auto* verbs =
+      reinterpret_cast<verbs_context*>(reinterpret_cast<char*>(context) - offsetof(verbs_context, context));
+  return reinterpret_cast<Context*>(verbs);
+}
+inline Device* FromAbi(ibv_device* device) {
+  return reinterpret_cast<Device*>(device);
+}
+
+// Asks the broker at each call until it has answered once. Null when there is no broker; errno is set then
+// and one line is on stderr.
+const std::vector<Device*>* Devices();
+// The device that has this local address, or null.
+Device* DeviceOf(const Address& local);
+
+// The address as a GID, and back.
+ibv_gid GidOf(const Address& address);
+Address AddressOf(const ibv_gid& gid);
+// The GUID of an adapter in network order.
+__be64 GuidOf(const AdapterInfo& info);
+
+// The errno for a status of the broker or of a provider.
+int ErrnoOf(const Status& status);
+// Sets errno and returns null, for functions that return an object.
+std::nullptr_t FailWith(int error);
+
+}  // namespace nd::verbs_lib

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// The functions of the C library through which librdmacm reaches /dev/infiniband/rdma_cm. For every other
+// path and descriptor they are the C library's own.
+//
+// They run in any thread of any program, before constructors and after destructors, so they allocate nothing
+// and take no lock unless the call is for the device.
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <linux/netlink.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdarg>
+#include <cstring>
+
+#include "verbs-lib/cm_channel.h"
+#include "verbs-lib/cm_commands.h"
+#include "verbs-lib/export.h"
+
+namespace {
+
+using nd::verbs_lib::CmChannel;
+
+constexpr char kDevice[] = "/dev/infiniband/rdma_cm";
+
+// The next definition of `name`, which is the C library's or that of another preloaded library.
+template <typename Function>
+Function* Next(Function** cache, const char* name) {
+  Function* found = __atomic_load_n(cache, __ATOMIC_RELAXED);
+  if (found == nullptr) {
+    found = reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
+    __atomic_store_n(cache, found, __ATOMIC_RELAXED);
+  }
+  return found;
+}
+
+#define NDBROKER_NEXT(name)      \
+  ([]() {                        \
+    static decltype(&name) next; \
+    return Next(&next, #name);   \
+  }())
+
+bool IsDevice(const char* path) {
+  return path != nullptr && std::strcmp(path, kDevice) == 0;
+}
+
+int OpenDevice(int flags) {
+  const auto channel = CmChannel::Open();
+  if (!channel) return -1;
+  if ((flags & O_NONBLOCK) != 0) fcntl(channel->fd(), F_SETFL, O_NONBLOCK);
+  return channel->fd();
+}
+
+// The third argument of open(), which exists only when a file may be created.
+bool HasMode(int flags) {
+  return (flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE;
+}
+
+// The mode of a character device.
+template <typename Stat>
+void MakeCharacterDevice(Stat* out) {
+  out->st_mode = S_IFCHR | 0666;
+}
+
+}  // namespace
+
+NDBROKER_PUBLIC int open(const char* path, int flags, ...) {
+  if (IsDevice(path)) return OpenDevice(flags);
+  if (!HasMode(flags)) return NDBROKER_NEXT(open)(path, flags);
+  va_list arguments;
+  va_start(arguments, flags);
+  const mode_t mode = va_arg(arguments, mode_t);
+  va_end(arguments);
+  return NDBROKER_NEXT(open)(path, flags, mode);
+}
+
+NDBROKER_PUBLIC int open64(const char* path, int flags, ...) {
+  if (IsDevice(path)) return OpenDevice(flags);
+  if (!HasMode(flags)) return NDBROKER_NEXT(open64)(path, flags);
+  va_list arguments;
+  va_start(arguments, flags);
+  const mode_t mode = va_arg(arguments, mode_t);
+  va_end(arguments);
+  return NDBROKER_NEXT(open64)(path, flags, mode);
+}
+
+NDBROKER_PUBLIC int access(const char* path, int mode) noexcept {
+  if (IsDevice(path)) return 0;
+  return NDBROKER_NEXT(access)(path, mode);
+}
+
+NDBROKER_PUBLIC int fstat(int fd, struct stat* out) noexcept {
+  const int result = NDBROKER_NEXT(fstat)(fd, out);
+  if (result == 0 && CmChannel::Is(fd)) MakeCharacterDevice(out);
+  return result;
+}
+
+NDBROKER_PUBLIC int fstat64(int fd, struct stat64* out) noexcept {
+  const int result = NDBROKER_NEXT(fstat64)(fd, out);
+  if (result == 0 && CmChannel::Is(fd)) MakeCharacterDevice(out);
+  return result;
+}
+
+NDBROKER_PUBLIC int close(int fd) {
+  if (CmChannel::Is(fd)) CmChannel::Forget(fd);
+  return NDBROKER_NEXT(close)(fd);
+}
+
+NDBROKER_PUBLIC ssize_t write(int fd, const void* data, std::size_t size) {
+  if (!CmChannel::Is(fd)) return NDBROKER_NEXT(write)(fd, data, size);
+  const auto channel = CmChannel::Of(fd);
+  const int error = channel ? nd::verbs_lib::RunCommand(channel, data, size) : EBADF;
+  if (error == 0) return static_cast<ssize_t>(size);
+  errno = error;
+  return -1;
+}
+
+// librdmacm asks the kernel for the number of the real device over this family, and waits for udev when it
+// differs.
+NDBROKER_PUBLIC int socket(int domain, int type, int protocol) noexcept {
+  if (domain == AF_NETLINK && protocol == NETLINK_RDMA) {
+    errno = EPROTONOSUPPORT;
+    return -1;
+  }
+  return NDBROKER_NEXT(socket)(domain, type, protocol);
+}

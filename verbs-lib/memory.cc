@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// Protection domains and memory regions.
+#include <infiniband/verbs.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdint>
+
+#include "verbs-lib/device.h"
+#include "verbs-lib/export.h"
+
+// Names of functions that verbs.h replaces by macros.
+#undef ibv_reg_mr
+#undef ibv_reg_mr_iova
+
+namespace nd::verbs_lib {
+namespace {
+
+struct Region {
+  ibv_mr abi{};
+  MemoryRegion region;
+};
+
+constexpr unsigned kKnownAccess = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
+                                  IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND;
+
+}  // namespace
+}  // namespace nd::verbs_lib
+
+using nd::verbs_lib::FailWith;
+using nd::verbs_lib::FromAbi;
+using nd::verbs_lib::Region;
+
+NDBROKER_PUBLIC ibv_pd* ibv_alloc_pd(ibv_context* context) {
+  auto* domain = new ibv_pd{};
+  domain->context = context;
+  return domain;
+}
+
+NDBROKER_PUBLIC int ibv_dealloc_pd(ibv_pd* domain) {
+  delete domain;
+  return 0;
+}
+
+NDBROKER_PUBLIC ibv_mr* ibv_reg_mr_iova2(ibv_pd* domain, void* address, std::size_t length,
+                                         std::uint64_t iova, unsigned access) {
+  const unsigned required = access & ~unsigned{IBV_ACCESS_OPTIONAL_RANGE};
+  const bool remote_writes = (access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) != 0;
+  if (remote_writes && (access & IBV_ACCESS_LOCAL_WRITE) == 0) return FailWith(EINVAL);
+  if ((required & ~nd::verbs_lib::kKnownAccess) != 0 || iova != reinterpret_cast<std::uintptr_t>(address)) {
+    return FailWith(EOPNOTSUPP);
+  }
+  std::uint32_t rights = 0;
+  if ((access & IBV_ACCESS_LOCAL_WRITE) != 0) rights |= nd::kAllowLocalWrite | nd::kRdmaReadSink;
+  if ((access & IBV_ACCESS_REMOTE_READ) != 0) rights |= nd::kAllowRemoteRead;
+  if ((access & IBV_ACCESS_REMOTE_WRITE) != 0) rights |= nd::kAllowRemoteWrite;
+  auto registered = FromAbi(domain->context)->device->adapter()->Register(address, length, rights);
+  if (!registered.ok()) return FailWith(nd::verbs_lib::ErrnoOf(registered.status()));
+  auto* region = new Region;
+  region->region = std::move(registered).value();
+  region->abi.context = domain->context;
+  region->abi.pd = domain;
+  region->abi.addr = address;
+  region->abi.length = length;
+  region->abi.lkey = region->region.local_token();
+  region->abi.rkey = region->region.remote_token();
+  return &region->abi;
+}
+
+NDBROKER_PUBLIC ibv_mr* ibv_reg_mr(ibv_pd* domain, void* address, std::size_t length, int access) {
+  return ibv_reg_mr_iova2(domain, address, length, reinterpret_cast<std::uintptr_t>(address),
+                          static_cast<unsigned>(access));
+}
+
+NDBROKER_PUBLIC ibv_mr* ibv_reg_mr_iova(ibv_pd* domain, void* address, std::size_t length, std::uint64_t iova,
+                                        int access) {
+  return ibv_reg_mr_iova2(domain, address, length, iova, static_cast<unsigned>(access));
+}
+
+NDBROKER_PUBLIC int ibv_dereg_mr(ibv_mr* abi) {
+  auto* region = reinterpret_cast<Region*>(abi);
+  const nd::Status status = region->region.Deregister();
+  if (!status.ok()) return nd::verbs_lib::ErrnoOf(status);
+  delete region;
+  return 0;
+}

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// The data path: posted requests.
+#include <cerrno>
+#include <cstdint>
+
+#include "verbs-lib/device.h"
+#include "verbs-lib/queue_pair.h"
+
+namespace nd::verbs_lib {
+namespace {
+
+// A list of ibv_sge is used as a list of Sge, without a copy.
+static_assert(sizeof(ibv_sge) == sizeof(Sge) && offsetof(ibv_sge, addr) == offsetof(Sge, address) &&
+              offsetof(ibv_sge, length) == offsetof(Sge, length) &&
+              offsetof(ibv_sge, lkey) == offsetof(Sge, local_token) &&
+              sizeof(void*) == sizeof(std::uint64_t));
+
+std::span<const Sge> SgesOf(const ibv_sge* list, int count) {
+  return {reinterpret_cast<const Sge*>(list), static_cast<std::size_t>(count)};
+}
+
+void* ContextOf(std::uint64_t id) {
+  return reinterpret_cast<void*>(static_cast<std::uintptr_t>(id));
+}
+
+void KeepFlushed(QueuePair* queue_pair, CompletionQueue* queue, std::uint64_t id, ibv_wc_opcode opcode) {
+  ibv_wc flushed{};
+  flushed.wr_id = id;
+  flushed.status = IBV_WC_WR_FLUSH_ERR;
+  flushed.opcode = opcode;
+  flushed.qp_num = queue_pair->base().qp_num;
+  queue->Keep(flushed);
+}
+
+ibv_wc_opcode OpcodeOf(ibv_wr_opcode opcode) {
+  switch (opcode) {
+    case IBV_WR_RDMA_WRITE:
+    case IBV_WR_RDMA_WRITE_WITH_IMM:
+      return IBV_WC_RDMA_WRITE;
+    case IBV_WR_RDMA_READ:
+      return IBV_WC_RDMA_READ;
+    default:
+      return IBV_WC_SEND;
+  }
+}
+
+std::uint32_t FlagsOf(const QueuePair& queue_pair, unsigned send_flags) {
+  std::uint32_t flags = 0;
+  if (queue_pair.init.sq_sig_all == 0 && (send_flags & IBV_SEND_SIGNALED) == 0) flags |= kOpSilentSuccess;
+  if ((send_flags & IBV_SEND_FENCE) != 0) flags |= kOpReadFence;
+  if ((send_flags & IBV_SEND_INLINE) != 0) flags |= kOpInline;
+  return flags;
+}
+
+int PostOne(QueuePair* queue_pair, const ibv_send_wr& request) {
+  if (request.num_sge < 0 || (request.send_flags & IBV_SEND_IP_CSUM) != 0) return EINVAL;
+  const auto sges = SgesOf(request.sg_list, request.num_sge);
+  const std::uint32_t flags = FlagsOf(*queue_pair, request.send_flags);
+  const std::uint32_t solicit =
+      (request.send_flags & IBV_SEND_SOLICITED) != 0 ? std::uint32_t{kOpSendAndSolicit} : 0;
+  void* context = ContextOf(request.wr_id);
+  nd::QueuePair& real = queue_pair->real;
+  Status status;
+  switch (request.opcode) {
+    case IBV_WR_SEND:
+      status = real.Send(context, sges, flags | solicit);
+      break;
+    case IBV_WR_SEND_WITH_INV:
+      status = real.SendAndInvalidate(context, sges, request.invalidate_rkey, flags | solicit);
+      break;
+    case IBV_WR_RDMA_WRITE:
+      status = real.Write(context, sges, request.wr.rdma.remote_addr, request.wr.rdma.rkey, flags);
+      break;
+    case IBV_WR_RDMA_READ:
+      status =
+          real.Read(context, sges, request.wr.rdma.remote_addr, request.wr.rdma.rkey, flags & ~kOpInline);
+      break;
+    default:
+      return EOPNOTSUPP;
+  }
+  if (status.ok()) return 0;
+  if (status == StatusCode::kConnectionInvalid && queue_pair->base().state == IBV_QPS_RTS) {
+    // The connection is over, and the program has not been told or has not looked yet.
+    KeepFlushed(queue_pair, queue_pair->send_cq, request.wr_id, OpcodeOf(request.opcode));
+    return 0;
+  }
+  return ErrnoOf(status);
+}
+
+}  // namespace
+
+int PostSend(ibv_qp* abi, ibv_send_wr* first, ibv_send_wr** bad) {
+  QueuePair* queue_pair = FromAbi(abi);
+  for (ibv_send_wr* request = first; request != nullptr; request = request->next) {
+    int error = 0;
+    if (abi->state == IBV_QPS_ERR) {
+      KeepFlushed(queue_pair, queue_pair->send_cq, request->wr_id, OpcodeOf(request->opcode));
+    } else if (abi->state != IBV_QPS_RTS && abi->state != IBV_QPS_SQD) {
+      error = EINVAL;
+    } else {
+      error = PostOne(queue_pair, *request);
+    }
+    if (error != 0) {
+      if (bad != nullptr) *bad = request;
+      return error;
+    }
+  }
+  return 0;
+}
+
+int PostReceive(ibv_qp* abi, ibv_recv_wr* first, ibv_recv_wr** bad) {
+  QueuePair* queue_pair = FromAbi(abi);
+  for (ibv_recv_wr* request = first; request != nullptr; request = request->next) {
+    int error = 0;
+    if (abi->state == IBV_QPS_ERR) {
+      KeepFlushed(queue_pair, queue_pair->receive_cq, request->wr_id, IBV_WC_RECV);
+    } else if (abi->state == IBV_QPS_RESET || request->num_sge < 0) {
+      error = EINVAL;
+    } else {
+      error = ErrnoOf(
+          queue_pair->real.Receive(ContextOf(request->wr_id), SgesOf(request->sg_list, request->num_sge)));
+    }
+    if (error != 0) {
+      if (bad != nullptr) *bad = request;
+      return error;
+    }
+  }
+  return 0;
+}
+
+int PostSrqReceive(ibv_srq* abi, ibv_recv_wr* first, ibv_recv_wr** bad) {
+  for (ibv_recv_wr* request = first; request != nullptr; request = request->next) {
+    const int error = request->num_sge < 0
+                          ? EINVAL
+                          : ErrnoOf(FromAbi(abi)->queue.Receive(ContextOf(request->wr_id),
+                                                                SgesOf(request->sg_list, request->num_sge)));
+    if (error != 0) {
+      if (bad != nullptr) *bad = request;
+      return error;
+    }
+  }
+  return 0;
+}
+
+}  // namespace nd::verbs_lib

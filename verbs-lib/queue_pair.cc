@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+// The life of a queue pair: creation, states, attributes, destruction. post.cc has the data path.
+#include "verbs-lib/queue_pair.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "verbs-lib/device.h"
+#include "verbs-lib/export.h"
+#include "verbs-lib/numbers.h"
+
+namespace nd::verbs_lib {
+namespace {
+
+bool MayChange(ibv_qp_state from, ibv_qp_state to) {
+  switch (to) {
+    case IBV_QPS_RESET:
+    case IBV_QPS_ERR:
+      return true;
+    case IBV_QPS_INIT:
+      return from == IBV_QPS_RESET || from == IBV_QPS_INIT;
+    case IBV_QPS_RTR:
+      return from == IBV_QPS_INIT;
+    case IBV_QPS_RTS:
+      return from == IBV_QPS_RTR || from == IBV_QPS_RTS || from == IBV_QPS_SQD;
+    case IBV_QPS_SQD:
+      return from == IBV_QPS_RTS || from == IBV_QPS_SQD;
+    default:
+      return false;
+  }
+}
+
+// Copies the fields that `mask` names.
+void Merge(const ibv_qp_attr& from, int mask, ibv_qp_attr* to) {
+  const auto take = [&](int bit, auto member) {
+    if ((mask & bit) != 0) to->*member = from.*member;
+  };
+  take(IBV_QP_ACCESS_FLAGS, &ibv_qp_attr::qp_access_flags);
+  take(IBV_QP_PKEY_INDEX, &ibv_qp_attr::pkey_index);
+  take(IBV_QP_PORT, &ibv_qp_attr::port_num);
+  take(IBV_QP_QKEY, &ibv_qp_attr::qkey);
+  take(IBV_QP_AV, &ibv_qp_attr::ah_attr);
+  take(IBV_QP_PATH_MTU, &ibv_qp_attr::path_mtu);
+  take(IBV_QP_TIMEOUT, &ibv_qp_attr::timeout);
+  take(IBV_QP_RETRY_CNT, &ibv_qp_attr::retry_cnt);
+  take(IBV_QP_RNR_RETRY, &ibv_qp_attr::rnr_retry);
+  take(IBV_QP_RQ_PSN, &ibv_qp_attr::rq_psn);
+  take(IBV_QP_MAX_QP_RD_ATOMIC, &ibv_qp_attr::max_rd_atomic);
+  take(IBV_QP_MIN_RNR_TIMER, &ibv_qp_attr::min_rnr_timer);
+  take(IBV_QP_SQ_PSN, &ibv_qp_attr::sq_psn);
+  take(IBV_QP_MAX_DEST_RD_ATOMIC, &ibv_qp_attr::max_dest_rd_atomic);
+  take(IBV_QP_DEST_QPN, &ibv_qp_attr::dest_qp_num);
+}
+
+// 0, or the errno of capabilities that the device does not have.
+int CheckCapabilities(const AdapterInfo& info, const ibv_qp_cap& cap, bool has_srq) {
+  const bool receives_fit = has_srq || (cap.max_recv_wr <= info.max_receive_queue_depth &&
+                                        cap.max_recv_sge <= info.max_receive_sge);
+  return receives_fit && cap.max_send_wr <= info.max_initiator_queue_depth &&
+                 cap.max_send_sge <= info.max_initiator_sge &&
+                 cap.max_inline_data <= info.max_inline_data_size
+             ? 0
+             : EINVAL;
+}
+
+}  // namespace
+
+nd::QueuePair QueuePair::pair() {
+  std::lock_guard lock(mutex);
+  return real;
+}
+
+Status QueuePair::Renew() {
+  QueuePairOptions options;
+  options.receive_cq = &receive_cq->queue;
+  options.initiator_cq = &send_cq->queue;
+  if (init.srq != nullptr) options.shared_receive_queue = &FromAbi(init.srq)->queue;
+  options.context = reinterpret_cast<void*>(static_cast<std::uintptr_t>(base().qp_num));
+  // A device has no queue of length 0; programs that only receive ask for one.
+  options.receive_depth = std::max(init.cap.max_recv_wr, 1u);
+  options.initiator_depth = std::max(init.cap.max_send_wr, 1u);
+  options.max_receive_sge = std::max(init.cap.max_recv_sge, 1u);
+  options.max_initiator_sge = std::max(init.cap.max_send_sge, 1u);
+  options.inline_data_size = init.cap.max_inline_data;
+  auto made = FromAbi(base().context)->device->adapter()->CreateQueuePair(options);
+  if (!made.ok()) return made.status();
+  nd::QueuePair former;
+  {
+    std::lock_guard lock(mutex);
+    former = std::exchange(real, std::move(made).value());
+  }
+  if (former.impl()) static_cast<void>(former.Close());
+  return {};
+}
+
+void QueuePair::SetState(ibv_qp_state state) {
+  base().state = state;
+}
+
+void QueuePair::OnEstablished() {
+  if (base().state != IBV_QPS_ERR) SetState(IBV_QPS_RTS);
+}
+
+void QueuePair::Flush() {
+  SetState(IBV_QPS_ERR);
+  static_cast<void>(pair().Flush());
+}
+
+ibv_qp* CreateQpEx(ibv_context* context, ibv_qp_init_attr_ex* wanted) {
+  const AdapterInfo& info = FromAbi(context)->device->info;
+  if ((wanted->comp_mask & IBV_QP_INIT_ATTR_PD) == 0 || wanted->pd == nullptr || wanted->send_cq == nullptr ||
+      wanted->recv_cq == nullptr) {
+    return FailWith(EINVAL);
+  }
+  if (const int error = CheckCapabilities(info, wanted->cap, wanted->srq != nullptr)) return FailWith(error);
+  if (wanted->qp_type != IBV_QPT_RC || wanted->comp_mask != IBV_QP_INIT_ATTR_PD) return FailWith(EOPNOTSUPP);
+  auto made = std::make_shared<QueuePair>();
+  ibv_qp& base = made->base();
+  base.context = context;
+  base.qp_context = wanted->qp_context;
+  base.pd = wanted->pd;
+  base.send_cq = wanted->send_cq;
+  base.recv_cq = wanted->recv_cq;
+  base.srq = wanted->srq;
+  base.state = IBV_QPS_RESET;
+  base.qp_type = wanted->qp_type;
+  pthread_mutex_init(&base.mutex, nullptr);
+  pthread_cond_init(&base.cond, nullptr);
+  std::memcpy(&made->init, wanted, sizeof made->init);
+  made->send_cq = FromAbi(wanted->send_cq);
+  made->receive_cq = FromAbi(wanted->recv_cq);
+  base.qp_num = base.handle = AddNumber(made);
+  if (base.qp_num == 0) return FailWith(ENOMEM);
+  if (const Status status = made->Renew(); !status.ok()) {
+    RemoveNumber(base.qp_num);
+    return FailWith(ErrnoOf(status));
+  }
+  return &base;
+}
+
+}  // namespace nd::verbs_lib
+
+using nd::verbs_lib::FailWith;
+using nd::verbs_lib::FromAbi;
+
+NDBROKER_PUBLIC ibv_qp* ibv_create_qp(ibv_pd* domain, ibv_qp_init_attr* wanted) {
+  ibv_qp_init_attr_ex extended{};
+  std::memcpy(&extended, wanted, sizeof *wanted);
+  extended.comp_mask = IBV_QP_INIT_ATTR_PD;
+  extended.pd = domain;
+  return nd::verbs_lib::CreateQpEx(domain->context, &extended);
+}
+
+NDBROKER_PUBLIC ibv_qp_ex* ibv_qp_to_qp_ex(ibv_qp*) {
+  return FailWith(EOPNOTSUPP);
+}
+
+NDBROKER_PUBLIC int ibv_modify_qp(ibv_qp* abi, ibv_qp_attr* attributes, int mask) {
+  using nd::verbs_lib::kConnectedByCm;
+  auto* queue_pair = FromAbi(abi);
+  const ibv_qp_state state = (mask & IBV_QP_STATE) != 0 ? attributes->qp_state : abi->state;
+  if ((mask & IBV_QP_CUR_STATE) != 0 && attributes->cur_qp_state != abi->state) return EINVAL;
+  if ((mask & IBV_QP_STATE) != 0 && !nd::verbs_lib::MayChange(abi->state, state)) return EINVAL;
+  if ((mask & IBV_QP_DEST_QPN) != 0 && (attributes->dest_qp_num & kConnectedByCm) == 0) {
+    std::fprintf(
+        stderr,
+        "ndbroker: this program connects queue pairs by number; only connections by rdma_cm are offered "
+        "(perftest: -R)\n");
+    return EOPNOTSUPP;
+  }
+  nd::verbs_lib::Merge(*attributes, mask, &queue_pair->attributes);
+  if ((mask & IBV_QP_STATE) == 0) return 0;
+  if (state == IBV_QPS_RESET && abi->state != IBV_QPS_RESET) {
+    if (const nd::Status status = queue_pair->Renew(); !status.ok()) return nd::verbs_lib::ErrnoOf(status);
+    queue_pair->send_cq->Purge();
+  }
+  if (state == IBV_QPS_ERR) {
+    queue_pair->Flush();
+  } else {
+    queue_pair->SetState(state);
+  }
+  return 0;
+}
+
+NDBROKER_PUBLIC int ibv_query_qp(ibv_qp* abi, ibv_qp_attr* attributes, int, ibv_qp_init_attr* init) {
+  const auto* queue_pair = FromAbi(abi);
+  *attributes = queue_pair->attributes;
+  attributes->qp_state = attributes->cur_qp_state = abi->state;
+  attributes->cap = queue_pair->init.cap;
+  *init = queue_pair->init;
+  return 0;
+}
+
+NDBROKER_PUBLIC int ibv_destroy_qp(ibv_qp* abi) {
+  auto* queue_pair = FromAbi(abi);
+  const std::uint32_t number = abi->qp_num;
+  const std::shared_ptr<nd::verbs_lib::QueuePair> kept = nd::verbs_lib::FindQueuePair(number);
+  if (kept.get() != queue_pair) return EINVAL;
+  nd::verbs_lib::RemoveNumber(number);
+  static_cast<void>(queue_pair->pair().Close());
+  queue_pair->send_cq->Purge();
+  if (queue_pair->receive_cq != queue_pair->send_cq) queue_pair->receive_cq->Purge();
+  return 0;
+}

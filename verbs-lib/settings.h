@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `ndctl run` passes to this library through the environment.
+#pragma once
+
+#include <string>
+
+namespace nd::verbs_lib {
+
+// How devices describe themselves. Some programs accept only one kind.
+enum class Personality { kRoce, kIwarp };
+
+struct Settings {
+  Personality personality = Personality::kRoce;  // NDBROKER_VERBS_AS: "roce" or "iwarp".
+  std::string adapter;                           // NDBROKER_VERBS_ADAPTER: shows only this adapter.
+};
+
+// Read once, at the first use of RDMA. A value that is not understood ends in a line on stderr and the
+// default.
+const Settings& GetSettings();
+
+inline bool ActsAsIwarp() {
+  return GetSettings().personality == Personality::kIwarp;
+}
+
+}  // namespace nd::verbs_lib

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shared receive queues.
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "verbs-lib/device.h"
+#include "verbs-lib/export.h"
+#include "verbs-lib/queue_pair.h"
+
+namespace nd::verbs_lib {
+
+ibv_srq* CreateSrqEx(ibv_context* context, ibv_srq_init_attr_ex* wanted) {
+  const bool basic = (wanted->comp_mask & IBV_SRQ_INIT_ATTR_TYPE) == 0 || wanted->srq_type == IBV_SRQT_BASIC;
+  if (!basic) return FailWith(EOPNOTSUPP);
+  if ((wanted->comp_mask & IBV_SRQ_INIT_ATTR_PD) == 0 || wanted->pd == nullptr) return FailWith(EINVAL);
+  const std::uint32_t max_sge = std::max(wanted->attr.max_sge, 1u);
+  auto made = FromAbi(context)->device->adapter()->CreateSharedReceiveQueue(wanted->attr.max_wr, max_sge);
+  if (!made.ok()) return FailWith(ErrnoOf(made.status()));
+  auto* queue = new SharedReceiveQueue;
+  queue->queue = std::move(made).value();
+  queue->depth = wanted->attr.max_wr;
+  queue->max_sge = wanted->attr.max_sge = max_sge;
+  queue->abi.context = context;
+  queue->abi.srq_context = wanted->srq_context;
+  queue->abi.pd = wanted->pd;
+  pthread_mutex_init(&queue->abi.mutex, nullptr);
+  pthread_cond_init(&queue->abi.cond, nullptr);
+  return &queue->abi;
+}
+
+}  // namespace nd::verbs_lib
+
+using nd::verbs_lib::FromAbi;
+
+NDBROKER_PUBLIC ibv_srq* ibv_create_srq(ibv_pd* domain, ibv_srq_init_attr* wanted) {
+  ibv_srq_init_attr_ex extended{};
+  extended.srq_context = wanted->srq_context;
+  extended.attr = wanted->attr;
+  extended.comp_mask = IBV_SRQ_INIT_ATTR_PD;
+  extended.pd = domain;
+  ibv_srq* made = nd::verbs_lib::CreateSrqEx(domain->context, &extended);
+  if (made != nullptr) wanted->attr = extended.attr;
+  return made;
+}
+
+NDBROKER_PUBLIC int ibv_modify_srq(ibv_srq*, ibv_srq_attr*, int) {
+  return EOPNOTSUPP;
+}
+
+NDBROKER_PUBLIC int ibv_query_srq(ibv_srq* abi, ibv_srq_attr* attributes) {
+  attributes->max_wr = FromAbi(abi)->depth;
+  attributes->max_sge = FromAbi(abi)->max_sge;
+  attributes->srq_limit = 0;
+  return 0;
+}
+
+NDBROKER_PUBLIC int ibv_destroy_srq(ibv_srq* abi) {
+  auto* queue = FromAbi(abi);
+  nd::Request closing;
+  const nd::Status status = queue->queue.Close(&closing);
+  if (!status.ok() && !status.pending()) return nd::verbs_lib::ErrnoOf(status);
+  pthread_mutex_destroy(&abi->mutex);
+  pthread_cond_destroy(&abi->cond);
+  delete queue;
+  return 0;
+}

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a completion of the library is to a verbs program. Pure.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include "nd/types.h"
+
+namespace nd::verbs_lib {
+
+// The queue pair's number is the context of its completions. False: the queue pair is gone, and so is the
+// completion.
+bool ToWorkCompletion(const Completion& from, ibv_wc* to);
+ibv_wc_status ToWorkStatus(StatusCode code, RequestType type);
+
+}  // namespace nd::verbs_lib
