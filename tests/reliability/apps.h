@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// The applications that the measurements start as processes of their own. Each writes lines to its standard
+// output and runs until it is told to end. Times are of the monotonic clock, in milliseconds.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tests/testing/process.h"
+
+namespace nd::reliability {
+
+// Accepts connections at ADDRESS and answers each message with the same message. Prints "listening", and
+// "gone COUNT TIME" when the last of `expected` connections has broken.
+// "session lost TIME" and "session back TIME" at each restart of the broker.
+int RunEcho(const std::vector<std::string>& arguments);  // DIRECTORY ADDRESS EXPECTED
+// Makes COUNT connections and prints "ready". Sends a numbered message on each of them every PERIOD
+// milliseconds and checks the answers; tells of its session as above. SIGUSR1 begins the second phase;
+// SIGTERM ends it: "client connections=... lost=... wrong=...", with the delays of answers in both phases.
+int RunClient(const std::vector<std::string>& arguments);  // DIRECTORY ADDRESS COUNT PERIOD
+// Connects and disconnects for ever: "up TIME" after each first success behind a failure.
+int RunProber(const std::vector<std::string>& arguments);  // DIRECTORY ADDRESS
+// Tries to take the port of ADDRESS for ever. On SIGTERM: "theft tries=... thefts=...".
+int RunThief(const std::vector<std::string>& arguments);  // DIRECTORY ADDRESS
+
+// One of these processes and its output.
+class App {
+ public:
+  App(const std::string& place, const std::string& name, std::vector<std::string> arguments,
+      std::optional<uid_t> uid = {});
+  // All complete lines so far.
+  std::vector<std::string> Lines() const;
+  // Waits for the `nth` line that begins with `start`; "" when it does not come.
+  std::string Await(const std::string& start, std::size_t nth = 1,
+                    std::chrono::milliseconds patience = std::chrono::seconds(60)) const;
+  // SIGTERM, and the line that begins with `start`.
+  std::string End(const std::string& start);
+  testing::Process& process() { return process_; }
+
+ private:
+  std::string output_;
+  testing::Process process_;
+};
+
+// "name=VALUE" in a line; -1 without it.
+double Field(const std::string& line, const std::string& name);
+
+}  // namespace nd::reliability

@@ -1,0 +1,109 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Prints the table of the reliability targets: target, measured, verdict, command.
+# usage: tests/reliability/run.sh [--quick] [BUILD]
+#   --quick  200 connections and 3 kills instead of 10,000 and 20; without the tests that build the tree again or need
+#            a system of their own
+# Verdicts: met, missed: measured against the target. unclear: measured, but the run could not show it. passed, failed:
+# tests of this promise, whose counts are smaller than the target's, so that they do not show that it is met. skipped,
+# not run: no result. not measured: there is no program for it. Exit 0: nothing is missed or failed.
+set -uo pipefail
+cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../.." || exit 2
+scale=(10000 20)
+note=
+except='^$'
+build=build/release
+for argument in "$@"; do
+  case $argument in
+    --quick) scale=(200 3) note=' (quick form: fewer connections than the target)' except='^(teeth|sanitize|system)[.]' ;;
+    -h | --help) sed -n '3,9s/^# \{0,1\}//p' "$0" && exit 0 ;;
+    -*) echo "run.sh: unknown option $argument; --help shows the usage" >&2 && exit 2 ;;
+    *) build=$argument ;;
+  esac
+done
+[ -x "$build/bin/nd_reliability" ] || { echo "run.sh: $build/bin/nd_reliability is missing; build it first" >&2; exit 2; }
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+bad=0
+
+line() {
+  case $4 in missed | failed) bad=1 ;; esac
+  printf '| %s | %s | %s | %s | %s | %s |\n' "$1" "$2" "$3" "$5" "$4" "$6"
+}
+# measured NUMBER PROMISE TARGET PART: a row that `nd_reliability PART` prints; each part runs once.
+measured() {
+  local command="nd_reliability $4 ${scale[*]}" verdict="not run" text status found
+  if [ ! -e "$work/$4" ]; then
+    timeout 1500 "$build/bin/nd_reliability" "$4" "${scale[@]}" > "$work/$4" 2> "$work/$4.error" < /dev/null
+    echo $? > "$work/$4.status"
+  fi
+  status=$(cat "$work/$4.status")
+  found=$(grep -m1 "^row $1|" "$work/$4")
+  if [ -n "$found" ]; then
+    IFS='|' read -r _ verdict text <<< "$found"
+    text+=$note
+    # Fewer connections than the target's show that it is missed, not that it is met.
+    [ -z "$note" ] || [ "$verdict" != met ] || verdict=passed
+  elif [ "$status" -eq 77 ]; then
+    verdict=skipped text=$(tail -1 "$work/$4.error")
+  else
+    verdict=failed text="no result: $(tail -1 "$work/$4.error")"
+  fi
+  line "$1" "$2" "$3" "$verdict" "$text" "\`$command\`"
+}
+# tested NUMBER PROMISE TARGET REGEX: tests that ctest knows.
+tested() {
+  local verdict log=$work/ctest.$1 text
+  ctest --test-dir "$build" -j2 -R "$4" -E "$except" --no-tests=error > "$log" 2>&1 < /dev/null && verdict=passed || verdict=failed
+  # Neither a program that is not built nor a skipped test is a result.
+  if ! grep -qE '\*\*\*(Failed|Exception|Timeout)' "$log"; then
+    if grep -qE 'No tests were found|Not Run|_NOT_BUILT' "$log"; then
+      verdict="not run"
+    elif grep -q '\*\*\*Skipped' "$log" && ! grep -q ' Passed ' "$log"; then
+      verdict=skipped
+    fi
+  fi
+  case $verdict in passed | failed) text=$(grep -m1 'tests passed' "$log") ;; *) text="no result" ;; esac
+  line "$1" "$2" "$3" "$verdict" "${text:-no result}" "\`ctest -R '${4//|/\\|}'\`"
+}
+unmeasured() { line "$1" "$2" "$3" "not measured" – –; }
+
+echo "$(date -u +%F), $(git describe --always --dirty 2> /dev/null || echo '?'), $(nproc) cores ($(sed -n 's/^model name.*: //p' /proc/cpuinfo | head -1)), kernel $(uname -r), load $(cut -d' ' -f1 /proc/loadavg)"
+echo
+echo "| # | promise | target | measured | verdict | command |"
+echo "|--:|---|---|---|---|---|"
+measured 1 "connections survive kill -9 of the broker" "10,000 connections, 20 kills: 0 lost, 0 lost or reordered messages" restarts
+measured 2 "delay of data added by a kill" "5 ms at p99.9" restarts
+measured 3 "listeners accept again after a kill" "250 ms at p99" restarts
+measured 4 "10,000 connections are known again" "2 s" restarts
+tested 5 "refused handshakes at a restart under load" "0 of 1,000,000 over 100 restarts" '^system.restarts$'
+measured 6 "objects of a killed application are reclaimed" "20 ms + 50 us each; one: 5 ms" reclaim
+measured 7 "its peers learn of its end" "the same and a round trip" reclaim
+tested 8 "malformed frames" "1,000,000,000 in all, 10,000,000 a change: 0 crashes" '^fuzz\.'
+tested 9 "malformed handshakes over sockets" "1,000,000: 0 crashes" '^HostilePeer\.'
+unmeasured 10 "handshake flood, delay of an honest peer" "30,000 a second on 2 cores: p99 25 ms"
+unmeasured 11 "10,000 slow peers, delay of an honest one" "p99 50 ms, 2 KiB each"
+unmeasured 12 "a full backlog answers" "a round trip and 2 ms, 0 silent drops"
+unmeasured 13 "hand-over of four descriptors" "p50 50 us, p99 300 us"
+unmeasured 14 "a segment of shared memory is made" "p50 150 us"
+unmeasured 15 "operation of a session" "p50 200 us, p99 2 ms"
+tested 16 "a full table of descriptors" "recovers within 250 ms" '^AcceptorTest\.RecoversFromDescriptorExhaustion$'
+tested 17 "clients that take no descriptors" "200 of them: p99 of an honest hand-over 5 ms" '^StallTest.ClientsThatReceiveNothing'
+unmeasured 18 "longest stall of the loop" "5 ms"
+measured 19 "stolen ports (tokens, process ids and handles: not measured)" "0 of 10,000" restarts
+unmeasured 20 "randomness of STags" "30 bits over 10,000,000"
+tested 21 "bytes of a frame with a wrong CRC that an application sees" "0 in 1,000,000 flips" '^integrity.flips'
+tested 22 "shared memory that changes while it is used" "10 minutes: 0 crashes, 0 hangs" '^HostileSegment\.'
+tested 23 "simulation" "10,000,000 schedules a night" 'Determinism|Walk'
+tested 24 "model" "4 properties, 1,000,000 states, 60 s" '^model\.broker$'
+tested 25 "historical bugs" "25 of 25 caught" '^teeth\.some$'
+unmeasured 26 "each allocation and system call fails" "all points: 0 aborts, 0 leaks"
+unmeasured 27 "coverage; mutants killed" "100 % of lines, 98 % of branches; 95 %"
+tested 28 "a damaged journal" "every cut, 100,000 flips" '^Journal\.'
+tested 29 "1,000 restarts" "descriptors and ports as before" '^system.restarts$'
+measured 30 "memory of a broker with 10,000 connections" "140 MiB" restarts
+unmeasured 31 "an honest user against 100 greedy processes" "45 % of the throughput, p99 three times idle"
+tested 32 "sandbox" "systemd-analyze security: 2.0" '^system.units$'
+tested 33 "sanitizers over every corpus" "0 findings" '^sanitize.corpus$'
+tested 34 "each operation completes once in races" "1,000,000 races" '^crash.races$'
+exit "$bad"
