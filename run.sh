@@ -10,9 +10,15 @@ demo=
 for argument in "$@"; do
   case $argument in
     --demo) demo=1 ;;
+    --deb)
+      install_packages
+      install_packages deploy/debian/packages.txt
+      exec deploy/debian/build.sh
+      ;;
     -h | --help)
-      echo "usage: ./run.sh [--demo]"
+      echo "usage: ./run.sh [--demo | --deb]"
       echo "  --demo   end after the examples: 0 when the data arrived intact"
+      echo "  --deb    build the Debian packages in build/deb/packages, and check them"
       exit 0
       ;;
     *) die "unknown argument '$argument'; see ./run.sh --help" ;;
@@ -20,7 +26,7 @@ for argument in "$@"; do
 done
 
 install_packages
-build_targets ndbrokerd ndctl ndperf example_ping_pong example_remote_memory
+build_targets OFF ndbrokerd ndctl example_ping_pong example_remote_memory
 bin=$build/bin
 
 broker=
@@ -100,9 +106,14 @@ run_example example_ping_pong 127.0.0.1:7471
 run_example example_remote_memory 127.0.0.1:7472
 
 # A pair that lives until it has been looked at.
-say "what an operator sees while two processes write to each other's memory"
-"$bin/ndperf" --transport local --op write --metric rate --size 4096 --iterations 1000000000 \
-  --address 127.0.0.1 > /dev/null 2> "$scratch/pair" &
+say "what an operator sees while two processes exchange messages"
+"$bin/ndctl" ping --serve 127.0.0.1:7473 --count 1 > /dev/null 2> "$scratch/pair" &
+server=$!
+until [ -n "$("$bin/ndctl" listener list -o name --filter local=127.0.0.1:7473 --filter state=listening)" ]; do
+  kill -0 "$server" 2> /dev/null || break
+  sleep 0.02
+done
+"$bin/ndctl" ping 127.0.0.1:7473 --count 100000000 --size 4096 > /dev/null 2>> "$scratch/pair" &
 pair=$!
 for ((i = 0; i < 500; i++)); do
   kill -0 "$pair" 2> /dev/null || break
@@ -118,8 +129,8 @@ if [ "$(grep -c Connected "$scratch/list")" -lt 2 ]; then
   cat "$scratch/pair" >&2
   failed=1
 fi
-kill "$pair" 2> /dev/null || true
-wait "$pair" 2> /dev/null || true
+kill "$pair" "$server" 2> /dev/null || true
+wait "$pair" "$server" 2> /dev/null || true
 echo
 
 if [ -n "$failed" ]; then
@@ -136,6 +147,7 @@ cat << END
    $bin/ndctl events
    $bin/example_ping_pong server 127.0.0.1:7471 &
    $bin/example_ping_pong client 127.0.0.1:7471
-   $bin/ndperf --op write --metric lat
+   $bin/ndctl ping --serve 127.0.0.1:7473 &
+   $bin/ndctl ping 127.0.0.1:7473
 END
 wait "$broker"

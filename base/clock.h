@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Time as the broker sees it: monotonic nanoseconds from a clock that tests can crank by hand.
+// The time of the broker: monotonic nanoseconds from a clock that tests can advance.
 #pragma once
 
 #include <chrono>
@@ -7,7 +7,7 @@
 namespace nd {
 
 using Duration = std::chrono::nanoseconds;
-// Since an arbitrary origin; only differences mean anything.
+// Time since an arbitrary origin; only differences are meaningful.
 using Time = std::chrono::time_point<std::chrono::steady_clock, Duration>;
 
 class Clock {
@@ -21,7 +21,7 @@ class SystemClock final : public Clock {
   Time Now() const override { return std::chrono::steady_clock::now(); }
 };
 
-// Runs with the system clock and jumps ahead on demand: hours pass in a test without waiting.
+// Follows the system clock and can be advanced, so that a test skips hours without waiting.
 class SkippingClock final : public Clock {
  public:
   Time Now() const override { return std::chrono::steady_clock::now() + skipped_; }

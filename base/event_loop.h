@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// One thread's loop: descriptors, timers and functions posted from other threads.
+// The event loop of one thread: descriptors, timers and functions posted from other threads.
 //
-// Thread rule: everything but Post() and Stop() is called on the loop's thread (or before Run()).
-// Callbacks may add and remove anything, including themselves.
+// Thread rule: every member except Post() and Stop() is called on the thread of the loop, or before Run().
+// A callback may add and remove any registration, its own included.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,8 @@ class EventLoop {
   const Clock& clock() const;
 
   // Watches `fd` (not owned) level-triggered for `epoll_events`; Modify changes the set, Remove must
-  // come before the descriptor is closed. A callback removed in this round is not called any more.
+  // come before the descriptor is closed. A callback removed in this round is not called any more, and an
+  // event of the removed descriptor never reaches a descriptor that was added later with the same number.
   // Add fails (false, errno set) when the kernel refuses.
   bool Add(int fd, std::uint32_t epoll_events, FdCallback callback);
   void Modify(int fd, std::uint32_t epoll_events);
@@ -43,13 +44,13 @@ class EventLoop {
   void Stop();
 
   void Run();
-  // One round: waits at most `timeout` (negative: until something happens).
+  // One round: waits at most `timeout` (negative: until an event occurs).
   void RunOnce(Duration timeout);
 
-  // The longest time one round spent in callbacks since the last call; for the watchdog and metrics.
+  // The longest time one round spent in callbacks since the last call; for metrics.
   Duration TakeLongestRound();
 
-  // What the loop has done since it was made. On the loop's thread.
+  // Statistics since the loop was made. On the thread of the loop.
   struct Rounds {
     std::uint64_t all = 0, over_10ms = 0, over_100ms = 0, over_1s = 0;
     Duration busy{};  // In callbacks.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The epoll form of the event loop.
+// The event loop on epoll.
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -19,7 +19,11 @@
 #include <vector>
 
 #include "base/event_loop.h"
+#include "base/os/readiness.h"
 #include "base/unique_fd.h"
+
+static_assert(nd::os::kReadable == EPOLLIN && nd::os::kWritable == EPOLLOUT && nd::os::kFailed == EPOLLERR &&
+              nd::os::kHungUp == EPOLLHUP && nd::os::kPeerFinished == EPOLLRDHUP);
 
 namespace nd {
 
@@ -30,7 +34,7 @@ class EventLoop::Impl {
     wake_.reset(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     epoll_event event{};
     event.events = EPOLLIN;
-    event.data.fd = wake_.get();
+    event.data.u64 = kWake;
     if (!epoll_ || !wake_ || epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, wake_.get(), &event) != 0) {
       std::perror("ndbroker: cannot create an event loop");
       std::abort();  // Only at start-up, when the process cannot do anything useful.
@@ -38,26 +42,24 @@ class EventLoop::Impl {
   }
 
   bool Add(int fd, std::uint32_t events, FdCallback callback) {
-    epoll_event event{};
-    event.events = events;
-    event.data.fd = fd;
-    if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0) return false;
-    fds_[fd] = std::make_shared<Watch>(Watch{std::move(callback), false});
+    const std::uint64_t registration = ++last_registration_;
+    if (!Control(EPOLL_CTL_ADD, fd, events, registration)) return false;
+    const auto [it, added] = registrations_.try_emplace(fd, registration);
+    if (!added) watches_.erase(std::exchange(it->second, registration));  // Closed without Remove().
+    watches_[registration] = std::make_shared<FdCallback>(std::move(callback));
     return true;
   }
 
   void Modify(int fd, std::uint32_t events) {
-    epoll_event event{};
-    event.events = events;
-    event.data.fd = fd;
-    epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, fd, &event);
+    const auto it = registrations_.find(fd);
+    if (it != registrations_.end()) Control(EPOLL_CTL_MOD, fd, events, it->second);
   }
 
   void Remove(int fd) {
-    const auto it = fds_.find(fd);
-    if (it == fds_.end()) return;
-    it->second->removed = true;
-    fds_.erase(it);
+    const auto it = registrations_.find(fd);
+    if (it == registrations_.end()) return;
+    watches_.erase(it->second);
+    registrations_.erase(it);
     epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
   }
 
@@ -82,7 +84,7 @@ class EventLoop::Impl {
       was_empty = posted_.empty();
       posted_.push_back(std::move(callback));
     }
-    // The loop itself looks before it waits.
+    // A post from the loop itself needs no wake-up, because the loop checks before it waits.
     if (was_empty && runner_.load(std::memory_order_relaxed) != std::this_thread::get_id()) Wake();
   }
 
@@ -119,10 +121,15 @@ class EventLoop::Impl {
   const Clock& clock() const { return clock_; }
 
  private:
-  struct Watch {
-    FdCallback callback;
-    bool removed;
-  };
+  // The registration in an event's data that means the wake-up descriptor.
+  static constexpr std::uint64_t kWake = 0;
+
+  bool Control(int operation, int fd, std::uint32_t events, std::uint64_t registration) {
+    epoll_event event{};
+    event.events = events;
+    event.data.u64 = registration;
+    return epoll_ctl(epoll_.get(), operation, fd, &event) == 0;
+  }
 
   void Wake() {
     const std::uint64_t one = 1;
@@ -135,7 +142,8 @@ class EventLoop::Impl {
       if (!posted_.empty()) return 0;
     }
     if (!timers_.empty()) {
-      const Duration until = std::max<Duration>(timers_.begin()->first.first - clock_.Now(), Duration::zero());
+      const Duration until =
+          std::max<Duration>(timers_.begin()->first.first - clock_.Now(), Duration::zero());
       timeout = timeout < Duration::zero() ? until : std::min(timeout, until);
     }
     if (timeout < Duration::zero()) return -1;
@@ -162,15 +170,17 @@ class EventLoop::Impl {
   }
 
   void RunFd(const epoll_event& event) {
-    if (event.data.fd == wake_.get()) {
+    if (event.data.u64 == kWake) {
       std::uint64_t value;
       [[maybe_unused]] const auto got = read(wake_.get(), &value, sizeof value);
       return;
     }
-    const auto it = fds_.find(event.data.fd);
-    if (it == fds_.end()) return;
-    const std::shared_ptr<Watch> watch = it->second;
-    if (!watch->removed) watch->callback(event.events);
+    // An earlier callback of this round may have removed the registration. Its descriptor's number may
+    // belong to another registration by now, which this event does not concern.
+    const auto it = watches_.find(event.data.u64);
+    if (it == watches_.end()) return;
+    const std::shared_ptr<FdCallback> callback = it->second;  // It may remove itself.
+    (*callback)(event.events);
   }
 
   void RunPosted() {
@@ -184,14 +194,17 @@ class EventLoop::Impl {
 
   const Clock& clock_;
   UniqueFd epoll_, wake_;
-  std::unordered_map<int, std::shared_ptr<Watch>> fds_;
+  // Every Add() makes a registration with a number of its own; an event names the registration.
+  std::uint64_t last_registration_ = kWake;
+  std::unordered_map<int, std::uint64_t> registrations_;  // By descriptor.
+  std::unordered_map<std::uint64_t, std::shared_ptr<FdCallback>> watches_;
   std::map<std::pair<Time, std::uint64_t>, Callback> timers_;
   std::unordered_map<std::uint64_t, Time> timer_times_;
   std::deque<std::pair<std::uint64_t, Callback>> pending_due_;
   std::uint64_t last_timer_ = 0;
   std::mutex mutex_;
   std::vector<Callback> posted_;
-  std::atomic<std::thread::id> runner_{};  // In RunOnce(); another thread never finds itself here.
+  std::atomic<std::thread::id> runner_{};  // The thread in RunOnce().
   std::atomic<bool> stop_{false};
   Duration longest_round_{};
   Rounds rounds_;
@@ -199,19 +212,41 @@ class EventLoop::Impl {
 
 EventLoop::EventLoop(const Clock& clock) : impl_(std::make_unique<Impl>(clock)) {}
 EventLoop::~EventLoop() = default;
-const Clock& EventLoop::clock() const { return impl_->clock(); }
+const Clock& EventLoop::clock() const {
+  return impl_->clock();
+}
 bool EventLoop::Add(int fd, std::uint32_t epoll_events, FdCallback callback) {
   return impl_->Add(fd, epoll_events, std::move(callback));
 }
-void EventLoop::Modify(int fd, std::uint32_t epoll_events) { impl_->Modify(fd, epoll_events); }
-void EventLoop::Remove(int fd) { impl_->Remove(fd); }
-EventLoop::TimerId EventLoop::At(Time when, Callback callback) { return impl_->At(when, std::move(callback)); }
-void EventLoop::Cancel(TimerId timer) { impl_->Cancel(timer); }
-void EventLoop::Post(Callback callback) { impl_->Post(std::move(callback)); }
-void EventLoop::Stop() { impl_->Stop(); }
-void EventLoop::Run() { impl_->Run(); }
-void EventLoop::RunOnce(Duration timeout) { impl_->RunOnce(timeout); }
-Duration EventLoop::TakeLongestRound() { return impl_->TakeLongestRound(); }
-EventLoop::Rounds EventLoop::rounds() const { return impl_->rounds(); }
+void EventLoop::Modify(int fd, std::uint32_t epoll_events) {
+  impl_->Modify(fd, epoll_events);
+}
+void EventLoop::Remove(int fd) {
+  impl_->Remove(fd);
+}
+EventLoop::TimerId EventLoop::At(Time when, Callback callback) {
+  return impl_->At(when, std::move(callback));
+}
+void EventLoop::Cancel(TimerId timer) {
+  impl_->Cancel(timer);
+}
+void EventLoop::Post(Callback callback) {
+  impl_->Post(std::move(callback));
+}
+void EventLoop::Stop() {
+  impl_->Stop();
+}
+void EventLoop::Run() {
+  impl_->Run();
+}
+void EventLoop::RunOnce(Duration timeout) {
+  impl_->RunOnce(timeout);
+}
+Duration EventLoop::TakeLongestRound() {
+  return impl_->TakeLongestRound();
+}
+EventLoop::Rounds EventLoop::rounds() const {
+  return impl_->rounds();
+}
 
 }  // namespace nd

@@ -56,6 +56,39 @@ TEST(EventLoop, RemovedDescriptorIsNotCalledInTheSameRound) {
   EXPECT_FALSE(loop.Add(-1, EPOLLIN, once));
 }
 
+// Two descriptors are ready in one round. The first callback closes the other descriptor and adds a new one
+// that gets the same number; the event of the closed descriptor must not reach the new one.
+TEST(EventLoop, EventOfAClosedDescriptorDoesNotReachANewOneWithTheSameNumber) {
+  SystemClock clock;
+  EventLoop loop(clock);
+  UniqueFd near[2], far[2], new_near, new_far;
+  ASSERT_TRUE(MakeSeqpacketPair(&near[0], &far[0]).ok());
+  ASSERT_TRUE(MakeSeqpacketPair(&near[1], &far[1]).ok());
+  int calls = 0, calls_of_new = 0;
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_TRUE(loop.Add(near[i].get(), EPOLLIN, [&, i](std::uint32_t) {
+      ++calls;
+      loop.Remove(near[i].get());
+      UniqueFd& other = near[1 - i];
+      const int number = other.get();
+      loop.Remove(number);
+      other.reset();
+      ASSERT_TRUE(MakeSeqpacketPair(&new_near, &new_far).ok());
+      ASSERT_EQ(new_near.get(), number);
+      ASSERT_TRUE(loop.Add(number, EPOLLIN, [&](std::uint32_t) { ++calls_of_new; }));
+      loop.Modify(number, EPOLLIN | EPOLLRDHUP);
+    }));
+    ASSERT_EQ(write(far[i].get(), "x", 1), 1);
+  }
+  loop.RunOnce(hours(1));
+  EXPECT_EQ(calls, 1);
+  EXPECT_EQ(calls_of_new, 0);
+  // The new descriptor receives its own events.
+  ASSERT_EQ(write(new_far.get(), "x", 1), 1);
+  loop.RunOnce(hours(1));
+  EXPECT_EQ(calls_of_new, 1);
+}
+
 TEST(EventLoop, PostsFromOtherThreadsKeepTheirOrder) {
   SystemClock clock;
   EventLoop loop(clock);
@@ -78,8 +111,10 @@ TEST(EventLoop, CallbackMayPostAndTheLoopDoesNotSleepOnIt) {
   EventLoop loop(clock);
   int rounds = 0;
   std::function<void()> again = [&] {
-    if (++rounds < 3) loop.Post(again);
-    else loop.Stop();
+    if (++rounds < 3)
+      loop.Post(again);
+    else
+      loop.Stop();
   };
   loop.Post(again);
   loop.Run();

@@ -14,16 +14,16 @@ namespace nd {
 
 inline constexpr std::size_t kMaxFdsPerMessage = 8;
 
-// Never blocks. DEVICE_BUSY: the receiver's buffer is full (or too many descriptors are in flight), try
-// later. CONNECTION_DISCONNECTED: the other end is gone. Descriptors are borrowed.
+// Never blocks. DEVICE_BUSY: the buffer of the receiver is full or too many descriptors are in flight; try
+// later. CONNECTION_DISCONNECTED: the other end is closed. Descriptors are borrowed.
 Status SendWithFds(int socket, std::span<const std::byte> message, std::span<const int> fds);
 
 struct FdMessage {
-  std::size_t size = 0;        // Bytes written to the caller's buffer.
-  std::vector<UniqueFd> fds;   // All close-on-exec.
+  std::size_t size = 0;       // Bytes written to the caller's buffer.
+  std::vector<UniqueFd> fds;  // All close-on-exec.
 };
 
-// `blocking` false: DEVICE_BUSY when nothing is there. CONNECTION_DISCONNECTED on hang-up.
+// With `blocking` false, DEVICE_BUSY when there is no datagram. CONNECTION_DISCONNECTED on hang-up.
 // REMOTE_ERROR when the datagram is longer than `buffer` or its descriptors were truncated: the
 // sender broke the protocol and everything it sent has been closed.
 Result<FdMessage> ReceiveWithFds(int socket, std::span<std::byte> buffer, bool blocking);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// SCM_RIGHTS with strict counts.
+// Descriptors by SCM_RIGHTS, with strict counts.
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -21,7 +21,8 @@ union ControlBuffer {
 }  // namespace
 
 Status SendWithFds(int socket, std::span<const std::byte> message, std::span<const int> fds) {
-  if (fds.size() > kMaxFdsPerMessage) return {StatusCode::kInvalidParameter, "too many descriptors in a message"};
+  if (fds.size() > kMaxFdsPerMessage)
+    return {StatusCode::kInvalidParameter, "too many descriptors in a message"};
   iovec io{const_cast<std::byte*>(message.data()), message.size()};
   msghdr header{};
   header.msg_iov = &io;
@@ -44,6 +45,7 @@ Status SendWithFds(int socket, std::span<const std::byte> message, std::span<con
   switch (errno) {
     case EAGAIN:
     case ENOBUFS:
+    case ENOMEM:
     case ETOOMANYREFS:
       return {StatusCode::kDeviceBusy, "the receiver does not take its messages", Detail::kTransport, errno};
     default:
@@ -82,7 +84,7 @@ Result<FdMessage> ReceiveWithFds(int socket, std::span<std::byte> buffer, bool b
     return Status{StatusCode::kRemoteError, "a message was longer, or carried more descriptors, than agreed",
                   Detail::kProtocol};
   }
-  // A hang-up; our protocols have no empty datagrams.
+  // A hang-up, because the protocols of ndbroker have no empty datagrams.
   if (got == 0) return Status{StatusCode::kConnectionDisconnected, "the other end hung up"};
   return message;
 }
@@ -90,8 +92,8 @@ Result<FdMessage> ReceiveWithFds(int socket, std::span<std::byte> buffer, bool b
 Status MakeSeqpacketPair(UniqueFd* a, UniqueFd* b) {
   int fds[2];
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds) != 0) {
-    return {StatusCode::kInsufficientResources, std::string("cannot create a socket pair: ") + std::strerror(errno),
-            Detail::kTransport, errno};
+    return {StatusCode::kInsufficientResources,
+            std::string("cannot create a socket pair: ") + std::strerror(errno), Detail::kTransport, errno};
   }
   a->reset(fds[0]);
   b->reset(fds[1]);

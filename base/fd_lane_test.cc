@@ -44,19 +44,19 @@ TEST_F(FdLane, DescriptorsArriveCloseOnExecWithTheirMessage) {
   EXPECT_EQ(got, '!');
 }
 
-TEST_F(FdLane, NothingThereAndHangUpAreDifferent) {
+TEST_F(FdLane, EmptyQueueAndHangUpAreDistinguished) {
   EXPECT_EQ(ReceiveWithFds(b_.get(), buffer_, false).code(), StatusCode::kDeviceBusy);
   a_.reset();
   EXPECT_EQ(ReceiveWithFds(b_.get(), buffer_, false).code(), StatusCode::kConnectionDisconnected);
   EXPECT_EQ(SendWithFds(b_.get(), Text("x"), {}).code(), StatusCode::kConnectionDisconnected);
 }
 
-// Also when the socket blocks, as its other end can make it by sharing the description.
-TEST_F(FdLane, AFullReceiverIsBusyNotBlocking) {
+// Holds also for a blocking socket: a client that shares the description can clear O_NONBLOCK.
+TEST_F(FdLane, SendToAFullReceiverDoesNotBlock) {
   for (const bool blocking : {false, true}) {
     const int flags = fcntl(a_.get(), F_GETFL);
     ASSERT_EQ(fcntl(a_.get(), F_SETFL, blocking ? flags & ~O_NONBLOCK : flags), 0);
-    alarm(60);  // A call that blocks ends the program here.
+    alarm(60);  // Ends the program if a call blocks.
     Status status;
     for (int i = 0; i < 100000 && status.ok(); ++i) status = SendWithFds(a_.get(), Text("x"), {});
     EXPECT_EQ(status.code(), StatusCode::kDeviceBusy);
@@ -64,7 +64,7 @@ TEST_F(FdLane, AFullReceiverIsBusyNotBlocking) {
   }
 }
 
-TEST_F(FdLane, TooLongADatagramIsABreachAndLeaksNothing) {
+TEST_F(FdLane, DatagramThatIsTooLongIsAnErrorAndLeaksNothing) {
   const int fds[] = {STDERR_FILENO, STDERR_FILENO};
   const std::array<std::byte, 65> longer{};
   const int before = CountOpenFds();
@@ -73,8 +73,8 @@ TEST_F(FdLane, TooLongADatagramIsABreachAndLeaksNothing) {
   EXPECT_EQ(CountOpenFds(), before);
 }
 
-TEST_F(FdLane, TooManyDescriptorsAreABreachAndLeakNothing) {
-  // Nine descriptors, sent without our own limit.
+TEST_F(FdLane, TooManyDescriptorsAreAnErrorAndLeakNothing) {
+  // Nine descriptors, sent past the limit of SendWithFds.
   std::array<int, 9> fds;
   fds.fill(STDERR_FILENO);
   iovec io{buffer_.data(), 1};

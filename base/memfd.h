@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sealed shared memory: anonymous, never named, gone with its last holder.
+// Sealed shared memory: anonymous, freed with its last descriptor and mapping.
 //
-// A segment from Create() carries the seals GROW, SHRINK and SEAL, so that nobody who holds it can
-// truncate it under a mapping (SIGBUS) or add seals. Its *contents* may change to any value at any time.
+// A segment from Create() carries the seals GROW, SHRINK and SEAL, so that no holder can truncate it under a
+// mapping (SIGBUS) or add seals. Its *contents* may change to any value at any time.
 #pragma once
 
 #include <cstddef>
@@ -12,16 +12,17 @@
 
 namespace nd {
 
-// A new zeroed segment of `size` bytes (rounded up to pages). INSUFFICIENT_RESOURCES when the kernel has none.
+// Makes a zeroed segment of `size` bytes (rounded up to pages). INSUFFICIENT_RESOURCES when the kernel
+// refuses.
 Result<UniqueFd> CreateSealedMemfd(const char* name, std::size_t size);
 
-// Same, but later writable mappings are refused too: the creator maps it first (through `mapping`),
-// everyone else can only read.
+// As above, but later writable mappings are refused: the creator maps it first (through `mapping`), and
+// others can only read it.
 class Mapping;
 Result<UniqueFd> CreateReadOnlyMemfd(const char* name, std::size_t size, Mapping* mapping);
 
-// Checks that `fd` is a memfd with at least those seals and exactly or at least `size` bytes.
-// ACCESS_VIOLATION with the reason otherwise. Returns the true size.
+// Checks that `fd` is a memfd with at least those seals and at least `min_size` bytes; ACCESS_VIOLATION with
+// the reason otherwise. Returns its size.
 Result<std::size_t> CheckSealedMemfd(int fd, std::size_t min_size);
 
 // An owned mmap.

@@ -21,8 +21,8 @@ namespace {
 constexpr int kSizeSeals = F_SEAL_GROW | F_SEAL_SHRINK;
 
 Status NoMemory(const char* what) {
-  return {StatusCode::kInsufficientResources, std::string(what) + ": " + std::strerror(errno), Detail::kTransport,
-          errno};
+  return {StatusCode::kInsufficientResources, std::string(what) + ": " + std::strerror(errno),
+          Detail::kTransport, errno};
 }
 
 std::size_t RoundToPages(std::size_t size) {
@@ -33,7 +33,8 @@ std::size_t RoundToPages(std::size_t size) {
 Result<UniqueFd> CreateSized(const char* name, std::size_t size) {
   UniqueFd fd(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!fd) return NoMemory("cannot create shared memory");
-  if (ftruncate(fd.get(), static_cast<off_t>(RoundToPages(size))) != 0) return NoMemory("cannot size shared memory");
+  if (ftruncate(fd.get(), static_cast<off_t>(RoundToPages(size))) != 0)
+    return NoMemory("cannot size shared memory");
   return fd;
 }
 
@@ -42,7 +43,8 @@ Result<UniqueFd> CreateSized(const char* name, std::size_t size) {
 Result<UniqueFd> CreateSealedMemfd(const char* name, std::size_t size) {
   Result<UniqueFd> fd = CreateSized(name, size);
   if (!fd.ok()) return fd;
-  if (fcntl(fd->get(), F_ADD_SEALS, kSizeSeals | F_SEAL_SEAL) != 0) return NoMemory("cannot seal shared memory");
+  if (fcntl(fd->get(), F_ADD_SEALS, kSizeSeals | F_SEAL_SEAL) != 0)
+    return NoMemory("cannot seal shared memory");
   return fd;
 }
 

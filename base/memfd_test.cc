@@ -31,7 +31,7 @@ TEST(Memfd, OtherDescriptorsAreRefused) {
   EXPECT_EQ(CheckSealedMemfd(reader.get(), 1).code(), StatusCode::kAccessViolation);
 }
 
-TEST(Memfd, ReadOnlySegmentIsWritableForItsMakerAlone) {
+TEST(Memfd, ReadOnlySegmentIsWritableForItsCreatorOnly) {
   Mapping mine;
   const auto fd = CreateReadOnlyMemfd("page", 4096, &mine);
   ASSERT_TRUE(fd.ok());

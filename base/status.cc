@@ -68,11 +68,24 @@ constexpr CodeName kCodes[] = {
 
 // Indexed by the value.
 constexpr std::string_view kDetails[] = {
-    "none",           "no listener",          "backlog full",     "paused",
-    "peer rejected",  "listener closed",      "peer withdrew",    "peer process died",
-    "peer broker lost", "transport",          "wire timeout",     "protocol",
-    "policy",         "quota",                "local administrator", "adapter disabled",
-    "broker unreachable", "stale connection",
+    "none",
+    "no listener",
+    "backlog full",
+    "paused",
+    "peer rejected",
+    "listener closed",
+    "peer withdrew",
+    "peer process died",
+    "peer broker lost",
+    "transport",
+    "wire timeout",
+    "protocol",
+    "policy",
+    "quota",
+    "local administrator",
+    "adapter disabled",
+    "broker unreachable",
+    "stale connection",
 };
 
 }  // namespace

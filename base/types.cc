@@ -39,7 +39,7 @@ Address Address::FromParts(Family family, std::string_view ip, std::uint16_t por
   Address address;
   address.family_ = family;
   address.ip_length_ = static_cast<std::uint8_t>(std::min(ip.size(), address.ip_.size()));
-  std::memcpy(address.ip_.data(), ip.data(), address.ip_length_);
+  if (address.ip_length_ != 0) std::memcpy(address.ip_.data(), ip.data(), address.ip_length_);
   address.port_ = port;
   return address;
 }
@@ -94,9 +94,9 @@ Address Address::FromSockaddr(const sockaddr* address, std::size_t length) {
     return FromParts(raw_family == AF_UNSPEC ? Family::kUnspecified : Family::kOther, {}, 0);
   }
   std::uint16_t port = 0;
-  if (length >= sizeof(sa_family_t) + sizeof port) std::memcpy(&port, bytes + sizeof(sa_family_t), sizeof port);
-  const std::size_t present =
-      length > ip_offset ? std::min(length - ip_offset, ExpectedLength(family)) : 0;
+  if (length >= sizeof(sa_family_t) + sizeof port)
+    std::memcpy(&port, bytes + sizeof(sa_family_t), sizeof port);
+  const std::size_t present = length > ip_offset ? std::min(length - ip_offset, ExpectedLength(family)) : 0;
   return FromParts(family, {reinterpret_cast<const char*>(bytes) + ip_offset, present}, ntohs(port));
 }
 
@@ -142,7 +142,7 @@ std::size_t Address::ToSockaddr(void* storage) const {
 
 std::string Address::IpToString() const {
   if (!well_formed()) return "malformed";
-  if (family_ == Family::kIpv4) {  // A broker says many of these, and inet_ntop prints them by sprintf.
+  if (family_ == Family::kIpv4) {  // Printed often, and inet_ntop uses sprintf.
     std::string text = std::to_string(ip_[0]);
     for (int i = 1; i < 4; ++i) text += "." + std::to_string(ip_[i]);
     return text;
@@ -159,8 +159,9 @@ std::string Address::ToString() const {
 
 std::string_view Name(DisconnectReason reason) {
   static constexpr std::string_view kNames[] = {
-      "unknown",          "peer disconnected",        "peer process died",   "peer broker lost",
-      "transport retry exceeded", "local administrator", "adapter disabled", "establishment failed",
+      "unknown",          "peer disconnected",        "peer process died",
+      "peer broker lost", "transport retry exceeded", "local administrator",
+      "adapter disabled", "establishment failed",
   };
   const auto index = static_cast<std::size_t>(reason);
   return index < std::size(kNames) ? kNames[index] : "unknown";

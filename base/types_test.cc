@@ -19,7 +19,8 @@ TEST(Address, ParsesAndPrints) {
 }
 
 TEST(Address, RefusesWithTheReason) {
-  for (const char* text : {"", "host", "1.2.3", "1.2.3.4:", "1.2.3.4:65536", "1.2.3.4:5x", "[::1", "[::1]7", "[::1]:"}) {
+  for (const char* text :
+       {"", "host", "1.2.3", "1.2.3.4:", "1.2.3.4:65536", "1.2.3.4:5x", "[::1", "[::1]7", "[::1]:"}) {
     const auto address = Address::Parse(text);
     EXPECT_EQ(address.code(), StatusCode::kInvalidAddress) << text;
     EXPECT_NE(address.status().message().find("expected"), std::string::npos);
@@ -31,9 +32,10 @@ TEST(Address, SockaddrRoundTripAndTruncation) {
   for (const char* text : {"127.0.0.2:4794", "[fe80::1]:1"}) {
     const Address address = *Address::Parse(text);
     const std::size_t length = address.ToSockaddr(storage);
-    ASSERT_EQ(length, address.family() == Address::Family::kIpv4 ? sizeof(sockaddr_in) : sizeof(sockaddr_in6));
+    ASSERT_EQ(length,
+              address.family() == Address::Family::kIpv4 ? sizeof(sockaddr_in) : sizeof(sockaddr_in6));
     EXPECT_EQ(Address::FromSockaddr(reinterpret_cast<sockaddr*>(storage), length), address);
-    // Every shorter length is taken as it is and known to be malformed, until all bytes of the IP are there.
+    // Every length without all bytes of the IP gives a malformed address.
     for (std::size_t cut = 0; cut < (address.family() == Address::Family::kIpv4 ? 8u : 24u); ++cut) {
       EXPECT_FALSE(Address::FromSockaddr(reinterpret_cast<sockaddr*>(storage), cut).well_formed()) << cut;
     }

@@ -1,23 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
-// Connects by hand before gRPC sees the socket: only the errno of connect() tells "not running" from "not
-// yours".
+// Connects before gRPC gets the socket, because only the errno of connect() distinguishes a missing broker
+// from missing permission. The only file of ndctl that includes gRPC.
 #include "cli/admin.h"
 
 #include <fcntl.h>
 #include <grpcpp/create_channel_posix.h>
+#include <grpcpp/grpcpp.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <utility>
 
 #include "base/locate.h"
 #include "base/unique_fd.h"
 #include "cli/version.h"
+#include "ndbroker/v1/admin.grpc.pb.h"
 
 namespace nd::cli {
+
+namespace {
+
+using Stub = v1::Admin::Stub;
+
+void SetDeadline(grpc::ClientContext* context, double seconds) {
+  context->set_deadline(std::chrono::system_clock::now() +
+                        std::chrono::microseconds(static_cast<long long>(seconds * 1e6)));
+}
+
+}  // namespace
+
+struct AdminClient::Line {
+  std::unique_ptr<Stub> stub;
+};
 
 AdminClient::AdminClient(std::string directory, double timeout_seconds)
     : directory_(std::move(directory)),
@@ -26,6 +44,8 @@ AdminClient::AdminClient(std::string directory, double timeout_seconds)
 
 AdminClient::AdminClient(Remote remote, double timeout_seconds)
     : directory_(remote.host), remote_(std::move(remote)), timeout_seconds_(timeout_seconds) {}
+
+AdminClient::~AdminClient() = default;
 
 Failure AdminClient::Unreachable(const std::string& why) const {
   if (remote_) {
@@ -52,7 +72,7 @@ Failure AdminClient::DialLocal(UniqueFd* out) const {
   std::memcpy(address.sun_path, path_.c_str(), path_.size() + 1);
   UniqueFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!fd) return Error{Exit::kFailed, std::string("no socket: ") + std::strerror(errno), {}, {}};
-  timeval timeout{};  // Of connect() itself: a broker that does not accept must not hang ndctl.
+  timeval timeout{};  // For connect(): a broker that does not accept must not hang ndctl.
   timeout.tv_sec = static_cast<time_t>(timeout_seconds_);
   timeout.tv_usec = static_cast<suseconds_t>((timeout_seconds_ - static_cast<double>(timeout.tv_sec)) * 1e6);
   setsockopt(fd.get(), SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout));
@@ -80,29 +100,25 @@ Failure AdminClient::Dial(UniqueFd* fd) const {
 }
 
 Failure AdminClient::Connect() {
-  if (stub_ != nullptr) return std::nullopt;
+  if (line_ != nullptr) return std::nullopt;
   UniqueFd fd;
   if (Failure failure = Dial(&fd)) return failure;
   fcntl(fd.get(), F_SETFL, fcntl(fd.get(), F_GETFL) | O_NONBLOCK);
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(-1);  // A list of every connection has no upper limit.
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  stub_ = ndbroker::v1::Admin::NewStub(
-      grpc::CreateCustomInsecureChannelFromFd("ndbroker", fd.release(), arguments));
+  line_ = std::make_unique<Line>();
+  line_->stub =
+      v1::Admin::NewStub(grpc::CreateCustomInsecureChannelFromFd("ndbroker", fd.release(), arguments));
   return std::nullopt;
 }
 
-void AdminClient::SetDeadline(grpc::ClientContext* context) const {
-  context->set_deadline(std::chrono::system_clock::now() +
-                        std::chrono::microseconds(static_cast<long long>(timeout_seconds_ * 1e6)));
-}
-
-// Which of the two is older, only the broker can say.
+// Only the broker can tell which of the two is older.
 Failure AdminClient::TooOld() {
   grpc::ClientContext context;
-  SetDeadline(&context);
-  ndbroker::v1::BrokerStatus broker;
-  const bool known = stub_->GetStatus(&context, ndbroker::v1::GetStatusRequest(), &broker).ok();
+  SetDeadline(&context, timeout_seconds_);
+  v1::BrokerStatus broker;
+  const bool known = line_->stub->GetStatus(&context, v1::GetStatusRequest(), &broker).ok();
   return Error{Exit::kFailed,
                "the broker does not know this request: it is version " +
                    (known ? broker.version() : std::string("unknown")) + ", ndctl is version " + kVersion,
@@ -110,12 +126,12 @@ Failure AdminClient::TooOld() {
                {}};
 }
 
-Failure AdminClient::FromGrpc(const grpc::Status& status) {
-  switch (status.error_code()) {
+Failure AdminClient::CallFailure(int code, const std::string& message) {
+  switch (static_cast<grpc::StatusCode>(code)) {
     case grpc::StatusCode::OK:
       return std::nullopt;
     case grpc::StatusCode::UNAVAILABLE:
-      return Unreachable("the connection broke (" + status.error_message() + ")");
+      return Unreachable("the connection broke (" + message + ")");
     case grpc::StatusCode::DEADLINE_EXCEEDED:
       return Error{Exit::kTimeout,
                    "the broker in " + directory_ + " did not answer in time",
@@ -123,19 +139,150 @@ Failure AdminClient::FromGrpc(const grpc::Status& status) {
                    {}};
     case grpc::StatusCode::PERMISSION_DENIED:
     case grpc::StatusCode::UNAUTHENTICATED:
-      return Error{
-          Exit::kPermission,
-          "the broker does not permit this: " + status.error_message(),
-          remote_ ? std::string() : "run ndctl as the broker's user or as a member of its admin group",
-          {}};
+      // The message of the broker or the gateway says what to do.
+      return Error{Exit::kPermission, "the broker does not permit this: " + message, {}, {}};
     case grpc::StatusCode::NOT_FOUND:
-    case grpc::StatusCode::INVALID_ARGUMENT:  // A text that cannot be an id names nothing.
-      return Error{Exit::kNotFound, status.error_message(), {}, {}};
+    case grpc::StatusCode::INVALID_ARGUMENT:  // A malformed id names no object.
+      return Error{Exit::kNotFound, message, {}, {}};
     case grpc::StatusCode::UNIMPLEMENTED:
       return TooOld();
     default:
-      return Error{Exit::kFailed, "the broker failed: " + status.error_message(), {}, {}};
+      return Error{Exit::kFailed, "the broker failed: " + message, {}, {}};
   }
+}
+
+template <typename Method, typename Request, typename Reply>
+Failure AdminClient::Call(Method method, const Request& request, Reply* reply) {
+  if (Failure failure = Connect()) return failure;
+  grpc::ClientContext context;
+  SetDeadline(&context, timeout_seconds_);
+  const grpc::Status status = (line_->stub.get()->*method)(&context, request, reply);
+  return CallFailure(status.error_code(), status.error_message());
+}
+
+Failure AdminClient::Watch(const v1::WatchRequest& request, std::optional<double> seconds,
+                           const std::function<bool(const v1::WatchEvent&)>& take) {
+  if (Failure failure = Connect()) return failure;
+  grpc::ClientContext context;
+  if (seconds) SetDeadline(&context, *seconds);
+  const auto reader = line_->stub->Watch(&context, request);
+  bool wanted = true;
+  for (v1::WatchEvent event; reader->Read(&event);) {
+    if (!wanted || take(event)) continue;
+    wanted = false;
+    context.TryCancel();
+  }
+  const grpc::Status status = reader->Finish();
+  if (!wanted) return std::nullopt;  // This side cancelled the call.
+  return CallFailure(status.error_code(), status.error_message());
+}
+
+std::string AdminClient::GrpcVersion() {
+  return grpc::Version();
+}
+
+Failure AdminClient::GetStatus(const v1::GetStatusRequest& request, v1::BrokerStatus* reply) {
+  return Call(&Stub::GetStatus, request, reply);
+}
+
+Failure AdminClient::ListAdapters(const v1::ListRequest& request, v1::AdapterList* reply) {
+  return Call(&Stub::ListAdapters, request, reply);
+}
+
+Failure AdminClient::ListListeners(const v1::ListRequest& request, v1::ListenerList* reply) {
+  return Call(&Stub::ListListeners, request, reply);
+}
+
+Failure AdminClient::ListConnections(const v1::ListRequest& request, v1::ConnectionList* reply) {
+  return Call(&Stub::ListConnections, request, reply);
+}
+
+Failure AdminClient::ListEndpoints(const v1::ListRequest& request, v1::EndpointList* reply) {
+  return Call(&Stub::ListEndpoints, request, reply);
+}
+
+Failure AdminClient::ListPorts(const v1::ListRequest& request, v1::PortList* reply) {
+  return Call(&Stub::ListPorts, request, reply);
+}
+
+Failure AdminClient::ListSessions(const v1::ListRequest& request, v1::SessionList* reply) {
+  return Call(&Stub::ListSessions, request, reply);
+}
+
+Failure AdminClient::ListQueuePairs(const v1::ListRequest& request, v1::QueuePairList* reply) {
+  return Call(&Stub::ListQueuePairs, request, reply);
+}
+
+Failure AdminClient::ListMemoryRegions(const v1::ListRequest& request, v1::MemoryRegionList* reply) {
+  return Call(&Stub::ListMemoryRegions, request, reply);
+}
+
+Failure AdminClient::ListHistory(const v1::HistoryRequest& request, v1::HistoryList* reply) {
+  return Call(&Stub::ListHistory, request, reply);
+}
+
+Failure AdminClient::SetAdapter(const v1::SetAdapterRequest& request, v1::Outcome* reply) {
+  return Call(&Stub::SetAdapter, request, reply);
+}
+
+Failure AdminClient::KillConnection(const v1::KillRequest& request, v1::Outcome* reply) {
+  return Call(&Stub::KillConnection, request, reply);
+}
+
+Failure AdminClient::KillSession(const v1::KillRequest& request, v1::Outcome* reply) {
+  return Call(&Stub::KillSession, request, reply);
+}
+
+Failure AdminClient::PauseListener(const v1::PauseListenerRequest& request, v1::Outcome* reply) {
+  return Call(&Stub::PauseListener, request, reply);
+}
+
+Failure AdminClient::ReservePort(const v1::ReservePortRequest& request, v1::Outcome* reply) {
+  return Call(&Stub::ReservePort, request, reply);
+}
+
+Failure AdminClient::ReleasePort(const v1::ReleasePortRequest& request, v1::Outcome* reply) {
+  return Call(&Stub::ReleasePort, request, reply);
+}
+
+Failure AdminClient::Reload(const v1::ReloadRequest& request, v1::Outcome* reply) {
+  return Call(&Stub::Reload, request, reply);
+}
+
+Failure AdminClient::Drain(const v1::DrainRequest& request, v1::Outcome* reply) {
+  return Call(&Stub::Drain, request, reply);
+}
+
+Failure AdminClient::SkipTime(const v1::SkipTimeRequest& request, v1::Outcome* reply) {
+  return Call(&Stub::SkipTime, request, reply);
+}
+
+Failure AdminClient::GetPolicy(const v1::GetPolicyRequest& request, v1::PolicyReply* reply) {
+  return Call(&Stub::GetPolicy, request, reply);
+}
+
+Failure AdminClient::CheckPolicy(const v1::CheckPolicyRequest& request, v1::CheckPolicyReply* reply) {
+  return Call(&Stub::CheckPolicy, request, reply);
+}
+
+Failure AdminClient::GetConfig(const v1::GetConfigRequest& request, v1::ConfigReply* reply) {
+  return Call(&Stub::GetConfig, request, reply);
+}
+
+Failure AdminClient::CheckConfig(const v1::CheckConfigRequest& request, v1::CheckConfigReply* reply) {
+  return Call(&Stub::CheckConfig, request, reply);
+}
+
+Failure AdminClient::GetStats(const v1::StatsRequest& request, v1::StatsReply* reply) {
+  return Call(&Stub::GetStats, request, reply);
+}
+
+Failure AdminClient::Diagnose(const v1::DiagnoseRequest& request, v1::DiagnoseReply* reply) {
+  return Call(&Stub::Diagnose, request, reply);
+}
+
+Failure AdminClient::GetLog(const v1::LogRequest& request, v1::LogReply* reply) {
+  return Call(&Stub::GetLog, request, reply);
 }
 
 }  // namespace nd::cli

@@ -1,52 +1,118 @@
 // SPDX-License-Identifier: Apache-2.0
-// ndctl's line to a broker: the Admin service on DIR/admin.sock, or behind the gateway of another host.
+// The client of the Admin service, on DIR/admin.sock or through the gateway of another host.
 //
-// Each call has a deadline. A broker that is not there, does not answer or does not permit it is told apart
-// before and after the call, and named with the path that was tried.
+// Each call has a deadline. The errors for a missing broker, a broker that does not answer and missing
+// permission differ, and name the path that was tried. One function for each call of the service
+// (proto/ndbroker/v1/admin.proto); only admin.cc includes gRPC. One thread.
 #pragma once
 
-#include <grpcpp/grpcpp.h>
-
-#include <chrono>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 
 #include "cli/error.h"
 #include "cli/remote.h"
-#include "ndbroker/v1/admin.grpc.pb.h"
+
+namespace ndbroker::v1 {
+class AdapterList;
+class BrokerStatus;
+class CheckConfigReply;
+class CheckConfigRequest;
+class CheckPolicyReply;
+class CheckPolicyRequest;
+class ConfigReply;
+class ConnectionList;
+class DiagnoseReply;
+class DiagnoseRequest;
+class DrainRequest;
+class EndpointList;
+class GetConfigRequest;
+class GetPolicyRequest;
+class GetStatusRequest;
+class HistoryList;
+class HistoryRequest;
+class KillRequest;
+class ListRequest;
+class ListenerList;
+class LogReply;
+class LogRequest;
+class MemoryRegionList;
+class Outcome;
+class PauseListenerRequest;
+class PolicyReply;
+class PortList;
+class QueuePairList;
+class ReleasePortRequest;
+class ReloadRequest;
+class ReservePortRequest;
+class SessionList;
+class SetAdapterRequest;
+class SkipTimeRequest;
+class StatsReply;
+class StatsRequest;
+class WatchEvent;
+class WatchRequest;
+}  // namespace ndbroker::v1
 
 namespace nd::cli {
 
+namespace v1 = ndbroker::v1;
+
 class AdminClient {
  public:
-  using Stub = ndbroker::v1::Admin::Stub;
-
   AdminClient(std::string directory, double timeout_seconds);
-  // Of another host, through its gateway.
+  // For a broker of another host, through its gateway.
   AdminClient(Remote remote, double timeout_seconds);
+  ~AdminClient();
 
-  // UNREACHABLE, PERMISSION_DENIED, or a usage error for a path that no socket can have.
+  // Fails with UNREACHABLE, PERMISSION_DENIED, or a usage error for a path that is too long for a socket.
+  // Every other call connects first if necessary.
   Failure Connect();
 
-  template <typename Request, typename Response>
-  Failure Call(grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Response*),
-               const Request& request, Response* response) {
-    if (Failure failure = Connect()) return failure;
-    grpc::ClientContext context;
-    SetDeadline(&context);
-    return FromGrpc((stub_.get()->*method)(&context, request, response));
-  }
+  Failure GetStatus(const v1::GetStatusRequest& request, v1::BrokerStatus* reply);
+  Failure ListAdapters(const v1::ListRequest& request, v1::AdapterList* reply);
+  Failure ListListeners(const v1::ListRequest& request, v1::ListenerList* reply);
+  Failure ListConnections(const v1::ListRequest& request, v1::ConnectionList* reply);
+  Failure ListEndpoints(const v1::ListRequest& request, v1::EndpointList* reply);
+  Failure ListPorts(const v1::ListRequest& request, v1::PortList* reply);
+  Failure ListSessions(const v1::ListRequest& request, v1::SessionList* reply);
+  Failure ListQueuePairs(const v1::ListRequest& request, v1::QueuePairList* reply);
+  Failure ListMemoryRegions(const v1::ListRequest& request, v1::MemoryRegionList* reply);
+  Failure ListHistory(const v1::HistoryRequest& request, v1::HistoryList* reply);
+  Failure SetAdapter(const v1::SetAdapterRequest& request, v1::Outcome* reply);
+  Failure KillConnection(const v1::KillRequest& request, v1::Outcome* reply);
+  Failure KillSession(const v1::KillRequest& request, v1::Outcome* reply);
+  Failure PauseListener(const v1::PauseListenerRequest& request, v1::Outcome* reply);
+  Failure ReservePort(const v1::ReservePortRequest& request, v1::Outcome* reply);
+  Failure ReleasePort(const v1::ReleasePortRequest& request, v1::Outcome* reply);
+  Failure Reload(const v1::ReloadRequest& request, v1::Outcome* reply);
+  Failure Drain(const v1::DrainRequest& request, v1::Outcome* reply);
+  Failure SkipTime(const v1::SkipTimeRequest& request, v1::Outcome* reply);
+  Failure GetPolicy(const v1::GetPolicyRequest& request, v1::PolicyReply* reply);
+  Failure CheckPolicy(const v1::CheckPolicyRequest& request, v1::CheckPolicyReply* reply);
+  Failure GetConfig(const v1::GetConfigRequest& request, v1::ConfigReply* reply);
+  Failure CheckConfig(const v1::CheckConfigRequest& request, v1::CheckConfigReply* reply);
+  Failure GetStats(const v1::StatsRequest& request, v1::StatsReply* reply);
+  Failure Diagnose(const v1::DiagnoseRequest& request, v1::DiagnoseReply* reply);
+  Failure GetLog(const v1::LogRequest& request, v1::LogReply* reply);
 
-  // For streams: valid after Connect().
-  Stub& stub() { return *stub_; }
-  Failure FromGrpc(const grpc::Status& status);
+  // Passes each event to `take` until `take` returns false or the broker ends the stream; both are success.
+  // `seconds` bounds the whole call.
+  Failure Watch(const v1::WatchRequest& request, std::optional<double> seconds,
+                const std::function<bool(const v1::WatchEvent&)>& take);
 
   const std::string& directory() const { return directory_; }
+  static std::string GrpcVersion();
 
  private:
-  void SetDeadline(grpc::ClientContext* context) const;
+  struct Line;  // The stub.
+
+  template <typename Method, typename Request, typename Reply>
+  Failure Call(Method method, const Request& request, Reply* reply);
   Failure Unreachable(const std::string& why) const;
+  // `code` is a grpc::StatusCode.
+  Failure CallFailure(int code, const std::string& message);
   Failure TooOld();
   Failure Dial(UniqueFd* fd) const;
   Failure DialLocal(UniqueFd* fd) const;
@@ -55,7 +121,7 @@ class AdminClient {
   std::string path_;
   std::optional<Remote> remote_;
   double timeout_seconds_;
-  std::unique_ptr<Stub> stub_;
+  std::unique_ptr<Line> line_;
 };
 
 }  // namespace nd::cli

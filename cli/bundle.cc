@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each part is a function that returns text or says why there is none; one failing part never costs another.
+// Each part is a function that returns text or the reason of its failure. A failed part does not affect the
+// others.
 #include "cli/bundle.h"
 
 #include <sys/socket.h>
@@ -25,8 +26,6 @@
 namespace nd::cli {
 namespace {
 
-namespace v1 = ndbroker::v1;
-
 using Part = std::function<Failure(Context&, std::string*)>;
 
 std::string ListJson(const std::string& kind, Value::Array rows) {
@@ -37,7 +36,7 @@ std::string ListJson(const std::string& kind, Value::Array rows) {
 
 Failure Configuration(Context& context, std::string* text) {
   v1::ConfigReply reply;
-  if (Failure failure = context.admin().Call(&AdminClient::Stub::GetConfig, v1::GetConfigRequest(), &reply)) {
+  if (Failure failure = context.admin().GetConfig(v1::GetConfigRequest(), &reply)) {
     return failure;
   }
   Value::Array rows;
@@ -54,43 +53,37 @@ Failure Configuration(Context& context, std::string* text) {
 
 Failure Log(Context& context, std::string* text) {
   v1::LogReply reply;
-  if (Failure failure = context.admin().Call(&AdminClient::Stub::GetLog, v1::LogRequest(), &reply))
-    return failure;
+  if (Failure failure = context.admin().GetLog(v1::LogRequest(), &reply)) return failure;
   for (const std::string& line : reply.lines()) *text += line + "\n";
   return std::nullopt;
 }
 
 Failure Events(Context& context, std::string* text) {
-  if (Failure failure = context.admin().Connect()) return failure;
   v1::WatchRequest request;
   request.set_since("1970-01-01T00:00:00Z");
   request.set_past_only(true);
-  grpc::ClientContext call;
-  call.set_deadline(std::chrono::system_clock::now() +
-                    std::chrono::milliseconds(static_cast<long long>(context.globals.timeout * 1e3)));
-  const auto reader = context.admin().stub().Watch(&call, request);
-  for (v1::WatchEvent event; reader->Read(&event);) *text += EventValue(event).ToJson(0) + "\n";
-  const grpc::Status status = reader->Finish();
-  return status.ok() ? std::nullopt : context.admin().FromGrpc(status);
+  return context.admin().Watch(request, context.globals.timeout, [&](const v1::WatchEvent& event) {
+    *text += EventValue(event).ToJson(0) + "\n";
+    return true;
+  });
 }
 
 Failure History(Context& context, std::string* text) {
   v1::HistoryRequest request;
   v1::HistoryList list;
-  if (Failure failure = context.admin().Call(&AdminClient::Stub::ListHistory, request, &list)) return failure;
+  if (Failure failure = context.admin().ListHistory(request, &list)) return failure;
   Value::Array rows;
   for (const auto& item : list.items()) rows.push_back(HistoryValue(item));
   *text = ListJson("HistoryList", std::move(rows));
   return std::nullopt;
 }
 
-// Messages that need no words of ndctl's own are kept as the protocol prints them.
+// Messages are kept in the text format of protobuf.
 template <typename Request, typename Reply>
-Part Raw(grpc::Status (AdminClient::Stub::*method)(grpc::ClientContext*, const Request&, Reply*),
-         Request request = {}) {
+Part Raw(Failure (AdminClient::*method)(const Request&, Reply*), Request request = {}) {
   return [method, request](Context& context, std::string* text) -> Failure {
     Reply reply;
-    if (Failure failure = context.admin().Call(method, request, &reply)) return failure;
+    if (Failure failure = (context.admin().*method)(request, &reply)) return failure;
     *text = reply.DebugString();
     return std::nullopt;
   };
@@ -128,7 +121,7 @@ Failure Kernel(Context&, std::string* text) {
   return std::nullopt;
 }
 
-// The broker's own GET responder; the whole answer, with its head.
+// Asks the HTTP responder of the broker; returns the whole response with its header.
 Failure Metrics(Context& context, std::string* text) {
   const std::string path = context.Directory() + "/metrics.sock";
   sockaddr_un address{};
@@ -153,15 +146,15 @@ Failure Metrics(Context& context, std::string* text) {
 }
 
 std::vector<std::pair<std::string, Part>> Parts(const Context& context) {
-  std::vector<std::pair<std::string, Part>> parts = {{"status.txt", Raw(&AdminClient::Stub::GetStatus)},
+  std::vector<std::pair<std::string, Part>> parts = {{"status.txt", Raw(&AdminClient::GetStatus)},
                                                      {"doctor.json", Doctor},
                                                      {"config.json", Configuration},
-                                                     {"policy.txt", Raw(&AdminClient::Stub::GetPolicy)}};
+                                                     {"policy.txt", Raw(&AdminClient::GetPolicy)}};
   for (const auto& noun : context.nouns) parts.emplace_back("list/" + noun->name + ".json", ListOf(*noun));
   for (const char* by : {"application", "peer", "adapter"}) {
     v1::StatsRequest request;
     request.set_by(by);
-    parts.emplace_back(std::string("stats/") + by + ".txt", Raw(&AdminClient::Stub::GetStats, request));
+    parts.emplace_back(std::string("stats/") + by + ".txt", Raw(&AdminClient::GetStats, request));
   }
   parts.insert(parts.end(), {{"history.json", History},
                              {"events.jsonl", Events},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What goes into `ndctl debug bundle`, one file for each question that support asks first.
+// The contents of `ndctl debug bundle`, one file for each usual question of support.
 #pragma once
 
 #include <vector>
@@ -9,11 +9,11 @@
 
 namespace nd::cli {
 
-// Collects everything that this user may see; what could not be had is told in the manifest, which comes
-// first. Values of settings whose name speaks of a secret are left out. Shows progress on a terminal.
+// Collects everything that this user may see. The manifest, which comes first, lists missing parts with the
+// reason. Values of settings with the name of a secret are left out. Shows progress on a terminal.
 std::vector<ArchiveFile> CollectBundle(Context& context, const std::string& folder);
 
-// "<redacted>" for the value of a setting that is a secret by its name.
+// Returns "<redacted>" for the value of a setting whose name is that of a secret.
 std::string Redacted(const std::string& name, const std::string& value);
 
 }  // namespace nd::cli

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// libpcap knows filters, file formats and the traps of loopback; here is only when to stop.
+// libpcap does the capture; this file decides when to stop.
 #include "cli/capture.h"
 
 #include <pcap/pcap.h>
@@ -61,8 +61,8 @@ Failure Capture(const CaptureOptions& options, const std::function<bool()>& ende
   if (!filtered) return Error{Exit::kFailed, std::string("no filter: ") + pcap_geterr(pcap.get()), {}, {}};
   const std::unique_ptr<pcap_dumper_t, Close> dumper(pcap_dump_open(pcap.get(), options.file.c_str()));
   if (!dumper) return Error{Exit::kFailed, pcap_geterr(pcap.get()), {}, {}};
-  pcap_dump_flush(dumper.get());  // A reader at the other end of a pipe wants the header at once.
-  // A blocking read returns only with a packet, whatever the time-out says.
+  pcap_dump_flush(dumper.get());  // A reader of a pipe needs the header at once.
+  // A blocking read returns only with a packet, regardless of the time-out.
   if (pcap_setnonblock(pcap.get(), 1, error) != 0) return Error{Exit::kFailed, error, {}, {}};
   pollfd wait{pcap_get_selectable_fd(pcap.get()), POLLIN, 0};
   progress(*totals);
@@ -80,7 +80,7 @@ Failure Capture(const CaptureOptions& options, const std::function<bool()>& ende
     const int got = pcap_next_ex(pcap.get(), &header, &data);
     if (got < 0)
       return Error{Exit::kFailed, std::string("the capture broke: ") + pcap_geterr(pcap.get()), {}, {}};
-    if (got == 0) {  // Quiet: what was captured is to be readable.
+    if (got == 0) {  // No packet now: flush, so that the file can be read.
       if (pcap_dump_flush(dumper.get()) != 0)
         return Error{Exit::kFailed, "cannot write " + options.file, {}, {}};
       progress(*totals);

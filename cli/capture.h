@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packets of the wire into a file that Wireshark opens. libpcap stays in one file.
+// Captures packets into a file for Wireshark. Only capture.cc uses libpcap.
 #pragma once
 
 #include <cstdint>
@@ -21,9 +21,9 @@ struct CaptureTotals {
   std::uint64_t packets = 0, bytes = 0, dropped = 0;
 };
 
-// Captures on every interface until a limit is reached or `ended` says so; `progress` is told now and then.
-// No permission (CAP_NET_RAW), a file that cannot be written, usage for a filter that pcap does not
-// understand.
+// Captures on every interface until a limit is reached or `ended` returns true; calls `progress` from time to
+// time. Fails without permission (CAP_NET_RAW), for a file that cannot be written, and with a usage error for
+// an invalid filter.
 Failure Capture(const CaptureOptions& options, const std::function<bool()>& ended,
                 const std::function<void(const CaptureTotals&)>& progress, CaptureTotals* totals);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The whole examination behind `ndctl doctor`; `debug bundle` keeps its report.
+// The checks of `ndctl doctor`; `debug bundle` includes the report.
 #pragma once
 
 #include "cli/context.h"
@@ -11,7 +11,7 @@ struct Checkup {
   std::size_t passed = 0, warned = 0, failed = 0;
 };
 
-// Never fails: a broker that does not answer is a finding.
+// Never fails: a broker that does not answer is a finding of the report.
 Checkup Examine(Context& context);
 Shape CheckupShape();
 

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // ndctl adapter: the devices that the broker works with.
 #include "cli/commands.h"
+#include "cli/fetch_rows.h"
 #include "cli/noun.h"
 #include "cli/rows.h"
 
 namespace nd::cli {
 namespace {
-
-namespace v1 = ndbroker::v1;
 
 Value ToRow(const v1::AdapterRow& adapter) {
   Value row = AdapterInfoValue(adapter.info());
@@ -22,7 +21,7 @@ Value ToRow(const v1::AdapterRow& adapter) {
 }
 
 Failure Fetch(Context& context, const std::string& id, Value::Array* rows) {
-  return FetchRows<v1::AdapterList>(context, &AdminClient::Stub::ListAdapters, id, ToRow, rows);
+  return FetchRows<v1::AdapterList>(context, &AdminClient::ListAdapters, id, ToRow, rows);
 }
 
 Failure SetState(Context& context, const std::string& name, bool enabled) {
@@ -30,8 +29,7 @@ Failure SetState(Context& context, const std::string& name, bool enabled) {
   request.set_name(name);
   request.set_enabled(enabled);
   v1::Outcome outcome;
-  if (Failure failure = context.admin().Call(&AdminClient::Stub::SetAdapter, request, &outcome))
-    return failure;
+  if (Failure failure = context.admin().SetAdapter(request, &outcome)) return failure;
   const std::string word = enabled ? "enable" : "disable";
   return context.Done(outcome, "cannot " + word + " adapter '" + name + "'",
                       "adapter " + name + " " + word + "d");
@@ -44,7 +42,7 @@ std::string Destroys(const Value& row) {
 
 }  // namespace
 
-void AddAdapter(CLI::App& root, Context& context) {
+void AddAdapter(Command root, Context& context) {
   Noun noun;
   noun.name = "adapter";
   noun.aliases = "adapters";
@@ -74,11 +72,11 @@ void AddAdapter(CLI::App& root, Context& context) {
        {"name", "provider", "technology", "adapter_id", "vendor_id", "device_id", "flags", "addresses"}) {
     noun.renamed.emplace_back(field, std::string("info.") + field);
   }
-  CLI::App* app = AddNoun(root, context, noun);
-  AddNounVerb(*app, context, noun,
+  Command app = AddNoun(root, context, noun);
+  AddNounVerb(app, context, noun,
               {"enable", "Let applications use it again",
                [](Context& c, const std::string& name) { return SetState(c, name, true); }});
-  AddNounVerb(*app, context, noun,
+  AddNounVerb(app, context, noun,
               {"disable", "End its connections and refuse new ones until it is enabled",
                [](Context& c, const std::string& name) { return SetState(c, name, false); }, Destroys});
 }

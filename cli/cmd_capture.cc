@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ndctl capture: which packets belong to a connection, the broker knows; ndctl's user has the right to see
-// them.
+// ndctl capture: the broker knows the packets of a connection; the user of ndctl needs the right to capture.
 #include <csignal>
 #include <memory>
 
@@ -13,8 +12,6 @@
 namespace nd::cli {
 namespace {
 
-namespace v1 = ndbroker::v1;
-
 struct Options {
   std::string connection, adapter, peer, seconds, bytes;
   CaptureOptions capture;
@@ -26,8 +23,7 @@ Failure FilterOfConnection(Context& context, const std::string& id, std::string*
   v1::ListRequest request;
   request.set_id(id);
   v1::ConnectionList list;
-  if (Failure failure = context.admin().Call(&AdminClient::Stub::ListConnections, request, &list))
-    return failure;
+  if (Failure failure = context.admin().ListConnections(request, &list)) return failure;
   if (list.items_size() != 1) {
     return Error{Exit::kNotFound,
                  "there is no connection '" + id + "'",
@@ -56,8 +52,7 @@ Failure FilterOfConnection(Context& context, const std::string& id, std::string*
 // Without a name: every adapter with a TCP port of its own.
 Failure FilterOfAdapters(Context& context, const Options& options, std::string* filter) {
   v1::AdapterList list;
-  if (Failure failure = context.admin().Call(&AdminClient::Stub::ListAdapters, v1::ListRequest(), &list))
-    return failure;
+  if (Failure failure = context.admin().ListAdapters(v1::ListRequest(), &list)) return failure;
   bool named = false;
   for (const v1::AdapterRow& row : list.items()) {
     if (!options.adapter.empty() && row.info().name() != options.adapter) continue;
@@ -120,21 +115,18 @@ Failure Run(Context& context, const Options& given) {
 
 }  // namespace
 
-void AddCapture(CLI::App& root, Context& context) {
-  CLI::App* app = root.add_subcommand("capture", "Packets of connections into a file for Wireshark");
-  app->fallthrough();
+void AddCapture(Command root, Context& context) {
+  Command app = root.Add("capture", "Packets of connections into a file for Wireshark");
   const auto options = std::make_shared<Options>();
-  app->add_option("ID", options->connection,
-                  "id of a connection; without: everything on the adapters' TCP ports");
-  app->add_option("-w,--write", options->capture.file, "File to write; - for standard output")->required();
-  app->add_option("--adapter", options->adapter, "Only this adapter");
-  app->add_option("--peer", options->peer, "Only with this host");
-  app->add_option("--filter", options->capture.filter, "Instead: a filter in pcap's language");
-  app->add_option("--seconds", options->seconds, "End after this time: 10, 2m");
-  app->add_option("--bytes", options->bytes, "End after this much: 10MiB");
-  app->add_option("--count", options->capture.packets, "End after this many packets");
-  app->callback(
-      [&context, options] { context.run = [&context, options] { return Run(context, *options); }; });
+  app.Add("ID", &options->connection, "id of a connection; without: everything on the adapters' TCP ports");
+  app.Add("-w,--write", &options->capture.file, "File to write; - for standard output").Required();
+  app.Add("--adapter", &options->adapter, "Only this adapter");
+  app.Add("--peer", &options->peer, "Only with this host");
+  app.Add("--filter", &options->capture.filter, "Instead: a filter in pcap's language");
+  app.Add("--seconds", &options->seconds, "End after this time: 10, 2m");
+  app.Add("--bytes", &options->bytes, "End after this much: 10MiB");
+  app.Add("--count", &options->capture.packets, "End after this many packets");
+  app.OnRun(context, [&context, options] { return Run(context, *options); });
 }
 
 }  // namespace nd::cli

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ndctl completion: what to put into a shell's start-up file.
+// ndctl completion: prints the completion script of a shell.
 #include <memory>
 
 #include "cli/commands.h"
@@ -7,15 +7,11 @@
 
 namespace nd::cli {
 
-void AddCompletion(CLI::App& root, Context& context) {
-  CLI::App* app = root.add_subcommand("completion", "Script that teaches a shell to complete ndctl's words");
+void AddCompletion(Command root, Context& context) {
+  Command app = root.Add("completion", "Script that teaches a shell to complete ndctl's words");
   const auto shell = std::make_shared<std::string>();
-  app->add_option("SHELL", *shell, "bash, zsh or fish")
-      ->required()
-      ->check(CLI::IsMember({"bash", "zsh", "fish"}));
-  app->callback([&context, shell] {
-    context.run = [&context, shell] { return context.Write(CompletionScript(*shell)); };
-  });
+  app.Add("SHELL", shell.get(), "bash, zsh or fish").Required().OneOf({"bash", "zsh", "fish"});
+  app.OnRun(context, [&context, shell] { return context.Write(CompletionScript(*shell)); });
 }
 
 }  // namespace nd::cli

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ndctl config: what the broker runs with, and whether it would take another file.
+// ndctl config: the settings in force, and a check of another file.
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -13,8 +13,6 @@
 
 namespace nd::cli {
 namespace {
-
-namespace v1 = ndbroker::v1;
 
 constexpr std::size_t kLongestFile = 4 << 20;
 
@@ -31,7 +29,7 @@ Shape SettingShape() {
 Failure ShowSettings(Context& context, const Selection& selection, bool only_changed) {
   if (Failure failure = CheckSelection(context, SettingShape(), selection)) return failure;
   v1::ConfigReply reply;
-  if (Failure failure = context.admin().Call(&AdminClient::Stub::GetConfig, v1::GetConfigRequest(), &reply)) {
+  if (Failure failure = context.admin().GetConfig(v1::GetConfigRequest(), &reply)) {
     return failure;
   }
   Value::Array rows;
@@ -73,7 +71,7 @@ Failure CheckFile(Context& context, const std::string& name) {
   if (Failure failure = ReadFile(name, request.mutable_text())) return failure;
   request.set_file(name == "-" ? "standard input" : name);
   v1::CheckConfigReply reply;
-  if (Failure failure = context.admin().Call(&AdminClient::Stub::CheckConfig, request, &reply)) {
+  if (Failure failure = context.admin().CheckConfig(request, &reply)) {
     if (failure->exit == Exit::kUnreachable)
       failure->hint += "; without it: ndbrokerd --check-config " + name;
     return failure;
@@ -93,38 +91,35 @@ Failure CheckFile(Context& context, const std::string& name) {
 
 Failure Reload(Context& context) {
   v1::Outcome outcome;
-  if (Failure failure = context.admin().Call(&AdminClient::Stub::Reload, v1::ReloadRequest(), &outcome)) {
+  if (Failure failure = context.admin().Reload(v1::ReloadRequest(), &outcome)) {
     return failure;
   }
   Failure failure = context.Done(outcome, "the old configuration stays", "configuration read again");
-  // INVALID_PARAMETER is a missing object elsewhere; here it is a wrong file.
+  // For other commands INVALID_PARAMETER means a missing object; here it means an invalid file.
   if (failure && failure->exit == Exit::kNotFound) failure->exit = Exit::kFailed;
   return failure;
 }
 
 }  // namespace
 
-void AddConfig(CLI::App& root, Context& context) {
-  CLI::App* app = root.add_subcommand("config", "The configuration: show, diff, check, reload");
-  app->fallthrough();
-  app->require_subcommand(1);
+void AddConfig(Command root, Context& context) {
+  Command app = root.Add("config", "The configuration: show, diff, check, reload");
+  app.RequireCommand();
   for (const bool only_changed : {false, true}) {
-    CLI::App* show = only_changed ? AddVerb(*app, "diff", "Only settings that are not the default")
-                                  : AddVerb(*app, "show", "Every setting in force and where it comes from");
+    Command show = only_changed ? app.Add("diff", "Only settings that are not the default")
+                                : app.Add("show", "Every setting in force and where it comes from");
     const auto selection = std::make_shared<Selection>();
-    AddSelection(*show, selection.get());
-    show->callback([&context, selection, only_changed] {
-      context.run = [&context, selection, only_changed] {
-        return ShowSettings(context, *selection, only_changed);
-      };
+    AddSelection(show, selection.get());
+    show.OnRun(context, [&context, selection, only_changed] {
+      return ShowSettings(context, *selection, only_changed);
     });
   }
-  CLI::App* check = AddVerb(*app, "check", "Would the broker take this file? Changes nothing");
+  Command check = app.Add("check", "Would the broker take this file? Changes nothing");
   const auto file = std::make_shared<std::string>();
-  check->add_option("FILE", *file, "The file; - for standard input")->required();
-  check->callback([&context, file] { context.run = [&context, file] { return CheckFile(context, *file); }; });
-  CLI::App* reload = AddVerb(*app, "reload", "Read policy and limits again; an error changes nothing");
-  reload->callback([&context] { context.run = [&context] { return Reload(context); }; });
+  check.Add("FILE", file.get(), "The file; - for standard input").Required();
+  check.OnRun(context, [&context, file] { return CheckFile(context, *file); });
+  Command reload = app.Add("reload", "Read policy and limits again; an error changes nothing");
+  reload.OnRun(context, [&context] { return Reload(context); });
 }
 
 }  // namespace nd::cli

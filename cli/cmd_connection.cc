@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // ndctl connection: every connector, from unbound to dead, with its traffic.
 #include "cli/commands.h"
+#include "cli/fetch_rows.h"
 #include "cli/noun.h"
 #include "cli/rows.h"
 
 namespace nd::cli {
 namespace {
-
-namespace v1 = ndbroker::v1;
 
 Value ToRow(const v1::ConnectionRow& connection) {
   Value limits = Value::MakeObject();
@@ -39,15 +38,14 @@ Value ToRow(const v1::ConnectionRow& connection) {
 }
 
 Failure Fetch(Context& context, const std::string& id, Value::Array* rows) {
-  return FetchRows<v1::ConnectionList>(context, &AdminClient::Stub::ListConnections, id, ToRow, rows);
+  return FetchRows<v1::ConnectionList>(context, &AdminClient::ListConnections, id, ToRow, rows);
 }
 
 Failure Kill(Context& context, const std::string& id) {
   v1::KillRequest request;
   request.set_id(id);
   v1::Outcome outcome;
-  if (Failure failure = context.admin().Call(&AdminClient::Stub::KillConnection, request, &outcome))
-    return failure;
+  if (Failure failure = context.admin().KillConnection(request, &outcome)) return failure;
   return context.Done(outcome, "cannot end connection '" + id + "'", "connection " + id + " ended");
 }
 
@@ -58,7 +56,7 @@ std::string Destroys(const Value& row) {
 
 }  // namespace
 
-void AddConnection(CLI::App& root, Context& context) {
+void AddConnection(Command root, Context& context) {
   Noun noun;
   noun.name = "connection";
   noun.aliases = "conn connections";
@@ -103,9 +101,9 @@ void AddConnection(CLI::App& root, Context& context) {
                 {"tx_messages", "tx_messages_per_second"},
                 {"rx_messages", "rx_messages_per_second"}};
   noun.renamed = {{"role", "passive"}, {"read_limits", "limits"}, {"since", "age_seconds"}};
-  CLI::App* app = AddNoun(root, context, noun);
+  Command app = AddNoun(root, context, noun);
   AddNounVerb(
-      *app, context, noun,
+      app, context, noun,
       {"kill", "End it at once; both applications are told the administrator did it", Kill, Destroys});
 }
 

@@ -12,6 +12,7 @@
 #include "cli/bundle.h"
 #include "cli/commands.h"
 #include "cli/noun.h"
+#include "ndbroker/v1/admin.pb.h"
 
 namespace nd::cli {
 namespace {
@@ -28,7 +29,8 @@ std::string FolderName() {
 }
 
 Failure WriteNew(const std::string& name, const std::string& data) {
-  // Lists name users and commands, so only the owner may read it. An existing file is somebody's evidence.
+  // The lists contain names of users and commands, so only the owner may read the file. An existing file is
+  // not overwritten.
   const UniqueFd fd(open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (!fd) {
     const int error = errno;
@@ -67,16 +69,14 @@ Failure Bundle(Context& context, const std::string& wanted) {
 
 }  // namespace
 
-void AddDebug(CLI::App& root, Context& context) {
-  CLI::App* app = root.add_subcommand("debug", "For reports: bundle");
-  app->fallthrough();
-  app->require_subcommand(1);
-  CLI::App* bundle =
-      AddVerb(*app, "bundle", "Status, lists, configuration, log, history and checks in one .tar.gz");
+void AddDebug(Command root, Context& context) {
+  Command app = root.Add("debug", "For reports: bundle");
+  app.RequireCommand();
+  Command bundle = app.Add("bundle", "Status, lists, configuration, log, history and checks in one .tar.gz");
   const auto file = std::make_shared<std::string>();
-  bundle->add_option("-o,--output", *file,
-                     "FILE.tar.gz; - for standard output (default: a name with host and time)");
-  bundle->callback([&context, file] { context.run = [&context, file] { return Bundle(context, *file); }; });
+  bundle.Add("-o,--output", file.get(),
+             "FILE.tar.gz; - for standard output (default: a name with host and time)");
+  bundle.OnRun(context, [&context, file] { return Bundle(context, *file); });
 }
 
 }  // namespace nd::cli

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// ndctl doctor: everything that can be wrong on this host, with the remedy; works without a broker.
-#include <unistd.h>
+// ndctl doctor: problems of this host and their remedies; works without a broker.
 
+#include "base/os/self.h"
 #include "cli/checkup.h"
 #include "cli/commands.h"
 #include "cli/doctor.h"
 #include "cli/noun.h"
+#include "ndbroker/v1/admin.pb.h"
 
 namespace nd::cli {
 namespace {
-
-namespace v1 = ndbroker::v1;
 
 Value ToRow(const std::string& source, const Verdict& verdict) {
   Value row = Value::MakeObject();
@@ -32,8 +31,7 @@ void Add(const std::string& source, const Verdict& verdict, Checkup* checkup) {
 BrokerFacts AskBroker(Context& context) {
   BrokerFacts facts;
   v1::BrokerStatus status;
-  if (Failure failure =
-          context.admin().Call(&AdminClient::Stub::GetStatus, v1::GetStatusRequest(), &status)) {
+  if (Failure failure = context.admin().GetStatus(v1::GetStatusRequest(), &status)) {
     facts.problem = failure->message;
     facts.hint = failure->hint;
     return facts;
@@ -50,11 +48,11 @@ BrokerFacts AskBroker(Context& context) {
 // How much of each quota this user has left.
 void AskQuotas(Context& context, Checkup* checkup) {
   v1::CheckPolicyRequest request;
-  request.set_uid(getuid());
+  request.set_uid(os::UserNumber());
   request.set_gid(getgid());
   request.set_action("limits");
   v1::CheckPolicyReply reply;
-  if (context.admin().Call(&AdminClient::Stub::CheckPolicy, request, &reply)) return;
+  if (context.admin().CheckPolicy(request, &reply)) return;
   std::string full;
   for (const auto& limit : reply.limits()) {
     if (limit.limit() != 0xffffffff && limit.used() >= limit.limit() - limit.limit() / 10) {
@@ -62,7 +60,7 @@ void AskQuotas(Context& context, Checkup* checkup) {
               std::to_string(limit.limit()) + " " + limit.resource();
     }
   }
-  const std::string who = "uid " + std::to_string(getuid());
+  const std::string who = "uid " + std::to_string(os::UserNumber());
   if (full.empty()) return Add("ndctl", {"quotas", "PASS", who + " is far from every quota", {}}, checkup);
   Add("ndctl",
       {"quotas", "WARN", who + " uses " + full, "raise the quota in [[rule]], or close what is not used"},
@@ -71,7 +69,7 @@ void AskQuotas(Context& context, Checkup* checkup) {
 
 void AskDiagnosis(Context& context, Checkup* checkup) {
   v1::DiagnoseReply reply;
-  if (Failure failure = context.admin().Call(&AdminClient::Stub::Diagnose, v1::DiagnoseRequest(), &reply)) {
+  if (Failure failure = context.admin().Diagnose(v1::DiagnoseRequest(), &reply)) {
     Add("ndctl", {"broker's own checks", "WARN", failure->message, failure->hint}, checkup);
     return;
   }
@@ -109,7 +107,7 @@ Failure Run(Context& context) {
     return failure;
   }
   if (checkup.failed == 0) return std::nullopt;
-  return Error{Exit::kFailed, {}, {}, {}};  // The report said it.
+  return Error{Exit::kFailed, {}, {}, {}};  // The report has the message.
 }
 
 }  // namespace
@@ -128,19 +126,18 @@ Shape CheckupShape() {
 Checkup Examine(Context& context) {
   Checkup checkup;
   const BrokerFacts broker = AskBroker(context);
-  for (const Verdict& verdict : Judge(Gather(context.admin().directory()), broker))
-    Add("ndctl", verdict, &checkup);
+  Facts facts = Gather(context.admin().directory());
+  facts.service = GatherService(broker.answers ? broker.pid : 0);
+  for (const Verdict& verdict : Judge(facts, broker)) Add("ndctl", verdict, &checkup);
   if (!broker.answers) return checkup;
   AskQuotas(context, &checkup);
   AskDiagnosis(context, &checkup);
   return checkup;
 }
 
-void AddDoctor(CLI::App& root, Context& context) {
-  CLI::App* app = root.add_subcommand(
-      "doctor", "What is wrong on this host, and the remedy; exit 1 when something fails");
-  app->fallthrough();
-  app->callback([&context] { context.run = [&context] { return Run(context); }; });
+void AddDoctor(Command root, Context& context) {
+  Command app = root.Add("doctor", "What is wrong on this host, and the remedy; exit 1 when something fails");
+  app.OnRun(context, [&context] { return Run(context); });
 }
 
 }  // namespace nd::cli

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ndctl drain: let the host run empty before it is worked on, without breaking anything.
+// ndctl drain: lets the connections of this host end before maintenance, without breaking any.
 #include <algorithm>
 #include <chrono>
 #include <memory>
@@ -7,16 +7,15 @@
 
 #include "cli/commands.h"
 #include "cli/noun.h"
+#include "ndbroker/v1/admin.pb.h"
 
 namespace nd::cli {
 namespace {
 
-namespace v1 = ndbroker::v1;
-
 Failure SetDrain(Context& context, bool drain, v1::Outcome* outcome) {
   v1::DrainRequest request;
   request.set_drain(drain);
-  return context.admin().Call(&AdminClient::Stub::Drain, request, outcome);
+  return context.admin().Drain(request, outcome);
 }
 
 std::string Left(const v1::BrokerStatus& status) {
@@ -24,14 +23,13 @@ std::string Left(const v1::BrokerStatus& status) {
          std::to_string(status.handshakes()) + " handshakes";
 }
 
-// Until nothing is connected any more; --timeout bounds it only when it was given.
+// Waits until there is no connection; bounded by --timeout only when it was given.
 Failure WaitForEmpty(Context& context) {
   const auto start = std::chrono::steady_clock::now();
   auto pause = std::chrono::milliseconds(20);
   while (true) {
     v1::BrokerStatus status;
-    if (Failure failure =
-            context.admin().Call(&AdminClient::Stub::GetStatus, v1::GetStatusRequest(), &status)) {
+    if (Failure failure = context.admin().GetStatus(v1::GetStatusRequest(), &status)) {
       context.Progress("");
       return failure;
     }
@@ -59,8 +57,7 @@ Failure WaitForEmpty(Context& context) {
 Failure Drain(Context& context, bool wait, bool dry_run) {
   if (dry_run || context.CanAsk()) {
     v1::BrokerStatus status;
-    if (Failure failure =
-            context.admin().Call(&AdminClient::Stub::GetStatus, v1::GetStatusRequest(), &status)) {
+    if (Failure failure = context.admin().GetStatus(v1::GetStatusRequest(), &status)) {
       return failure;
     }
     const std::string what =
@@ -87,20 +84,16 @@ Failure Undrain(Context& context) {
 
 }  // namespace
 
-void AddDrain(CLI::App& root, Context& context) {
-  CLI::App* drain =
-      root.add_subcommand("drain", "Refuse whatever is new and let the rest live, until undrain");
-  drain->fallthrough();
+void AddDrain(Command root, Context& context) {
+  Command drain = root.Add("drain", "Refuse whatever is new and let the rest live, until undrain");
   const auto wait = std::make_shared<bool>(false);
   const auto dry_run = std::make_shared<bool>(false);
-  drain->add_flag("--wait", *wait, "Return when nothing is connected any more, or after --timeout if given");
-  drain->add_flag("--dry-run", *dry_run, "Only say what would be done");
-  drain->callback([&context, wait, dry_run] {
-    context.run = [&context, wait, dry_run] { return Drain(context, *wait, *dry_run); };
-  });
-  CLI::App* undrain = root.add_subcommand("undrain", "Take new work again");
-  undrain->fallthrough();
-  undrain->callback([&context] { context.run = [&context] { return Undrain(context); }; });
+  drain.AddFlag("--wait", wait.get(),
+                "Return when nothing is connected any more, or after --timeout if given");
+  drain.AddFlag("--dry-run", dry_run.get(), "Only say what would be done");
+  drain.OnRun(context, [&context, wait, dry_run] { return Drain(context, *wait, *dry_run); });
+  Command undrain = root.Add("undrain", "Take new work again");
+  undrain.OnRun(context, [&context] { return Undrain(context); });
 }
 
 }  // namespace nd::cli

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // ndctl endpoint: shared endpoints, one local port for many destinations.
 #include "cli/commands.h"
+#include "cli/fetch_rows.h"
 #include "cli/noun.h"
 #include "cli/rows.h"
 
 namespace nd::cli {
 namespace {
-
-namespace v1 = ndbroker::v1;
 
 Value ToRow(const v1::EndpointRow& endpoint) {
   Value row = Value::MakeObject();
@@ -21,12 +20,12 @@ Value ToRow(const v1::EndpointRow& endpoint) {
 }
 
 Failure Fetch(Context& context, const std::string& id, Value::Array* rows) {
-  return FetchRows<v1::EndpointList>(context, &AdminClient::Stub::ListEndpoints, id, ToRow, rows);
+  return FetchRows<v1::EndpointList>(context, &AdminClient::ListEndpoints, id, ToRow, rows);
 }
 
 }  // namespace
 
-void AddEndpoint(CLI::App& root, Context& context) {
+void AddEndpoint(Command root, Context& context) {
   Noun noun;
   noun.name = "endpoint";
   noun.aliases = "endpoints";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ndctl events: what happened and what happens, one line each.
+// ndctl events: past and present events, one line each.
 #include <ctime>
 #include <memory>
 
@@ -11,8 +11,6 @@
 namespace nd::cli {
 namespace {
 
-namespace v1 = ndbroker::v1;
-
 struct Wanted {
   Selection selection;
   std::vector<std::string> types;
@@ -21,7 +19,7 @@ struct Wanted {
   std::uint64_t count = 0;
 };
 
-// One of several type patterns is enough, while all filters must hold.
+// One of the type patterns must match, and all filters.
 Failure Keep(const Shape& shape, const Wanted& wanted, Value::Array* rows) {
   if (Failure failure = Select(shape, wanted.selection, rows)) return failure;
   if (wanted.types.empty()) return std::nullopt;
@@ -44,36 +42,28 @@ Failure Run(Context& context, const Wanted& wanted) {
       return failure;
     request.set_past_only(!wanted.follow);
   }
-  AdminClient& admin = context.admin();
-  if (Failure failure = admin.Connect()) return failure;
-  grpc::ClientContext call;
-  const auto reader = admin.stub().Watch(&call, request);
-  v1::WatchEvent event;
   std::uint64_t shown = 0;
-  const auto abandon = [&](Failure failure) {
-    call.TryCancel();
-    while (reader->Read(&event)) {
-    }
-    const grpc::Status ignored = reader->Finish();  // CANCELLED, by us.
-    return failure;
-  };
-  while (reader->Read(&event)) {
-    // A gap is never filtered away: what is missing might have matched.
+  bool enough = false;
+  Failure wrong;
+  const auto take = [&](const v1::WatchEvent& event) {
+    // A gap is never filtered away: an event that is missing might have matched.
     if (event.lost() > 0 && !context.output.machine()) {
       std::fprintf(stderr, "ndctl: %llu events were lost here, this reader was too slow\n",
                    static_cast<unsigned long long>(event.lost()));
     }
     Value::Array rows = {EventValue(event)};
-    if (Failure failure = Keep(shape, wanted, &rows)) return abandon(failure);
-    if (rows.empty()) continue;
+    if ((wrong = Keep(shape, wanted, &rows))) return false;
+    if (rows.empty()) return true;
     std::string text;
-    if (Failure failure = FormatLine(shape, rows[0], context.output, &text)) return abandon(failure);
-    if (Failure failure = context.Write(text)) return abandon(failure);
-    if (wanted.count != 0 && ++shown == wanted.count) return abandon(std::nullopt);
-  }
-  const grpc::Status status = reader->Finish();
-  if (!status.ok()) return admin.FromGrpc(status);
-  if (request.past_only()) return std::nullopt;
+    if ((wrong = FormatLine(shape, rows[0], context.output, &text))) return false;
+    if ((wrong = context.Write(text))) return false;
+    enough = wanted.count != 0 && ++shown == wanted.count;
+    return !enough;
+  };
+  AdminClient& admin = context.admin();
+  if (Failure failure = admin.Watch(request, std::nullopt, take)) return failure;
+  if (wrong) return wrong;
+  if (enough || request.past_only()) return std::nullopt;
   return Error{Exit::kUnreachable, "the broker in " + admin.directory() + " ended", {}, {}};
 }
 
@@ -100,24 +90,19 @@ Shape EventShape() {
           EventValue({})};
 }
 
-void AddEvents(CLI::App& root, Context& context) {
-  CLI::App* app = root.add_subcommand(
+void AddEvents(Command root, Context& context) {
+  Command app = root.Add(
       "events", "Every change from now on, until interrupted; with --since what happened, then the end");
-  app->fallthrough();
   const auto wanted = std::make_shared<Wanted>();
-  app->add_option("--since", wanted->since,
-                  "What the broker remembers since then: 10m, 2h or 2026-11-21T10:00:00Z");
-  app->add_flag("-f,--follow", wanted->follow, "Go on after that (without --since always so)");
-  app->add_option("--type", wanted->types,
-                  "Only events of this type, with * and ?: 'connection.*'; repeatable")
-      ->expected(1)
-      ->take_all();
-  app->add_option("--filter", wanted->selection.filters,
-                  "Only events with FIELD=VALUE or FIELD!=VALUE; VALUE may hold * and ?")
-      ->expected(1)
-      ->take_all();
-  app->add_option("--count", wanted->count, "End after this many events (0: never)");
-  app->callback([&context, wanted] { context.run = [&context, wanted] { return Run(context, *wanted); }; });
+  app.Add("--since", &wanted->since, "What the broker remembers since then: 10m, 2h or 2026-11-21T10:00:00Z");
+  app.AddFlag("-f,--follow", &wanted->follow, "Go on after that (without --since always so)");
+  app.Add("--type", &wanted->types, "Only events of this type, with * and ?: 'connection.*'; repeatable")
+      .Repeatable();
+  app.Add("--filter", &wanted->selection.filters,
+          "Only events with FIELD=VALUE or FIELD!=VALUE; VALUE may hold * and ?")
+      .Repeatable();
+  app.Add("--count", &wanted->count, "End after this many events (0: never)");
+  app.OnRun(context, [&context, wanted] { return Run(context, *wanted); });
 }
 
 }  // namespace nd::cli

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kWidth = 100;
 
-// Words of `text` in lines of at most kWidth, each begun with `indent`.
+// Wraps `text` into lines of at most kWidth, each starting with `indent`.
 std::string Wrap(const std::string& text, const std::string& indent) {
   std::string out, line = indent;
   const auto flush = [&] {
@@ -58,7 +58,7 @@ Shape TopicShape() {
           ToRow({&kNone, ""})};
 }
 
-// Every topic by kind, as words to ask for.
+// Lists every topic by kind.
 std::string Overview() {
   static const std::vector<std::pair<const char*, const char*>> kKinds = {
       {"status", "statuses"},
@@ -116,19 +116,14 @@ Failure Run(Context& context, const std::string& word) {
 
 }  // namespace
 
-void AddExplain(CLI::App& root, Context& context) {
-  CLI::App* app =
-      root.add_subcommand("explain", "What a status, detail, field, column, metric or setting means");
-  app->fallthrough();
+void AddExplain(Command root, Context& context) {
+  Command app = root.Add("explain", "What a status, detail, field, column, metric or setting means");
   const auto words = std::make_shared<std::vector<std::string>>();
-  app->add_option("TOPIC", *words,
-                  "CONNECTION_REFUSED, 'no listener', connection.TX, ...; without it the list");
-  app->callback([&context, words] {
-    context.run = [&context, words] {
-      std::string word;
-      for (const std::string& part : *words) word += (word.empty() ? "" : " ") + part;
-      return Run(context, word);
-    };
+  app.Add("TOPIC", words.get(), "CONNECTION_REFUSED, 'no listener', connection.TX, ...; without it the list");
+  app.OnRun(context, [&context, words] {
+    std::string word;
+    for (const std::string& part : *words) word += (word.empty() ? "" : " ") + part;
+    return Run(context, word);
   });
 }
 

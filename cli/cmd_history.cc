@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ndctl history: connections and attempts that are over, and why they ended.
+// ndctl history: past connections and attempts, and why they ended.
 #include <algorithm>
 #include <ctime>
 #include <memory>
@@ -13,8 +13,6 @@
 namespace nd::cli {
 namespace {
 
-namespace v1 = ndbroker::v1;
-
 struct Wanted {
   std::string since, until, application, peer, adapter;
   bool failed = false;
@@ -22,7 +20,7 @@ struct Wanted {
   Selection selection;
 };
 
-constexpr std::uint32_t kEverything = 1000000;  // What the broker gives at most.
+constexpr std::uint32_t kEverything = 1000000;  // The maximum that the broker returns.
 constexpr std::size_t kUsualLimit = 1000;
 
 bool Chooses(const Wanted& wanted) {
@@ -44,7 +42,7 @@ Failure ToRequest(const Wanted& wanted, v1::HistoryRequest* request) {
   request->set_peer(wanted.peer);
   request->set_adapter(wanted.adapter);
   request->set_failed_only(wanted.failed);
-  // A filter of ndctl's own must see more than what is left of it.
+  // ndctl filters rows itself, so it must ask for more than it shows.
   request->set_limit(Chooses(wanted) ? kEverything : wanted.limit);
   return std::nullopt;
 }
@@ -55,9 +53,9 @@ Failure List(Context& context, const Wanted& wanted) {
   v1::HistoryRequest request;
   if (Failure failure = ToRequest(wanted, &request)) return failure;
   v1::HistoryList list;
-  if (Failure failure = context.admin().Call(&AdminClient::Stub::ListHistory, request, &list)) {
+  if (Failure failure = context.admin().ListHistory(request, &list)) {
     if (failure->exit == Exit::kNotFound)
-      failure->exit = Exit::kUsage;  // What it does not take is an option.
+      failure->exit = Exit::kUsage;  // The broker refused the value of an option.
     return failure;
   }
   Value::Array rows;
@@ -72,7 +70,7 @@ Failure List(Context& context, const Wanted& wanted) {
   return WriteRows(context, shape, {}, std::move(rows));
 }
 
-// What a person wants to know of an end that was not the usual one.
+// The reason of an unusual end, for the table.
 std::string Why(const v1::HistoryRow& past) {
   if (!past.detail().empty() && past.detail() != "none") return past.detail();
   return past.status() == "SUCCESS" ? std::string() : past.status();
@@ -129,20 +127,18 @@ Shape HistoryShape() {
           HistoryValue({})};
 }
 
-void AddHistory(CLI::App& root, Context& context) {
-  CLI::App* app =
-      root.add_subcommand("history", "Connections and attempts that are over, newest first, and why");
-  app->fallthrough();
+void AddHistory(Command root, Context& context) {
+  Command app = root.Add("history", "Connections and attempts that are over, newest first, and why");
   const auto wanted = std::make_shared<Wanted>();
-  app->add_option("--since", wanted->since, "Ended since then: 10m, 2h, 3d or 2026-11-21T10:00:00Z");
-  app->add_option("--until", wanted->until, "Ended before then");
-  app->add_option("--app", wanted->application, "Only of this application");
-  app->add_option("--peer", wanted->peer, "Only with this peer address");
-  app->add_option("--adapter", wanted->adapter, "Only of this adapter");
-  app->add_flag("--failed", wanted->failed, "Only attempts that failed and connections that broke");
-  app->add_option("--limit", wanted->limit, "At most this many (0: 1000)");
-  AddSelection(*app, &wanted->selection);
-  app->callback([&context, wanted] { context.run = [&context, wanted] { return List(context, *wanted); }; });
+  app.Add("--since", &wanted->since, "Ended since then: 10m, 2h, 3d or 2026-11-21T10:00:00Z");
+  app.Add("--until", &wanted->until, "Ended before then");
+  app.Add("--app", &wanted->application, "Only of this application");
+  app.Add("--peer", &wanted->peer, "Only with this peer address");
+  app.Add("--adapter", &wanted->adapter, "Only of this adapter");
+  app.AddFlag("--failed", &wanted->failed, "Only attempts that failed and connections that broke");
+  app.Add("--limit", &wanted->limit, "At most this many (0: 1000)");
+  AddSelection(app, &wanted->selection);
+  app.OnRun(context, [&context, wanted] { return List(context, *wanted); });
 }
 
 }  // namespace nd::cli

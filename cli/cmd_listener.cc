@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// ndctl listener: who waits for connections.
+// ndctl listener: the listeners and their queues.
 #include "cli/commands.h"
+#include "cli/fetch_rows.h"
 #include "cli/noun.h"
 #include "cli/rows.h"
 
 namespace nd::cli {
 namespace {
-
-namespace v1 = ndbroker::v1;
 
 Value ToRow(const v1::ListenerRow& listener) {
   Value row = Value::MakeObject();
@@ -26,7 +25,7 @@ Value ToRow(const v1::ListenerRow& listener) {
 }
 
 Failure Fetch(Context& context, const std::string& id, Value::Array* rows) {
-  return FetchRows<v1::ListenerList>(context, &AdminClient::Stub::ListListeners, id, ToRow, rows);
+  return FetchRows<v1::ListenerList>(context, &AdminClient::ListListeners, id, ToRow, rows);
 }
 
 Failure Pause(Context& context, const std::string& id, bool pause) {
@@ -34,8 +33,7 @@ Failure Pause(Context& context, const std::string& id, bool pause) {
   request.set_id(id);
   request.set_pause(pause);
   v1::Outcome outcome;
-  if (Failure failure = context.admin().Call(&AdminClient::Stub::PauseListener, request, &outcome))
-    return failure;
+  if (Failure failure = context.admin().PauseListener(request, &outcome)) return failure;
   const std::string word = pause ? "pause" : "resume";
   return context.Done(outcome, "cannot " + word + " listener '" + id + "'",
                       "listener " + id + " " + word + "d");
@@ -43,7 +41,7 @@ Failure Pause(Context& context, const std::string& id, bool pause) {
 
 }  // namespace
 
-void AddListener(CLI::App& root, Context& context) {
+void AddListener(Command root, Context& context) {
   Noun noun;
   noun.name = "listener";
   noun.aliases = "listeners";
@@ -74,11 +72,11 @@ void AddListener(CLI::App& root, Context& context) {
   noun.fetch = Fetch;
   noun.rates = {{"accepted", "accepted_per_second"}, {"refused", "refused_per_second"}};
   noun.renamed = {{"since", "age_seconds"}};
-  CLI::App* app = AddNoun(root, context, noun);
-  AddNounVerb(*app, context, noun,
+  Command app = AddNoun(root, context, noun);
+  AddNounVerb(app, context, noun,
               {"pause", "Refuse new requests as if nobody listened",
                [](Context& c, const std::string& id) { return Pause(c, id, true); }});
-  AddNounVerb(*app, context, noun,
+  AddNounVerb(app, context, noun,
               {"resume", "Take new requests again",
                [](Context& c, const std::string& id) { return Pause(c, id, false); }});
 }

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// ndctl mr: registered memory and who may reach it. Keys are never shown: they open the memory.
+// ndctl mr: registered memory and its access rights. Keys are not shown, because they give access to the
+// memory.
 #include "cli/commands.h"
 #include "cli/noun.h"
 #include "cli/rows.h"
 
 namespace nd::cli {
 namespace {
-
-namespace v1 = ndbroker::v1;
 
 Value ToRow(const v1::MemoryRegionRow& region) {
   Value row = Value::MakeObject();
@@ -25,20 +24,20 @@ Failure Fetch(Context& context, const std::string& id, Value::Array* rows) {
   v1::ListRequest request;
   request.set_id(id);
   v1::MemoryRegionList list;
-  if (Failure failure = context.admin().Call(&AdminClient::Stub::ListMemoryRegions, request, &list)) {
+  if (Failure failure = context.admin().ListMemoryRegions(request, &list)) {
     return failure;
   }
   for (const auto& item : list.items()) rows->push_back(ToRow(item));
-  if (list.untold() > 0 && id.empty()) {
+  if (list.unlisted() > 0 && id.empty()) {
     std::fprintf(stderr, "ndctl: %llu regions more exist, in processes with more than their table holds\n",
-                 static_cast<unsigned long long>(list.untold()));
+                 static_cast<unsigned long long>(list.unlisted()));
   }
   return std::nullopt;
 }
 
 }  // namespace
 
-void AddMr(CLI::App& root, Context& context) {
+void AddMr(Command root, Context& context) {
   Noun noun;
   noun.name = "mr";
   noun.aliases = "mrs memory-region memory-regions";

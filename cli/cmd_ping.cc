@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ndctl ping: without an address the broker's own answer time, with one a real connection to it.
+// ndctl ping: without an address the response time of the broker, with an address a real connection to it.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -9,6 +9,7 @@
 #include "cli/commands.h"
 #include "cli/noun.h"
 #include "cli/ping.h"
+#include "ndbroker/v1/admin.pb.h"
 
 namespace nd::cli {
 namespace {
@@ -17,11 +18,10 @@ Failure PingBroker(Context& context, std::uint32_t count) {
   std::vector<double> times;
   for (std::uint32_t i = 0; i < count; ++i) {
     ndbroker::v1::BrokerStatus status;
-    // The first call includes connecting; it is told apart by connecting before.
+    // Connects first, so that the first call does not include it.
     if (Failure failure = context.admin().Connect()) return failure;
     const auto start = std::chrono::steady_clock::now();
-    if (Failure failure =
-            context.admin().Call(&AdminClient::Stub::GetStatus, ndbroker::v1::GetStatusRequest(), &status)) {
+    if (Failure failure = context.admin().GetStatus(ndbroker::v1::GetStatusRequest(), &status)) {
       return failure;
     }
     times.push_back(
@@ -70,26 +70,18 @@ Value Statistics(const std::vector<double>& microseconds) {
   return out;
 }
 
-void AddPing(CLI::App& root, Context& context) {
-  CLI::App* app =
-      root.add_subcommand("ping", "The broker's answer time; with ADDRESS a real connection to it");
-  app->fallthrough();
+void AddPing(Command root, Context& context) {
+  Command app = root.Add("ping", "The broker's answer time; with ADDRESS a real connection to it");
   const auto options = std::make_shared<PingOptions>();
   const auto serve = std::make_shared<bool>(false);
-  app->add_option("ADDRESS", options->address,
-                  "IP:PORT of a listener; without it the broker itself is asked");
-  CLI::Option* count =
-      app->add_option("-c,--count", options->count, "Round trips; with --serve connections (0: no end)");
-  app->add_option("--size", options->size, "Bytes of each echoed message")
-      ->check(CLI::Range(8U, kMaxPingSize));
-  app->add_option("--adapter", options->adapter, "Adapter to use (default: the first)");
-  app->add_flag("--serve", *serve, "Listen on ADDRESS and answer other pings");
-  app->callback([&context, options, serve, count] {
-    const bool count_given = count->count() > 0;
-    context.run = [&context, options, serve, count_given] {
-      return Run(context, *options, *serve, count_given);
-    };
-  });
+  app.Add("ADDRESS", &options->address, "IP:PORT of a listener; without it the broker itself is asked");
+  const Option count =
+      app.Add("-c,--count", &options->count, "Round trips; with --serve connections (0: no end)");
+  app.Add("--size", &options->size, "Bytes of each echoed message").Within(8, kMaxPingSize);
+  app.Add("--adapter", &options->adapter, "Adapter to use (default: the first)");
+  app.AddFlag("--serve", serve.get(), "Listen on ADDRESS and answer other pings");
+  app.OnRun(context,
+            [&context, options, serve, count] { return Run(context, *options, *serve, count.given()); });
 }
 
 }  // namespace nd::cli

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// ndctl policy: the rules in force, and what they say about one wish of one caller.
-#include <unistd.h>
+// ndctl policy: the rules in force, and their decision about a request.
 
 #include <fstream>
 #include <memory>
 
+#include "base/os/self.h"
 #include "cli/commands.h"
 #include "cli/identity.h"
 #include "cli/nearest.h"
@@ -13,8 +13,6 @@
 
 namespace nd::cli {
 namespace {
-
-namespace v1 = ndbroker::v1;
 
 constexpr std::uint32_t kNoLimit = 0xffffffff;
 
@@ -56,7 +54,7 @@ Shape RuleShape() {
 Failure ShowRules(Context& context) {
   if (Failure failure = CheckSelection(context, RuleShape(), {})) return failure;
   v1::PolicyReply reply;
-  if (Failure failure = context.admin().Call(&AdminClient::Stub::GetPolicy, v1::GetPolicyRequest(), &reply)) {
+  if (Failure failure = context.admin().GetPolicy(v1::GetPolicyRequest(), &reply)) {
     return failure;
   }
   Value::Array rows;
@@ -81,7 +79,7 @@ std::string OwnCgroup() {
   return {};
 }
 
-// Who asks: the named session, or the given identity, or whoever runs ndctl.
+// The caller in question: the named session, the given identity, or the user of ndctl.
 Failure SetCaller(const Question& question, v1::CheckPolicyRequest* request) {
   const bool identity = !question.user.empty() || !question.group.empty() || !question.cgroup.empty();
   if (!question.session.empty()) {
@@ -94,7 +92,7 @@ Failure SetCaller(const Question& question, v1::CheckPolicyRequest* request) {
     request->set_session(question.session);
     return std::nullopt;
   }
-  std::uint32_t uid = getuid();
+  std::uint32_t uid = os::UserNumber();
   std::uint32_t gid = getgid();
   if (!question.user.empty()) {
     if (Failure failure = ParseUser(question.user, &uid)) return failure;
@@ -109,7 +107,7 @@ Failure SetCaller(const Question& question, v1::CheckPolicyRequest* request) {
 }
 
 Failure ToRequest(const Question& question, v1::CheckPolicyRequest* request) {
-  static const std::vector<std::string> kActions = {"listen", "connect", "limits"};
+  static const std::vector<std::string> kActions = {"listen", "bind", "connect", "limits"};
   if (std::find(kActions.begin(), kActions.end(), question.action) == kActions.end()) {
     return Error{Exit::kUsage,
                  "the policy knows no action '" + question.action + "'",
@@ -128,7 +126,9 @@ Failure ToRequest(const Question& question, v1::CheckPolicyRequest* request) {
                    "ndctl policy check " + question.action + " 10.0.0.1:7000",
                    {}};
     }
-    if (Failure failure = ParseAddress(question.address, request->mutable_address())) return failure;
+    const bool any_port = question.action == "bind";
+    if (Failure failure = ParseAddress(question.address, request->mutable_address(), any_port))
+      return failure;
   }
   return SetCaller(question, request);
 }
@@ -206,8 +206,7 @@ Failure Check(Context& context, const Question& question) {
   v1::CheckPolicyRequest request;
   if (Failure failure = ToRequest(question, &request)) return failure;
   v1::CheckPolicyReply reply;
-  if (Failure failure = context.admin().Call(&AdminClient::Stub::CheckPolicy, request, &reply))
-    return failure;
+  if (Failure failure = context.admin().CheckPolicy(request, &reply)) return failure;
   if (Failure failure = FailureOf(StatusOf(reply.status()), "the policy cannot be asked")) return failure;
   const Value answer = Answer(request, reply);
   const Shape shape{
@@ -232,33 +231,31 @@ Failure Check(Context& context, const Question& question) {
   return Error{Exit::kNotFound, {}, {}, {}};
 }
 
-void AddQuestion(CLI::App& app, Context& context, bool explain) {
-  CLI::App* verb =
-      explain ? AddVerb(app, "explain", "As check, with every rule that was asked and why it did not decide")
-              : AddVerb(app, "check", "What would the policy say: exit 0 allowed, 3 refused");
+void AddQuestion(Command app, Context& context, bool explain) {
+  Command verb =
+      explain ? app.Add("explain", "As check, with every rule that was asked and why it did not decide")
+              : app.Add("check", "What would the policy say: exit 0 allowed, 3 refused");
   const auto question = std::make_shared<Question>();
   question->explain = explain;
-  verb->add_option("ACTION", question->action, "listen, connect or limits")->required();
-  verb->add_option("ADDRESS", question->address, "IP:PORT, for listen and connect");
-  verb->add_option("--session", question->session, "Ask for the application of this session");
-  verb->add_option("--uid", question->user, "Ask for this user, by number or name (default: yourself)");
-  verb->add_option("--gid", question->group, "Ask for this group, by number or name");
-  verb->add_option("--cgroup", question->cgroup, "Ask for a process in this cgroup");
-  verb->callback(
-      [&context, question] { context.run = [&context, question] { return Check(context, *question); }; });
+  verb.Add("ACTION", &question->action, "listen, bind, connect or limits").Required();
+  verb.Add("ADDRESS", &question->address, "IP:PORT, for listen, bind and connect");
+  verb.Add("--session", &question->session, "Ask for the application of this session");
+  verb.Add("--uid", &question->user, "Ask for this user, by number or name (default: yourself)");
+  verb.Add("--gid", &question->group, "Ask for this group, by number or name");
+  verb.Add("--cgroup", &question->cgroup, "Ask for a process in this cgroup");
+  verb.OnRun(context, [&context, question] { return Check(context, *question); });
 }
 
 }  // namespace
 
-void AddPolicy(CLI::App& root, Context& context) {
-  CLI::App* app = root.add_subcommand("policy", "Who may listen and connect where: show, check, explain");
-  app->fallthrough();
-  app->require_subcommand(1);
-  CLI::App* show = AddVerb(*app, "show", "The rules in force, in the order in which they are asked");
-  show->alias("list");
-  show->callback([&context] { context.run = [&context] { return ShowRules(context); }; });
-  AddQuestion(*app, context, false);
-  AddQuestion(*app, context, true);
+void AddPolicy(Command root, Context& context) {
+  Command app = root.Add("policy", "Who may listen and connect where: show, check, explain");
+  app.RequireCommand();
+  Command show = app.Add("show", "The rules in force, in the order in which they are asked");
+  show.Alias("list");
+  show.OnRun(context, [&context] { return ShowRules(context); });
+  AddQuestion(app, context, false);
+  AddQuestion(app, context, true);
 }
 
 }  // namespace nd::cli

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// ndctl port: who holds which ND port, why it is still held, and keeping one for somebody.
+// ndctl port: the holders of ND ports, the reason why a port is held, and reservations.
 #include <memory>
 #include <optional>
 
 #include "cli/commands.h"
+#include "cli/fetch_rows.h"
 #include "cli/identity.h"
 #include "cli/noun.h"
 #include "cli/rows.h"
 
 namespace nd::cli {
 namespace {
-
-namespace v1 = ndbroker::v1;
 
 Value ToRow(const v1::PortRow& port) {
   Value row = Value::MakeObject();
@@ -26,9 +25,9 @@ Value ToRow(const v1::PortRow& port) {
   return row;
 }
 
-// A port has no id of its own; its address is one for people, so the choice is made here.
+// A port has no id; its address serves as one, so the row is selected here.
 Failure Fetch(Context& context, const std::string&, Value::Array* rows) {
-  return FetchRows<v1::PortList>(context, &AdminClient::Stub::ListPorts, {}, ToRow, rows);
+  return FetchRows<v1::PortList>(context, &AdminClient::ListPorts, {}, ToRow, rows);
 }
 
 struct Reservation {
@@ -47,8 +46,7 @@ Failure Reserve(Context& context, const Reservation& wanted) {
   }
   request.set_comment(wanted.comment);
   v1::Outcome outcome;
-  if (Failure failure = context.admin().Call(&AdminClient::Stub::ReservePort, request, &outcome))
-    return failure;
+  if (Failure failure = context.admin().ReservePort(request, &outcome)) return failure;
   return context.Done(
       outcome, "cannot reserve " + wanted.address,
       "port " + wanted.address + " is reserved for " + whose + " until it is released or the broker ends");
@@ -58,30 +56,27 @@ Failure Release(Context& context, const std::string& address) {
   v1::ReleasePortRequest request;
   if (Failure failure = ParseAddress(address, request.mutable_local())) return failure;
   v1::Outcome outcome;
-  if (Failure failure = context.admin().Call(&AdminClient::Stub::ReleasePort, request, &outcome))
-    return failure;
+  if (Failure failure = context.admin().ReleasePort(request, &outcome)) return failure;
   return context.Done(outcome, "cannot release " + address, "port " + address + " is released");
 }
 
-void AddReservations(CLI::App& app, Context& context) {
-  CLI::App* reserve =
-      AddVerb(app, "reserve", "Keep an ND port out of reach, or for one user, until release or restart");
+void AddReservations(Command app, Context& context) {
+  Command reserve =
+      app.Add("reserve", "Keep an ND port out of reach, or for one user, until release or restart");
   const auto wanted = std::make_shared<Reservation>();
-  reserve->add_option("ADDRESS", wanted->address, "IP:PORT")->required();
-  reserve->add_option("--uid", wanted->user, "The user, by number or name, who alone may take it");
-  reserve->add_option("--comment", wanted->comment, "Why, for the list");
-  reserve->callback(
-      [&context, wanted] { context.run = [&context, wanted] { return Reserve(context, *wanted); }; });
-  CLI::App* release = AddVerb(app, "release", "End a reservation");
+  reserve.Add("ADDRESS", &wanted->address, "IP:PORT").Required();
+  reserve.Add("--uid", &wanted->user, "The user, by number or name, who alone may take it");
+  reserve.Add("--comment", &wanted->comment, "Why, for the list");
+  reserve.OnRun(context, [&context, wanted] { return Reserve(context, *wanted); });
+  Command release = app.Add("release", "End a reservation");
   const auto address = std::make_shared<std::string>();
-  release->add_option("ADDRESS", *address, "IP:PORT")->required();
-  release->callback(
-      [&context, address] { context.run = [&context, address] { return Release(context, *address); }; });
+  release.Add("ADDRESS", address.get(), "IP:PORT").Required();
+  release.OnRun(context, [&context, address] { return Release(context, *address); });
 }
 
 }  // namespace
 
-void AddPort(CLI::App& root, Context& context) {
+void AddPort(Command root, Context& context) {
   Noun noun;
   noun.name = "port";
   noun.aliases = "ports";
@@ -105,7 +100,7 @@ void AddPort(CLI::App& root, Context& context) {
                 ToRow({})};
   noun.fetch = Fetch;
   noun.renamed = {{"type", "kind"}};
-  AddReservations(*AddNoun(root, context, noun), context);
+  AddReservations(AddNoun(root, context, noun), context);
 }
 
 }  // namespace nd::cli

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// ndctl qp: the queue pairs that applications made, connected or not, with what they moved.
+// ndctl qp: the queue pairs of applications, connected or not, with their traffic.
 #include "cli/commands.h"
+#include "cli/fetch_rows.h"
 #include "cli/noun.h"
 #include "cli/rows.h"
 
 namespace nd::cli {
 namespace {
-
-namespace v1 = ndbroker::v1;
 
 Value ToRow(const v1::QueuePairRow& pair) {
   Value row = Value::MakeObject();
@@ -24,12 +23,12 @@ Value ToRow(const v1::QueuePairRow& pair) {
 }
 
 Failure Fetch(Context& context, const std::string& id, Value::Array* rows) {
-  return FetchRows<v1::QueuePairList>(context, &AdminClient::Stub::ListQueuePairs, id, ToRow, rows);
+  return FetchRows<v1::QueuePairList>(context, &AdminClient::ListQueuePairs, id, ToRow, rows);
 }
 
 }  // namespace
 
-void AddQp(CLI::App& root, Context& context) {
+void AddQp(Command root, Context& context) {
   Noun noun;
   noun.name = "qp";
   noun.aliases = "qps queue-pair queue-pairs";

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // ndctl session: the applications that are connected to the broker.
 #include "cli/commands.h"
+#include "cli/fetch_rows.h"
 #include "cli/noun.h"
 #include "cli/rows.h"
 
 namespace nd::cli {
 namespace {
-
-namespace v1 = ndbroker::v1;
 
 Value ToRow(const v1::SessionRow& session) {
   Value row = Value::MakeObject();
@@ -24,15 +23,14 @@ Value ToRow(const v1::SessionRow& session) {
 }
 
 Failure Fetch(Context& context, const std::string& id, Value::Array* rows) {
-  return FetchRows<v1::SessionList>(context, &AdminClient::Stub::ListSessions, id, ToRow, rows);
+  return FetchRows<v1::SessionList>(context, &AdminClient::ListSessions, id, ToRow, rows);
 }
 
 Failure Kill(Context& context, const std::string& id) {
   v1::KillRequest request;
   request.set_id(id);
   v1::Outcome outcome;
-  if (Failure failure = context.admin().Call(&AdminClient::Stub::KillSession, request, &outcome))
-    return failure;
+  if (Failure failure = context.admin().KillSession(request, &outcome)) return failure;
   return context.Done(outcome, "cannot end session '" + id + "'", "session " + id + " ended");
 }
 
@@ -43,7 +41,7 @@ std::string Destroys(const Value& row) {
 
 }  // namespace
 
-void AddSession(CLI::App& root, Context& context) {
+void AddSession(Command root, Context& context) {
   Noun noun;
   noun.name = "session";
   noun.aliases = "sessions";
@@ -71,8 +69,8 @@ void AddSession(CLI::App& root, Context& context) {
   noun.fetch = Fetch;
   noun.rates = {{"operations", "operations_per_second"}};
   noun.renamed = {{"since", "age_seconds"}};
-  CLI::App* app = AddNoun(root, context, noun);
-  AddNounVerb(*app, context, noun,
+  Command app = AddNoun(root, context, noun);
+  AddNounVerb(app, context, noun,
               {"kill", "Close it with everything it holds; its peers are told", Kill, Destroys});
 }
 

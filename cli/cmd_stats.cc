@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ndctl stats: what was moved, by application, peer or adapter; totals first, then rates.
+// ndctl stats: traffic by application, peer or adapter; totals first, then rates.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -16,9 +16,7 @@
 namespace nd::cli {
 namespace {
 
-namespace v1 = ndbroker::v1;
-
-// Of one row, in the order in which they are shown.
+// The counters of one row, in display order.
 const std::vector<std::pair<std::string, Show>>& Counters() {
   static const std::vector<std::pair<std::string, Show>> kCounters = {
       {"tx_bytes", Show::kBytes},         {"rx_bytes", Show::kBytes},
@@ -96,7 +94,7 @@ Value ToRow(const v1::StatsRow& stats) {
   return row;
 }
 
-// Totals of the first look, or rates of a later one.
+// Totals at the first reading, rates at later ones.
 class Stats {
  public:
   explicit Stats(const std::string& by) : by_(by) {}
@@ -105,7 +103,7 @@ class Stats {
     v1::StatsRequest request;
     request.set_by(by_);
     v1::StatsReply reply;
-    if (Failure failure = context.admin().Call(&AdminClient::Stub::GetStats, request, &reply)) return failure;
+    if (Failure failure = context.admin().GetStats(request, &reply)) return failure;
     *reply.add_items() = Total(reply);
     const double seconds = reply.at_seconds() - then_;
     std::map<std::string, std::vector<double>> now;
@@ -115,7 +113,7 @@ class Stats {
       const auto before = before_.find(item.name());
       Value rates = Value::MakeObject();
       for (std::size_t i = 0; rated_ && i < numbers.size(); ++i) {
-        // What was not there before began at 0; what shrank belongs to a broker that started again.
+        // A new row starts at 0. A counter that shrank belongs to a restarted broker.
         const double old = before == before_.end() ? 0 : before->second[i];
         const bool known = seconds > 0 && numbers[i] >= old;
         rates.Set(Counters()[i].first,
@@ -138,7 +136,7 @@ class Stats {
   std::map<std::string, std::vector<double>> before_;
 };
 
-// Rates have the columns of the totals, so that they stand under them.
+// Rates have the same columns as totals, so that they align.
 Shape StatsShape(const std::string& by, bool rates) {
   static const std::vector<std::string> kHeaders = {
       "TX",     "RX",       "TX-MSGS",  "RX-MSGS",   "CONNECT",   "ACCEPT",   "FAILED",   "BROKEN", "ERR",
@@ -172,7 +170,8 @@ Failure CheckBy(const std::string& word, std::string* by) {
   return std::nullopt;
 }
 
-// Filters ask the totals, also when rates are shown; the sum stays last, and goes when rows are left out.
+// Filters apply to totals, even when rates are shown. The sum comes last and is left out when rows are
+// filtered.
 Failure Choose(const Wanted& wanted, const Shape& shape, Value::Array* rows) {
   const Shape totals = StatsShape(wanted.by, false);
   Value::Array sum;
@@ -242,16 +241,14 @@ Failure Run(Context& context, const Wanted& wanted) {
 
 }  // namespace
 
-void AddStats(CLI::App& root, Context& context) {
-  CLI::App* app =
-      root.add_subcommand("stats", "What was moved since the broker started, then rates per interval");
-  app->fallthrough();
+void AddStats(Command root, Context& context) {
+  Command app = root.Add("stats", "What was moved since the broker started, then rates per interval");
   const auto wanted = std::make_shared<Wanted>();
-  app->add_option("--by", wanted->by, "app, peer or adapter");
-  app->add_option("--interval", wanted->interval, "Then the rates of every S seconds, until interrupted");
-  app->add_option("--count", wanted->count, "With --interval: end after this many intervals (0: never)");
-  AddSelection(*app, &wanted->selection);
-  app->callback([&context, wanted] { context.run = [&context, wanted] { return Run(context, *wanted); }; });
+  app.Add("--by", &wanted->by, "app, peer or adapter");
+  app.Add("--interval", &wanted->interval, "Then the rates of every S seconds, until interrupted");
+  app.Add("--count", &wanted->count, "With --interval: end after this many intervals (0: never)");
+  AddSelection(app, &wanted->selection);
+  app.OnRun(context, [&context, wanted] { return Run(context, *wanted); });
 }
 
 }  // namespace nd::cli

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ndctl status: is the broker well, in one look.
+// ndctl status: the health of the broker at a glance.
 #include <algorithm>
 #include <memory>
 
@@ -10,8 +10,6 @@
 
 namespace nd::cli {
 namespace {
-
-namespace v1 = ndbroker::v1;
 
 Value Sorted(const google::protobuf::Map<std::string, google::protobuf::uint64>& map) {
   Value::Array names;
@@ -70,7 +68,7 @@ std::string Counts(const Value& map) {
   return out;
 }
 
-// For a person: what matters first, numbers with their units.
+// For reading: the important values first, numbers with units.
 Table Card(const v1::BrokerStatus& status, const Value& row) {
   Table table;
   table.headers = {{"", true}, {"", false}};
@@ -117,7 +115,7 @@ Table Card(const v1::BrokerStatus& status, const Value& row) {
 
 Failure PrintStatus(Context& context, const WatchOptions& watch) {
   const auto ask = [&](v1::BrokerStatus* status) {
-    return context.admin().Call(&AdminClient::Stub::GetStatus, v1::GetStatusRequest(), status);
+    return context.admin().GetStatus(v1::GetStatusRequest(), status);
   };
   if (watch.on()) {
     return Watch(context, watch, [&](Snapshot* snapshot) -> Failure {
@@ -144,13 +142,11 @@ Failure PrintStatus(Context& context, const WatchOptions& watch) {
 
 }  // namespace
 
-void AddStatus(CLI::App& root, Context& context) {
-  CLI::App* app = root.add_subcommand("status", "Is the broker well, and what does it hold");
-  app->fallthrough();
+void AddStatus(Command root, Context& context) {
+  Command app = root.Add("status", "Is the broker well, and what does it hold");
   const auto watch = std::make_shared<WatchOptions>();
-  AddWatchOptions(*app, watch.get());
-  app->callback(
-      [&context, watch] { context.run = [&context, watch] { return PrintStatus(context, *watch); }; });
+  AddWatchOptions(app, watch.get());
+  app.OnRun(context, [&context, watch] { return PrintStatus(context, *watch); });
 }
 
 }  // namespace nd::cli

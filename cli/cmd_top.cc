@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// ndctl top: the screen and its keys; what is on it is top_model.
+// ndctl top: the screen and its keys; top_model computes the contents.
 #include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <limits>
 #include <memory>
 #include <vector>
 
@@ -19,21 +20,19 @@
 namespace nd::cli {
 namespace {
 
-namespace v1 = ndbroker::v1;
 using std::chrono::steady_clock;
 
 struct Options {
   std::string interval_text = "1";
   double interval = 1;
   bool batch = false;
-  int count = 0;  // 0: until somebody ends it.
+  int count = 0;  // 0: until the user ends it.
   std::string by = "app", filter;
 };
 
 Failure Sample(Context& context, std::vector<TopSample>* samples) {
   v1::ConnectionList list;
-  if (Failure failure = context.admin().Call(&AdminClient::Stub::ListConnections, v1::ListRequest(), &list))
-    return failure;
+  if (Failure failure = context.admin().ListConnections(v1::ListRequest(), &list)) return failure;
   samples->clear();
   for (const v1::ConnectionRow& row : list.items()) {
     TopSample sample;
@@ -85,7 +84,7 @@ constexpr char kKeys[] =
 constexpr char kHelp[] =
     "n name  c connections  t TX  x RX  o operations  l stalls  e errors  a open all  any key goes back";
 
-// What a letter does; false ends.
+// Handles a key; returns false to end.
 bool OnLetter(char letter, const TopModel& model, TopView* view, double* interval, bool* help) {
   static constexpr struct {
     char letter;
@@ -182,7 +181,7 @@ const char* SortName(TopSort sort) {
 }
 
 Failure Live(Context& context, const Options& options, TopView view) {
-  // Before the screen is taken: an error is to stay readable.
+  // Before the screen is initialised, so that an error stays readable.
   std::vector<TopSample> samples;
   if (Failure failure = Sample(context, &samples)) return failure;
   TopScreen screen;
@@ -232,7 +231,7 @@ Failure Live(Context& context, const Options& options, TopView view) {
     if (steady_clock::now() < due) continue;
     const auto now = steady_clock::now();
     if (!view.frozen) {
-      // A broker that restarts comes back; until then the last picture stays and says so.
+      // While the broker restarts, the last screen stays and says so.
       if (const Failure failure = Sample(context, &samples)) {
         trouble = failure->message;
         context.Reconnect();
@@ -248,37 +247,32 @@ Failure Live(Context& context, const Options& options, TopView view) {
 
 }  // namespace
 
-void AddTop(CLI::App& root, Context& context) {
-  CLI::App* app =
-      root.add_subcommand("top", "Live screen of who moves how much, by application, peer or adapter");
-  app->fallthrough();
+void AddTop(Command root, Context& context) {
+  Command app = root.Add("top", "Live screen of who moves how much, by application, peer or adapter");
   const auto options = std::make_shared<Options>();
-  app->add_option("--interval", options->interval_text, "Time between two looks: 1, 500ms")
-      ->capture_default_str();
-  app->add_option("--by", options->by, "app, peer or adapter")
-      ->check(CLI::IsMember({"app", "peer", "adapter"}));
-  app->add_option("--filter", options->filter, "Only connections with this text in them");
-  app->add_flag("-b,--batch", options->batch, "Print lines instead of a screen");
-  app->add_option("-n,--count", options->count, "End after this many looks")->check(CLI::NonNegativeNumber);
-  app->callback([&context, options] {
-    context.run = [&context, options]() -> Failure {
-      if (Failure failure = ParseQuantity(options->interval_text, Unit::kSeconds, &options->interval)) {
-        failure->message = "--interval: " + failure->message;
-        return failure;
-      }
-      if (options->interval < 0.05 || options->interval > 3600) {
-        return Error{
-            Exit::kUsage, "--interval " + options->interval_text + " is not between 50 ms and 1 h", {}, {}};
-      }
-      TopView view;
-      view.filter = options->filter;
-      view.group = options->by == "peer"      ? TopGroup::kPeer
-                   : options->by == "adapter" ? TopGroup::kAdapter
-                                              : TopGroup::kApplication;
-      const bool terminal = isatty(STDIN_FILENO) != 0 && isatty(STDOUT_FILENO) != 0;
-      if (options->batch || !terminal) return Batch(context, *options, view);
-      return Live(context, *options, view);
-    };
+  app.Add("--interval", &options->interval_text, "Time between two looks: 1, 500ms").ShowDefault();
+  app.Add("--by", &options->by, "app, peer or adapter").OneOf({"app", "peer", "adapter"});
+  app.Add("--filter", &options->filter, "Only connections with this text in them");
+  app.AddFlag("-b,--batch", &options->batch, "Print lines instead of a screen");
+  app.Add("-n,--count", &options->count, "End after this many looks")
+      .Within(0, std::numeric_limits<int>::max());
+  app.OnRun(context, [&context, options]() -> Failure {
+    if (Failure failure = ParseQuantity(options->interval_text, Unit::kSeconds, &options->interval)) {
+      failure->message = "--interval: " + failure->message;
+      return failure;
+    }
+    if (options->interval < 0.05 || options->interval > 3600) {
+      return Error{
+          Exit::kUsage, "--interval " + options->interval_text + " is not between 50 ms and 1 h", {}, {}};
+    }
+    TopView view;
+    view.filter = options->filter;
+    view.group = options->by == "peer"      ? TopGroup::kPeer
+                 : options->by == "adapter" ? TopGroup::kAdapter
+                                            : TopGroup::kApplication;
+    const bool terminal = isatty(STDIN_FILENO) != 0 && isatty(STDOUT_FILENO) != 0;
+    if (options->batch || !terminal) return Batch(context, *options, view);
+    return Live(context, *options, view);
   });
 }
 

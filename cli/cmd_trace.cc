@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// ndctl trace: one real connection, and where its time went: on our clock, in this broker, at the peer.
-#include <unistd.h>
+// ndctl trace: makes one real connection and shows where its time went: in ndctl, in this broker, at the
+// peer.
 
 #include <chrono>
 #include <memory>
 #include <thread>
 
+#include "base/os/self.h"
 #include "cli/commands.h"
 #include "cli/history.h"
 #include "cli/noun.h"
@@ -14,8 +15,6 @@
 
 namespace nd::cli {
 namespace {
-
-namespace v1 = ndbroker::v1;
 
 struct Meaning {
   const char* side;
@@ -60,14 +59,14 @@ void AddSteps(const std::string& side, const google::protobuf::RepeatedPtrField<
   for (const auto& phase : phases) AddStep(side, phase.name(), phase.seconds(), steps);
 }
 
-// What this broker says of the connection, and of its other end when that is on this host. A broker that
-// may not be asked, or is too old, leaves a trace with our own clock alone.
+// Asks this broker about the connection and, if it is on this host, its other end. Without permission, or
+// with an older broker, the trace has the times of ndctl only.
 std::string AskLive(Context& context, const Probe& probe, Value::Array* steps) {
   v1::ConnectionList list;
-  if (context.admin().Call(&AdminClient::Stub::ListConnections, v1::ListRequest(), &list)) return {};
+  if (context.admin().ListConnections(v1::ListRequest(), &list)) return {};
   std::string id;
   for (const auto& row : list.items()) {
-    const bool mine = !row.passive() && row.owner().pid() == static_cast<std::uint32_t>(getpid());
+    const bool mine = !row.passive() && row.owner().pid() == os::ProcessNumber();
     if (!mine) continue;
     id = row.id();
     AddSteps("broker", row.phases(), steps);
@@ -80,16 +79,16 @@ std::string AskLive(Context& context, const Probe& probe, Value::Array* steps) {
   return id;
 }
 
-// Of an attempt that is over the broker keeps the record; it may be written a moment later.
+// The broker keeps a record of an ended attempt, which may be written a moment later.
 void AskPast(Context& context, const std::string& application, Value::Array* steps) {
   v1::HistoryRequest request;
   request.set_application(application);
   request.set_limit(20);
   for (int i = 0; i < 10; ++i) {
     v1::HistoryList list;
-    if (context.admin().Call(&AdminClient::Stub::ListHistory, request, &list)) return;
+    if (context.admin().ListHistory(request, &list)) return;
     for (const auto& row : list.items()) {
-      if (row.owner().pid() != static_cast<std::uint32_t>(getpid())) continue;
+      if (row.owner().pid() != os::ProcessNumber()) continue;
       AddSteps("broker", row.phases(), steps);
       return;
     }
@@ -129,7 +128,7 @@ Failure Report(Context& context, const Value& document, const Value::Array& step
   return context.Write(Printable(out) + "\n" + table.Format(context.output.headers, context.output.color));
 }
 
-// Without the port as long as there is none.
+// Without the port while there is none.
 std::string LocalText(const Address& local) {
   if (local.family() == Address::Family::kUnspecified) return {};
   return local.port() == 0 ? local.IpToString() : local.ToString();
@@ -169,15 +168,12 @@ Failure Trace(Context& context, ProbeOptions options) {
 
 }  // namespace
 
-void AddTrace(CLI::App& root, Context& context) {
-  CLI::App* app =
-      root.add_subcommand("trace", "Connect once and show where the time went, or where and why it failed");
-  app->fallthrough();
+void AddTrace(Command root, Context& context) {
+  Command app = root.Add("trace", "Connect once and show where the time went, or where and why it failed");
   const auto options = std::make_shared<ProbeOptions>();
-  app->add_option("ADDRESS", options->address, "IP:PORT of a listener")->required();
-  app->add_option("--adapter", options->adapter, "Adapter to use (default: the first)");
-  app->callback(
-      [&context, options] { context.run = [&context, options] { return Trace(context, *options); }; });
+  app.Add("ADDRESS", &options->address, "IP:PORT of a listener").Required();
+  app.Add("--adapter", &options->adapter, "Adapter to use (default: the first)");
+  app.OnRun(context, [&context, options] { return Trace(context, *options); });
 }
 
 }  // namespace nd::cli

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ndctl wait: for scripts, until an object is there, gone, or in a state.
+// ndctl wait: for scripts, waits until an object exists, is gone, or has a state.
 #include <algorithm>
 #include <chrono>
 #include <memory>
@@ -28,7 +28,7 @@ const Noun* NounOf(const Context& context, const Wanted& wanted, Failure* failur
   return nullptr;
 }
 
-// The objects that are meant, in whatever state.
+// Returns the selected objects, in any state.
 Failure Meant(Context& context, const Noun& noun, const Wanted& wanted, Value::Array* rows) {
   if (Failure failure = noun.fetch(context, wanted.id, rows)) return failure;
   if (!wanted.id.empty()) {
@@ -89,18 +89,14 @@ Failure Wait(Context& context, const Wanted& wanted) {
 
 }  // namespace
 
-void AddWait(CLI::App& root, Context& context) {
-  CLI::App* app =
-      root.add_subcommand("wait", "Until an object is there, gone or in a state; --timeout bounds it");
-  app->fallthrough();
+void AddWait(Command root, Context& context) {
+  Command app = root.Add("wait", "Until an object is there, gone or in a state; --timeout bounds it");
   const auto wanted = std::make_shared<Wanted>();
-  app->add_option("NOUN", wanted->noun, "connection, listener, session, ...")->required();
-  app->add_option("ID", wanted->id, "Only this one (default: any)");
-  app->add_option("--for", wanted->condition, "FIELD=VALUE (as --filter), exists or gone")->required();
-  app->add_option("--filter", wanted->filters, "Only of those with FIELD=VALUE or FIELD!=VALUE")
-      ->expected(1)
-      ->take_all();
-  app->callback([&context, wanted] { context.run = [&context, wanted] { return Wait(context, *wanted); }; });
+  app.Add("NOUN", &wanted->noun, "connection, listener, session, ...").Required();
+  app.Add("ID", &wanted->id, "Only this one (default: any)");
+  app.Add("--for", &wanted->condition, "FIELD=VALUE (as --filter), exists or gone").Required();
+  app.Add("--filter", &wanted->filters, "Only of those with FIELD=VALUE or FIELD!=VALUE").Repeatable();
+  app.OnRun(context, [&context, wanted] { return Wait(context, *wanted); });
 }
 
 }  // namespace nd::cli

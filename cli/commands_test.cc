@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Commands against a broker that answers what the test wants: columns, exit codes, requests, refusals.
+// Commands against a fake broker: columns, exit codes, requests, refusals.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -74,7 +74,7 @@ TEST_F(CommandsTest, WatchShowsRatesAndMarksChanges) {
   EXPECT_NE(std::string::npos, ran.out.substr(third).find("M*")) << ran.out;
 }
 
-TEST_F(CommandsTest, WatchIsAStreamOfWholeSnapshotsForMachines) {
+TEST_F(CommandsTest, WatchIsAStreamOfSnapshotsInMachineFormats) {
   admin_.connections.emplace();
   *admin_.connections->add_items() = Connection("c-1", 1000);
   const Ran ran = Run({"connection", "list", "-o", "json", "--watch=0.1", "--count", "3"});
@@ -84,7 +84,7 @@ TEST_F(CommandsTest, WatchIsAStreamOfWholeSnapshotsForMachines) {
   EXPECT_NE(std::string::npos, ran.out.find("\"tx_bytes_per_second\":0"));
 }
 
-TEST_F(CommandsTest, AnOldBrokerIsNamedWithBothVersions) {
+TEST_F(CommandsTest, OlderBrokerIsReportedWithBothVersions) {
   for (const auto& arguments : std::vector<std::vector<std::string>>{
            {"qp", "list"}, {"mr"}, {"history"}, {"stats"}, {"policy", "show"}, {"config", "show"}}) {
     const Ran ran = Run(arguments);
@@ -106,7 +106,7 @@ TEST_F(CommandsTest, QueuePairsAndMemoryRegions) {
       "q-1  connected  c-1         -    16   0  2.0K   0       0    0\n",
       Run({"qp", "list"}).out);
   admin_.memory_regions.emplace();
-  admin_.memory_regions->set_untold(5);
+  admin_.memory_regions->set_unlisted(5);
   auto* region = admin_.memory_regions->add_items();
   region->set_id("3:17");
   region->set_kind("region");
@@ -148,7 +148,7 @@ TEST_F(CommandsTest, PolicyCheckExitsWithTheAnswer) {
   EXPECT_NE(std::string::npos, ran.out.find("\"allowed\":false")) << ran.out;
 }
 
-TEST_F(CommandsTest, PolicyQuestionsThatMakeNoSense) {
+TEST_F(CommandsTest, PolicyRefusesContradictoryQuestions) {
   for (const auto& [arguments, part] : std::vector<std::pair<std::vector<std::string>, std::string>>{
            {{"policy", "check", "lisen", "10.0.0.1:1"}, "did you mean 'listen'?"},
            {{"policy", "check", "listen"}, "needs the address"},
@@ -185,7 +185,7 @@ TEST_F(CommandsTest, PolicyLimitsAndRules) {
       Run({"policy", "show"}).out);
 }
 
-TEST_F(CommandsTest, ConfigShowsOriginsAndWhatWaitsForARestart) {
+TEST_F(CommandsTest, ConfigShowsOriginsAndPendingChanges) {
   admin_.config.emplace();
   auto* setting = admin_.config->add_settings();
   setting->set_name("limits.hello-timeout");
@@ -224,7 +224,7 @@ TEST_F(CommandsTest, ConfigCheckSendsTheFile) {
   EXPECT_EQ(1, Run({"config", "check", admin_.directory()}).exit);
 }
 
-TEST_F(CommandsTest, HistoryAsksWhatTheOptionsSay) {
+TEST_F(CommandsTest, HistorySendsItsOptions) {
   admin_.history.emplace();
   auto* past = admin_.history->add_items();
   past->set_id("c-1");
@@ -243,7 +243,7 @@ TEST_F(CommandsTest, HistoryAsksWhatTheOptionsSay) {
   EXPECT_EQ("ndctl: only the first 1 are shown; --limit or --until shows others\n", ran.err);
   EXPECT_EQ("since: \"2026-11-21T00:00:00Z\" limit: 1 application: \"fio\" failed_only: true", admin_.asked);
   EXPECT_EQ(0, Run({"history", "--filter", "outcome=failed", "--limit", "1"}).exit);
-  EXPECT_EQ("limit: 1000000", admin_.asked);  // The filter is ndctl's.
+  EXPECT_EQ("limit: 1000000", admin_.asked);  // ndctl applies the filter itself.
   EXPECT_EQ(2, Run({"history", "--since", "tomorrow"}).exit);
   EXPECT_EQ(2, Run({"history", "--since", "2026-11-22", "--until", "2026-11-21"}).exit);
 }
@@ -275,7 +275,7 @@ TEST_F(CommandsTest, StatsAreTotalsThenRates) {
   EXPECT_EQ(2, Run({"stats", "--interval", "soon"}).exit);
 }
 
-// Whatever is usual in a day of a busy host: hundreds of gigabytes, thousands of millions of messages.
+// Values of a busy host: hundreds of gigabytes, thousands of millions of messages.
 TEST_F(CommandsTest, StatsFitAHundredColumns) {
   v1::StatsReply reply;
   reply.set_at_seconds(100);
@@ -357,7 +357,7 @@ TEST_F(CommandsTest, DryRunChangesNothing) {
   EXPECT_EQ(2, admin_.changes.load());
 }
 
-TEST_F(CommandsTest, EveryIdIsTriedAndEachFailureTold) {
+TEST_F(CommandsTest, EveryIdIsTriedAndEachFailureReported) {
   admin_.outcome.emplace();
   admin_.outcome->mutable_status()->set_code(static_cast<std::uint32_t>(StatusCode::kInvalidHandle));
   const Ran ran = Run({"connection", "kill", "c-1", "c-2"});
@@ -415,7 +415,7 @@ TEST_F(CommandsTest, DoctorReportsWhatTheBrokerSees) {
   EXPECT_NE(std::string::npos, json.out.find("\"source\": \"broker\"")) << json.out;
 }
 
-TEST_F(CommandsTest, BundleSaysWhatIsMissingAndKeepsSecretsOut) {
+TEST_F(CommandsTest, BundleListsMissingPartsAndOmitsSecrets) {
   admin_.config.emplace();
   auto* setting = admin_.config->add_settings();
   setting->set_name("remote.private-key");
@@ -443,7 +443,7 @@ TEST_F(CommandsTest, BundleSaysWhatIsMissingAndKeepsSecretsOut) {
             std::filesystem::status(file).permissions());
 }
 
-TEST_F(CommandsTest, TenThousandConnectionsArriveWhole) {
+TEST_F(CommandsTest, TenThousandConnectionsArriveComplete) {
   admin_.connections.emplace();
   for (int i = 0; i < 10000; ++i) {
     auto row = Connection("c-" + std::to_string(i), 1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Walks the same tree of commands that parses a command line, so that the two cannot differ.
+// Walks the tree of commands that parses the command line, so that the two cannot differ.
 #include "cli/complete.h"
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 namespace nd::cli {
 namespace {
 
-// Values that no broker is asked for. The parser checks them; here they are only offered.
+// Values that need no broker. The parser checks them; completion only offers them.
 const std::map<std::string, std::vector<std::string>>& KnownValues() {
   static const std::map<std::string, std::vector<std::string>> values = {
       {"output", {"table", "wide", "json", "jsonl", "yaml", "name", "csv", "custom="}},
@@ -19,32 +19,17 @@ const std::map<std::string, std::vector<std::string>>& KnownValues() {
   return values;
 }
 
-bool Hidden(const CLI::App& app) {
-  return app.get_group().empty();
-}
-
-// The option that `word` names, here or in a command above.
-CLI::Option* FindOption(CLI::App* app, const std::string& word) {
-  const std::string name = word.substr(0, word.find('='));
-  for (; app != nullptr; app = app->get_parent()) {
-    if (CLI::Option* option = app->get_option_no_throw(name)) return option;
-  }
-  return nullptr;
-}
-
-CLI::App* FindCommand(CLI::App* app, const std::string& word) {
-  for (CLI::App* sub : app->get_subcommands([](CLI::App*) { return true; })) {
-    if (!Hidden(*sub) && sub->check_name(word)) return sub;
-  }
-  return nullptr;
+const CommandInfo* FindVisible(const CommandInfo& command, const std::string& word) {
+  const CommandInfo* found = command.Find(word);
+  return found == nullptr || found->hidden ? nullptr : found;
 }
 
 std::string Sentence(const std::string& text) {
   return text.substr(0, text.find('\n'));
 }
 
-void OfferValues(const CLI::Option& option, const Noun* noun, std::vector<Candidate>* out) {
-  for (const std::string& name : option.get_lnames()) {
+void OfferValues(const OptionInfo& option, const Noun* noun, std::vector<Candidate>* out) {
+  for (const std::string& name : option.long_names) {
     if (const auto known = KnownValues().find(name); known != KnownValues().end()) {
       for (const std::string& value : known->second) out->push_back({value, {}});
     }
@@ -56,36 +41,38 @@ void OfferValues(const CLI::Option& option, const Noun* noun, std::vector<Candid
   }
 }
 
-void OfferOptions(CLI::App* app, std::vector<Candidate>* out) {
-  for (; app != nullptr; app = app->get_parent()) {
-    for (const CLI::Option* option : app->get_options()) {
-      if (option->get_lnames().empty() || option->get_group().empty()) continue;
-      out->push_back({"--" + option->get_lnames().front(), Sentence(option->get_description())});
+void OfferOptions(const CommandPath& path, std::vector<Candidate>* out) {
+  for (auto command = path.rbegin(); command != path.rend(); ++command) {
+    for (const OptionInfo& option : (*command)->options) {
+      if (option.long_names.empty() || option.hidden) continue;
+      out->push_back({"--" + option.long_names.front(), Sentence(option.about)});
     }
   }
 }
 
 }  // namespace
 
-std::vector<Candidate> Complete(CLI::App& root, const std::vector<std::string>& words,
+std::vector<Candidate> Complete(const CommandInfo& root, const std::vector<std::string>& words,
                                 const std::function<const Noun*(const std::string&)>& noun_of,
                                 const std::function<std::vector<Candidate>(const Noun&)>& ids) {
   std::vector<Candidate> out;
   if (words.empty()) return out;
   const std::string& typed = words.back();
-  CLI::App* app = &root;
+  const auto option_of = [](const CommandPath& path, const std::string& word) {
+    return FindOption(path, word.substr(0, word.find('=')));
+  };
+  CommandPath path = {&root};
   const Noun* noun = nullptr;
-  const CLI::Option* open = nullptr;  // An option that still wants its value.
+  const OptionInfo* open = nullptr;  // An option whose value is missing.
   for (std::size_t i = 0; i + 1 < words.size(); ++i) {
     const std::string& word = words[i];
     if (open != nullptr) {
       open = nullptr;
     } else if (word.starts_with("-")) {
-      const CLI::Option* option = FindOption(app, word);
-      if (option != nullptr && option->get_expected_min() > 0 && word.find('=') == std::string::npos)
-        open = option;
-    } else if (CLI::App* sub = FindCommand(app, word)) {
-      app = sub;
+      const OptionInfo* option = option_of(path, word);
+      if (option != nullptr && option->values_min > 0 && word.find('=') == std::string::npos) open = option;
+    } else if (const CommandInfo* sub = FindVisible(*path.back(), word)) {
+      path.push_back(sub);
       if (noun == nullptr) noun = noun_of(word);
     }
   }
@@ -94,22 +81,21 @@ std::vector<Candidate> Complete(CLI::App& root, const std::vector<std::string>& 
   } else if (typed.starts_with("-")) {
     const std::size_t equals = typed.find('=');
     if (equals == std::string::npos) {
-      OfferOptions(app, &out);
-    } else if (const CLI::Option* option = FindOption(app, typed)) {
+      OfferOptions(path, &out);
+    } else if (const OptionInfo* option = option_of(path, typed)) {
       OfferValues(*option, noun, &out);
       for (Candidate& candidate : out) candidate.word = typed.substr(0, equals + 1) + candidate.word;
     }
   } else {
-    for (const CLI::App* sub : app->get_subcommands([](CLI::App*) { return true; })) {
-      if (!Hidden(*sub)) out.push_back({sub->get_name(), Sentence(sub->get_description())});
+    for (const CommandInfo& sub : path.back()->commands) {
+      if (!sub.hidden) out.push_back({sub.name, Sentence(sub.about)});
     }
-    for (const CLI::Option* option : app->get_options()) {
-      if (!option->get_positional()) continue;
-      const std::string name = option->get_name(true, false);
-      if (noun != nullptr && name == "ID") {
+    for (const OptionInfo& option : path.back()->options) {
+      if (!option.positional()) continue;
+      if (noun != nullptr && option.position == "ID") {
         for (Candidate& id : ids(*noun)) out.push_back(std::move(id));
       }
-      if (const auto known = KnownValues().find(name); known != KnownValues().end()) {
+      if (const auto known = KnownValues().find(option.position); known != KnownValues().end()) {
         for (const std::string& value : known->second) out.push_back({value, {}});
       }
     }
@@ -120,7 +106,7 @@ std::vector<Candidate> Complete(CLI::App& root, const std::vector<std::string>& 
 
 // clang-format off
 const char* CompletionScript(const std::string& shell) {
-  // bash splits words at colons and equals signs too; ndctl does not, so the part in front is taken off again.
+  // bash also splits words at colons and equals signs, so the part before them is removed from candidates.
   if (shell == "bash") {
     return R"SH(# eval "$(ndctl completion bash)"
 _ndctl() {
@@ -163,8 +149,8 @@ complete -c ndctl -f -a '(ndctl __complete (commandline -opc)[2..-1] (commandlin
 }
 // clang-format on
 
-std::string AnswerShell(Context& context, CLI::App& root, const std::vector<std::string>& words) {
-  context.globals.timeout = 0.2;  // Somebody waits with a finger on the key.
+std::string AnswerShell(Context& context, const CommandInfo& root, const std::vector<std::string>& words) {
+  context.globals.timeout = 0.2;  // The user is waiting.
   const std::vector<Candidate> found = Complete(
       root, words, [&](const std::string& name) { return context.FindNoun(name); },
       [&](const Noun& noun) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The real tree of commands; only the broker's names are made up.
+// The real tree of commands, with names of a fake broker.
 #include "cli/complete.h"
 
 #include <gtest/gtest.h>
@@ -15,11 +15,11 @@ namespace {
 
 class Completion : public testing::Test {
  protected:
-  Completion() : app_("", "ndctl") { BuildApp(app_, context_); }
+  Completion() : root_(MakeCommandLine(context_)->Describe()) {}
   std::vector<std::string> For(const std::vector<std::string>& words) {
     std::vector<std::string> found;
     for (const Candidate& candidate : Complete(
-             app_, words, [&](const std::string& name) { return context_.FindNoun(name); },
+             root_, words, [&](const std::string& name) { return context_.FindNoun(name); },
              [](const Noun& noun) {
                return std::vector<Candidate>{{noun.name + "-1", {}}, {noun.name + "-2", {}}};
              })) {
@@ -32,7 +32,7 @@ class Completion : public testing::Test {
     return std::ranges::find(found, word) != found.end();
   }
   Context context_;
-  CLI::App app_;
+  CommandInfo root_;
 };
 
 TEST_F(Completion, CommandsVerbsAndLiveNames) {
@@ -51,7 +51,7 @@ TEST_F(Completion, OptionsAndTheirValues) {
   EXPECT_EQ(For({"--output=ya"}), std::vector<std::string>{"--output=yaml"});
   EXPECT_TRUE(Offers({"connection", "list", "--sort", ""}, "state"));
   EXPECT_TRUE(Offers({"connection", "list", "--filter", "sta"}, "state="));
-  // The value of an option is no command.
+  // The value of an option is not a command.
   EXPECT_TRUE(Offers({"--address", "listener", "connection", ""}, "kill"));
   EXPECT_EQ(For({"completion", "z"}), std::vector<std::string>{"zsh"});
 }
@@ -60,27 +60,26 @@ TEST_F(Completion, HiddenCommandsStayHidden) {
   for (const std::string& word : For({""})) EXPECT_FALSE(word.starts_with("_") || word == "testing") << word;
 }
 
-TEST_F(Completion, ThereIsAScriptForEachShell) {
+TEST_F(Completion, EachShellHasAScript) {
   for (const char* shell : {"bash", "zsh", "fish"}) EXPECT_NE(CompletionScript(shell), nullptr);
   EXPECT_EQ(CompletionScript("csh"), nullptr);
 }
 
 // Every command and option that the parser knows is on the page.
-void Named(const CLI::App& app, const std::string& page) {
-  if (app.get_group().empty() && !app.get_name().empty() && app.get_parent() != nullptr) return;
-  for (const CLI::Option* option : app.get_options()) {
-    if (option->get_group().empty() || option->get_lnames().empty()) continue;
-    EXPECT_NE(page.find("--" + option->get_lnames().front()), std::string::npos) << option->get_name();
+void Named(const CommandInfo& command, const std::string& page) {
+  for (const OptionInfo& option : command.options) {
+    if (option.hidden || option.long_names.empty()) continue;
+    EXPECT_NE(page.find("--" + option.long_names.front()), std::string::npos) << command.name;
   }
-  for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; })) {
-    if (sub->get_group().empty()) continue;
-    EXPECT_NE(page.find(sub->get_name()), std::string::npos) << sub->get_name();
-    Named(*sub, page);
+  for (const CommandInfo& sub : command.commands) {
+    if (sub.hidden) continue;
+    EXPECT_NE(page.find(sub.name), std::string::npos) << sub.name;
+    Named(sub, page);
   }
 }
 
-TEST_F(Completion, TheManualPageNamesEverything) {
-  Named(app_, ManualPage(app_));
+TEST_F(Completion, ManualPageNamesEveryCommandAndOption) {
+  Named(root_, ManualPage(root_));
 }
 
 TEST(ParseHost, TakesNamesAddressesAndPorts) {

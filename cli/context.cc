@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Small services of every command.
+// Services for every command.
 #include "cli/context.h"
-
-#include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
@@ -11,6 +9,7 @@
 #include <sstream>
 
 #include "base/locate.h"
+#include "base/os/self.h"
 #include "cli/noun.h"
 #include "cli/pager.h"
 #include "cli/rows.h"
@@ -42,7 +41,8 @@ Failure Context::Write(const std::string& text) const {
   if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0) {
     return std::nullopt;
   }
-  if (errno == EPIPE) return Error{Exit::kFailed, {}, {}, {}};  // `| head` has read enough.
+  if (errno == EPIPE)
+    return Error{Exit::kFailed, {}, {}, {}};  // The reader of the pipe has ended, as `head` does.
   return Error{Exit::kFailed, std::string("cannot write the output: ") + std::strerror(errno), {}, {}};
 }
 
@@ -80,7 +80,7 @@ Failure Context::DryRun(const std::string& what) const {
 }
 
 bool Context::CanAsk() const {
-  return !globals.yes && isatty(STDIN_FILENO) != 0 && isatty(STDERR_FILENO) != 0;
+  return !globals.yes && os::IsTerminal(os::Stream::kInput) && os::IsTerminal(os::Stream::kError);
 }
 
 Failure Context::Confirm(const std::string& what) const {
@@ -93,7 +93,7 @@ Failure Context::Confirm(const std::string& what) const {
 }
 
 void Context::Progress(const std::string& text) const {
-  if (isatty(STDERR_FILENO) != 0) std::fprintf(stderr, "\r\033[K%s", Printable(text).c_str());
+  if (os::IsTerminal(os::Stream::kError)) std::fprintf(stderr, "\r\033[K%s", Printable(text).c_str());
 }
 
 void Context::Complain(const Error& error) const {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every command gets: the global options, the line to the broker, and where output goes.
+// The context of every command: global options, the client of the broker, and the output.
 //
-// One thread. Each service says in its Failure what went wrong; none throws.
+// One thread. Each service returns a Failure; none throws.
 #pragma once
 
 #include <functional>
@@ -20,8 +20,8 @@ struct Noun;
 struct Globals {
   std::string output = "table";
   std::string color = "auto";
-  std::string address;  // Empty: by the rule of base/locate.h.
-  Remote remote;        // Host empty: this one.
+  std::string address;  // Empty: the rule of base/locate.h applies.
+  Remote remote;        // Host empty: this host.
   std::string timeout_text = "5";
   double timeout = 5;          // `timeout_text` in seconds.
   bool timeout_given = false;  // Not the default.
@@ -38,30 +38,30 @@ class Context {
   std::string command_line;                        // "ndctl connection list"
   std::vector<std::shared_ptr<const Noun>> nouns;  // Every noun that lists something.
 
-  // The command that the command line chose; set by exactly one subcommand's callback.
+  // The selected command, set by the callback of its subcommand.
   std::function<Failure()> run;
 
   std::string Directory() const;
   AdminClient& admin();
-  // The next call dials anew.
+  // The next call connects again.
   void Reconnect() { admin_.reset(); }
   // Null when there is none of this name or alias.
   const Noun* FindNoun(const std::string& name) const;
 
-  // To stdout, at once. Fails when stdout is gone (closed pipe, full disk).
+  // Writes to stdout at once. Fails when stdout cannot be written (closed pipe, full disk).
   Failure Write(const std::string& text) const;
-  // As Write(); what does not fit a terminal goes through the user's pager.
+  // As Write(), but text that does not fit the terminal goes through the pager of the user.
   Failure Page(const std::string& text) const;
   // Formats one object and writes it.
   Failure WriteOne(const Shape& shape, const Value& row) const;
-  // The usual end of a command that changed something.
-  Failure Done(const ndbroker::v1::Outcome& outcome, const std::string& what, const std::string& done) const;
-  // "would ..." instead of doing it.
+  // Reports the outcome of a command that changes something.
+  Failure Done(const v1::Outcome& outcome, const std::string& what, const std::string& done) const;
+  // Prints "would ..." for --dry-run.
   Failure DryRun(const std::string& what) const;
-  // Asks on a terminal before `what` is done; a script, and --yes, is taken at its word.
+  // Asks for confirmation on a terminal before `what` is done; does not ask in a script or with --yes.
   Failure Confirm(const std::string& what) const;
   bool CanAsk() const;
-  // One line on a terminal's stderr that the next one replaces; nothing elsewhere. Empty removes it.
+  // Shows one line on stderr if it is a terminal; the next call replaces it. An empty text removes it.
   void Progress(const std::string& text) const;
   // An error that does not end the command.
   void Complain(const Error& error) const;

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `ndctl doctor` looks at from the client's side: facts first, then pure judgement of each.
+// The checks of `ndctl doctor` on this host: Gather() collects facts, and pure functions judge them.
 //
-// Gather() reads /proc, /sys and the socket directories and changes nothing; the judges are pure.
+// Gather() reads /proc, /sys and the socket directories and changes nothing.
 #pragma once
 
 #include <sys/types.h>
 
 #include <cstdint>
+#include <istream>
 #include <string>
 #include <vector>
 
@@ -34,10 +35,27 @@ struct DirectoryFact {
   SocketFact admin, broker, lane;
 };
 
+// How the system starts and confines a broker.
+struct ServiceFact {
+  bool unit_installed = false, unit_enabled = false;
+  std::vector<std::string> drop_ins;  // Files that change the unit.
+  std::string broker_unit;            // That the broker's process belongs to; empty: none or unknown.
+  bool sandbox_known = false;         // The next three could be read.
+  bool filters_system_calls = false, no_new_privileges = false;
+  std::uint64_t capabilities = 0;
+};
+
+struct PackageFact {
+  std::string name, version;  // "libndbroker1", "0.1.0-1"
+  bool whole = true;          // Unpacked and configured.
+};
+
 struct Facts {
   uid_t uid = 0;
+  ServiceFact service;
+  std::vector<PackageFact> packages;  // Of Debian, those of ndbroker.
   DirectoryFact chosen;
-  std::vector<DirectoryFact> others;       // Where a broker could be as well.
+  std::vector<DirectoryFact> others;       // Other possible directories of a broker.
   std::vector<std::uint32_t> broker_pids;  // Of every ndbrokerd that this process can see.
   std::string ndctl_version;
   std::vector<std::string> libraries;  // Versions of installed libndbroker.so.
@@ -51,10 +69,10 @@ struct Facts {
   bool sealed_memory = true;
 };
 
-// What the broker said of itself, when it answered.
+// The answers of the broker, if it answered.
 struct BrokerFacts {
   bool answers = false;
-  std::string problem, hint;  // Why it did not.
+  std::string problem, hint;  // Why it did not answer.
   std::string version;
   std::uint32_t pid = 0;
   double uptime = 0;
@@ -63,6 +81,10 @@ struct BrokerFacts {
 };
 
 Facts Gather(const std::string& directory);
+// What `pid` (0: no broker) belongs to and is allowed.
+ServiceFact GatherService(std::uint32_t pid);
+// From the text of dpkg's status file. Pure.
+std::vector<PackageFact> PackagesIn(std::istream& status);
 std::string NetworkOf(std::uint32_t pid);  // 0: of this process.
 
 std::vector<Verdict> Judge(const Facts& facts, const BrokerFacts& broker);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Everything that doctor reads of this host. What cannot be read is left unknown, never an error.
+// Collects the facts of this host. A fact that cannot be read stays unknown and is not an error.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -33,7 +33,7 @@ SocketState StateOf(const std::string& path) {
   address.sun_family = AF_UNIX;
   if (path.size() >= sizeof(address.sun_path)) return SocketState::kAbsent;
   std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
-  // Stream or seqpacket: the kernel tells by EPROTOTYPE which it is.
+  // Tries stream and seqpacket: EPROTOTYPE tells that the type is wrong.
   for (const int type : {SOCK_STREAM, SOCK_SEQPACKET}) {
     const UniqueFd fd(socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0) {
@@ -51,8 +51,8 @@ DirectoryFact Look(const std::string& path) {
   DirectoryFact fact;
   fact.path = path;
   fact.admin.path = path + "/" + kAdminSocketName;
-  fact.broker.path = path + "/" + kBrokerSocketName;
-  fact.lane.path = path + "/" + kLaneSocketName;
+  fact.broker.path = ClientSocketPath(path, kBrokerSocketName);
+  fact.lane.path = ClientSocketPath(path, kLaneSocketName);
   struct stat status {};
   if (lstat(path.c_str(), &status) != 0) return fact;
   fact.exists = true;
@@ -95,16 +95,17 @@ std::vector<std::uint32_t> BrokerPids() {
   return pids;
 }
 
-// "libndbroker.so.0.1.0" says 0.1.0; links with fewer numbers say nothing.
+// "libndbroker.so.1.0.1.0" gives 0.1.0, after the number of the interface; links with fewer numbers are
+// skipped.
 std::vector<std::string> Libraries() {
   std::set<std::string> versions;
-  static const std::string kPrefix = "libndbroker.so.";
+  static const std::string kPrefix = "libndbroker.so.1.";
   for (const char* directory : {"/usr/lib", "/usr/lib64", "/usr/local/lib", "/usr/local/lib64",
                                 "/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu"}) {
     std::error_code error;
     for (const auto& entry : fs::directory_iterator(directory, error)) {
       const std::string name = entry.path().filename();
-      if (name.starts_with(kPrefix) && std::count(name.begin(), name.end(), '.') == 4) {
+      if (name.starts_with(kPrefix) && std::count(name.begin(), name.end(), '.') == 5) {
         versions.insert(name.substr(kPrefix.size()));
       }
     }
@@ -162,6 +163,8 @@ Facts Gather(const std::string& directory) {
   for (const std::string& path : Candidates(directory)) facts.others.push_back(Look(path));
   facts.broker_pids = BrokerPids();
   facts.ndctl_version = kVersion;
+  std::ifstream packages("/var/lib/dpkg/status");
+  facts.packages = PackagesIn(packages);
   facts.libraries = Libraries();
   facts.memlock = Limit(RLIMIT_MEMLOCK);
   facts.descriptors = Limit(RLIMIT_NOFILE);

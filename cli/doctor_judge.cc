@@ -62,8 +62,15 @@ Verdict JudgeBroker(const Facts& facts, const BrokerFacts& broker) {
   return Fail("broker", broker.problem, hint);
 }
 
-// Sockets that applications use; the admin socket is judged by the broker's answer.
+// Judges the sockets for applications. The answer of the broker judges the admin socket.
 Verdict JudgeSockets(const Facts& facts) {
+  // A broker may be told to serve no gRPC (grpc of [broker]).
+  const bool lane_alone =
+      facts.chosen.lane.state == SocketState::kAnswers && facts.chosen.broker.state == SocketState::kAbsent;
+  if (lane_alone) {
+    return Pass("sockets", "lane.sock accepts applications of uid " + std::to_string(facts.uid) +
+                               "; the broker serves no gRPC to them");
+  }
   for (const SocketFact* socket : {&facts.chosen.broker, &facts.chosen.lane}) {
     switch (socket->state) {
       case SocketState::kAnswers:
@@ -90,7 +97,7 @@ Verdict JudgeOthers(const Facts& facts, const BrokerFacts& broker) {
   for (const DirectoryFact& other : facts.others) {
     if (other.admin.state == SocketState::kStale || other.broker.state == SocketState::kStale) {
       stale.push_back(other.path);
-    } else if (other.broker.state != SocketState::kAbsent) {
+    } else if (other.broker.state != SocketState::kAbsent || other.lane.state != SocketState::kAbsent) {
       live.push_back(other.path);
     }
   }
@@ -124,6 +131,75 @@ Verdict JudgeVersions(const Facts& facts, const BrokerFacts& broker) {
   }
   if (versions.size() == 1) return Pass("versions", finding);
   return Warn("versions", finding, "install one version of all, then restart ndbrokerd and the applications");
+}
+
+Verdict JudgeService(const Facts& facts, const BrokerFacts& broker) {
+  const char* name = "service";
+  const ServiceFact& s = facts.service;
+  std::string finding;
+  if (!s.drop_ins.empty()) finding = ", changed by " + Join(s.drop_ins);
+  if (s.broker_unit == "ndbrokerd.service") {
+    finding = s.broker_unit + finding;
+    if (s.unit_installed && !s.unit_enabled) {
+      return Warn(name, finding + ", which is not started at boot", "systemctl enable ndbrokerd.service");
+    }
+    return Pass(name, finding);
+  }
+  if (!s.unit_installed) {
+    return Pass(name, broker.answers ? "the broker was started by hand; no unit is installed"
+                                     : "no unit is installed");
+  }
+  if (!broker.answers) {
+    return Warn(name, "ndbrokerd.service is installed" + finding + ", and no broker answers",
+                "systemctl status ndbrokerd.service says why; systemctl start ndbrokerd.service");
+  }
+  return Warn(name,
+              "the broker (pid " + std::to_string(broker.pid) +
+                  ") does not belong to ndbrokerd.service, which is installed",
+              "stop it, then systemctl start ndbrokerd.service; or name the other directory with --address");
+}
+
+Verdict JudgeSandbox(const Facts& facts) {
+  const char* name = "sandbox";
+  const ServiceFact& s = facts.service;
+  constexpr std::uint64_t kLockMemory = std::uint64_t{1} << 14;  // CAP_IPC_LOCK
+  if (!s.sandbox_known) return Pass(name, "unknown: no broker, or its process cannot be seen from here");
+  std::vector<std::string> missing;
+  if (!s.filters_system_calls) missing.push_back("a filter of system calls");
+  if (!s.no_new_privileges) missing.push_back("NoNewPrivileges");
+  const bool privileged = (s.capabilities & ~kLockMemory) != 0;
+  if (privileged) missing.push_back("bounded capabilities");
+  if (missing.empty())
+    return Pass(name, "system calls filtered, no new privileges, no capability but CAP_IPC_LOCK");
+  if (s.broker_unit != "ndbrokerd.service") {
+    return Pass(name, "none: the broker was started by hand");
+  }
+  return Warn(
+      name, "the service lacks " + Join(missing),
+      "systemd-analyze security ndbrokerd.service; systemctl cat ndbrokerd.service shows what changed it");
+}
+
+Verdict JudgePackages(const Facts& facts, const BrokerFacts& broker) {
+  const char* name = "packages";
+  if (facts.packages.empty()) return Pass(name, "none of Debian's");
+  std::set<std::string> versions;
+  std::string finding;
+  for (const PackageFact& package : facts.packages) {
+    if (!package.whole) {
+      return Fail(name, package.name + " " + package.version + " is only half installed",
+                  "dpkg --configure -a, or apt-get -f install");
+    }
+    versions.insert(package.version);
+    finding += (finding.empty() ? "" : ", ") + package.name + " " + package.version;
+  }
+  if (versions.size() > 1) return Warn(name, finding, "apt-get install all of them in one version");
+  const std::string& version = *versions.begin();
+  if (broker.answers && facts.service.broker_unit == "ndbrokerd.service" &&
+      !version.starts_with(broker.version + "-")) {
+    return Warn(name, finding + ", but ndbrokerd " + broker.version + " runs",
+                "systemctl restart ndbrokerd.service");
+  }
+  return Pass(name, finding);
 }
 
 Verdict JudgeNetwork(const Facts& facts, const BrokerFacts& broker) {
@@ -184,17 +260,13 @@ Verdict JudgeClock(const Facts& facts) {
 }  // namespace
 
 std::vector<Verdict> Judge(const Facts& facts, const BrokerFacts& broker) {
-  return {JudgeDirectory(facts),
-          JudgeBroker(facts, broker),
-          JudgeSockets(facts),
-          JudgeOthers(facts, broker),
-          JudgeVersions(facts, broker),
-          JudgeNetwork(facts, broker),
-          JudgeMemlock(facts),
-          JudgeDevices(facts),
-          JudgeDescriptors(facts),
-          JudgeMemory(facts),
-          JudgeClock(facts)};
+  return {JudgeDirectory(facts),        JudgeBroker(facts, broker),
+          JudgeSockets(facts),          JudgeOthers(facts, broker),
+          JudgeService(facts, broker),  JudgeSandbox(facts),
+          JudgePackages(facts, broker), JudgeVersions(facts, broker),
+          JudgeNetwork(facts, broker),  JudgeMemlock(facts),
+          JudgeDevices(facts),          JudgeDescriptors(facts),
+          JudgeMemory(facts),           JudgeClock(facts)};
 }
 
 }  // namespace nd::cli

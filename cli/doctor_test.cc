@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <sstream>
 
 namespace nd::cli {
 namespace {
@@ -33,7 +34,7 @@ BrokerFacts Answering() {
   return broker;
 }
 
-// The verdict of one check after `spoil`; "PASS", or "FAIL: finding -> remedy".
+// Returns the verdict of one check after `spoil`: "PASS", or "FAIL: finding -> remedy".
 std::string After(const std::string& name, const std::function<void(Facts&, BrokerFacts&)>& spoil) {
   Facts facts = Healthy();
   BrokerFacts broker = Answering();
@@ -50,7 +51,71 @@ std::string After(const std::string& name, const std::function<void(Facts&, Brok
   return found;
 }
 
-TEST(Doctor, AHealthyHostPassesEverything) {
+TEST(Doctor, KnowsTheServiceTheSandboxAndThePackages) {
+  const auto service = [](Facts& f) {
+    f.service = {true, true, {}, "ndbrokerd.service", true, true, true, std::uint64_t{1} << 14};
+    f.packages = {{"libndbroker1", "0.1.0-1", true}, {"ndbroker", "0.1.0-1", true}};
+  };
+  for (const char* name : {"service", "sandbox", "packages"}) {
+    EXPECT_EQ(After(name, [&](Facts& f, BrokerFacts&) { service(f); }), "PASS") << name;
+  }
+  EXPECT_EQ(After("service",
+                  [&](Facts& f, BrokerFacts&) {
+                    service(f);
+                    f.service.unit_enabled = false;
+                    f.service.drop_ins = {"/etc/systemd/system/ndbrokerd.service.d/x.conf"};
+                  }),
+            "WARN: ndbrokerd.service, changed by /etc/systemd/system/ndbrokerd.service.d/x.conf, which is "
+            "not started at boot");
+  EXPECT_EQ(After("service",
+                  [&](Facts& f, BrokerFacts&) {
+                    service(f);
+                    f.service.broker_unit = "session-1.scope";
+                  }),
+            "WARN: the broker (pid 17) does not belong to ndbrokerd.service, which is installed");
+  EXPECT_EQ(After("service",
+                  [&](Facts& f, BrokerFacts& b) {
+                    service(f);
+                    f.service.broker_unit = "";
+                    b.answers = false;
+                  }),
+            "WARN: ndbrokerd.service is installed, and no broker answers");
+  EXPECT_EQ(After("sandbox",
+                  [&](Facts& f, BrokerFacts&) {
+                    service(f);
+                    f.service.filters_system_calls = false;
+                    f.service.capabilities = ~std::uint64_t{0};
+                  }),
+            "WARN: the service lacks a filter of system calls, bounded capabilities");
+  EXPECT_EQ(After("packages",
+                  [&](Facts& f, BrokerFacts&) {
+                    service(f);
+                    f.packages[0].whole = false;
+                  }),
+            "FAIL: libndbroker1 0.1.0-1 is only half installed");
+  EXPECT_EQ(After("packages",
+                  [&](Facts& f, BrokerFacts& b) {
+                    service(f);
+                    b.version = "0.0.9";
+                  }),
+            "WARN: libndbroker1 0.1.0-1, ndbroker 0.1.0-1, but ndbrokerd 0.0.9 runs");
+}
+
+TEST(Doctor, ReadsThePackagesFromTheStatusOfDpkg) {
+  std::istringstream status(
+      "Package: bash\nStatus: install ok installed\nVersion: 5.2\n\n"
+      "Package: ndbroker\nStatus: install ok unpacked\nVersion: 0.2.0-1\n\n"
+      "Package: ndbroker-tests\nStatus: deinstall ok config-files\nVersion: 0.1.0-1\n\n"
+      "Package: libndbroker1\nStatus: install ok installed\nVersion: 0.1.0-1\n");
+  const std::vector<PackageFact> packages = PackagesIn(status);
+  ASSERT_EQ(packages.size(), 2u);
+  EXPECT_EQ(packages[0].name + " " + packages[0].version, "ndbroker 0.2.0-1");
+  EXPECT_FALSE(packages[0].whole);
+  EXPECT_EQ(packages[1].name + " " + packages[1].version, "libndbroker1 0.1.0-1");
+  EXPECT_TRUE(packages[1].whole);
+}
+
+TEST(Doctor, HealthyHostPassesEveryCheck) {
   for (const Verdict& verdict : Judge(Healthy(), Answering())) {
     EXPECT_EQ("PASS", verdict.verdict) << verdict.name << ": " << verdict.finding;
     EXPECT_NE("", verdict.finding);
@@ -91,6 +156,9 @@ TEST(Doctor, Sockets) {
   EXPECT_EQ("FAIL: /run/ndbroker/lane.sock is left over from a broker that ended", with(SocketState::kStale));
   EXPECT_EQ("FAIL: uid 1000 may not use /run/ndbroker/lane.sock", with(SocketState::kForbidden));
   EXPECT_EQ("FAIL: /run/ndbroker/lane.sock does not accept connections", with(SocketState::kSilent));
+  EXPECT_EQ("PASS", After("sockets", [](Facts& f, BrokerFacts&) {
+              f.chosen.broker.state = SocketState::kAbsent;  // grpc = false
+            }));
 }
 
 TEST(Doctor, OtherBrokers) {

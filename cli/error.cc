@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One place decides which status is which exit code.
+// Maps statuses to exit codes.
 #include "cli/error.h"
 
 #include "cli/value.h"

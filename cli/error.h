@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How ndctl fails: what is wrong, what to do next, and which exit code says so.
+// Errors of ndctl: the problem, the next step and the exit code.
 #pragma once
 
 #include <optional>
@@ -14,7 +14,7 @@ enum class Exit : int {
   kOk = 0,
   kFailed = 1,
   kUsage = 2,
-  kNotFound = 3,  // No such object, or it is not in a state for this.
+  kNotFound = 3,  // No such object, or its state does not allow the operation.
   kUnreachable = 4,
   kPermission = 5,
   kTimeout = 6,
@@ -25,15 +25,15 @@ const char* Name(Exit exit);
 
 struct Error {
   Exit exit = Exit::kFailed;
-  std::string message;  // What is wrong; empty: the output said it, only the exit code is left to say.
-  std::string hint;     // The next step; may be empty.
+  std::string message;  // The problem; empty when the output has it already.
+  std::string hint;     // The next step for the user; may be empty.
   std::string status;   // Name of the ND status behind it; may be empty.
 };
 
-// Nothing means success.
+// No value means success.
 using Failure = std::optional<Error>;
 
-// The failure that an ND status is for the caller of ndctl; `what` says what was tried.
+// Converts a status to an error of ndctl; `what` names the operation.
 Failure FailureOf(const Status& status, const std::string& what);
 
 // "ndctl: cause\n  next step\n", or one JSON object in one line.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which failure is which exit code, and how errors read.
+// Exit codes and texts of errors.
 #include "cli/error.h"
 
 #include <gtest/gtest.h>

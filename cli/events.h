@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Events as rows; `events` shows them, `debug bundle` keeps them.
+// Events as rows, for `events` and `debug bundle`.
 #pragma once
 
 #include "cli/format.h"

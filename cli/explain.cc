@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One word in, every text that it can mean out.
+// Finds every topic that a word can mean.
 #include "cli/explain.h"
 
 #include <algorithm>
@@ -28,7 +28,7 @@ const Topic* FindTopic(std::string_view kind, const std::string& name) {
   return nullptr;
 }
 
-// The message behind a type of a field: "repeated Phase" is Phase.
+// The message in the type of a field: Phase for "repeated Phase".
 std::string MessageOf(const std::string& type) {
   const std::size_t space = type.rfind(' ');
   return space == std::string::npos ? type : type.substr(space + 1);
@@ -47,7 +47,7 @@ const Topic* Walk(std::string message, std::string path) {
   return topic;
 }
 
-// Commands that show messages without being nouns.
+// Commands that show messages but are not nouns.
 const Topic* ExplainReport(const std::string& report, const std::string& field) {
   static constexpr std::pair<const char*, const char*> kReports[] = {
       {"status", "BrokerStatus"}, {"history", "HistoryRow"},       {"stats", "StatsRow"},
@@ -91,7 +91,7 @@ void ExplainBareField(const std::string& word, std::vector<Explanation>* found) 
   }
 }
 
-// Columns are shown to people, so people ask for them: "TX".
+// Finds the names of columns, such as "TX".
 void ExplainColumn(const std::string& word, const std::vector<const Noun*>& nouns,
                    std::vector<Explanation>* found) {
   for (const Noun* noun : nouns) {

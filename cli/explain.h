@@ -27,7 +27,7 @@ struct Explanation {
   std::string name;  // As it was asked for: "connection.tx_bytes".
 };
 
-// Everything that `word` names, best first; empty when nothing does. Case, and '-', '_' and ' ', make no
+// Returns every topic that `word` names, best first. Case, and '-', '_' and ' ', make no
 // difference. Fields are found by message ("ConnectionRow.state"), list ("ConnectionList.state"), noun
 // ("connection.state"), column ("connection.TX") or alone ("tx_bytes"); statuses also by number.
 std::vector<Explanation> Explain(const std::string& word, const std::vector<const Noun*>& nouns);

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Everything that ndctl shows is explained, under every name by which people ask.
+// Everything that ndctl shows is explained under each of its names.
 #include "cli/explain.h"
 
 #include <gtest/gtest.h>
 
-#include <CLI/CLI.hpp>
 #include <functional>
 
 #include "cli/noun.h"
@@ -18,10 +17,9 @@ namespace {
 class ExplainTest : public testing::Test {
  protected:
   ExplainTest() {
-    BuildApp(app_, context_);
+    MakeCommandLine(context_);
     for (const auto& noun : context_.nouns) nouns_.push_back(noun.get());
   }
-  CLI::App app_;
   Context context_;
   std::vector<const Noun*> nouns_;
 };
@@ -59,7 +57,7 @@ TEST_F(ExplainTest, EveryStatusAndDetail) {
   }
 }
 
-TEST_F(ExplainTest, ManyNamesForOneThing) {
+TEST_F(ExplainTest, TopicsHaveSeveralNames) {
   const auto topic = [&](const std::string& word) {
     const auto found = Explain(word, nouns_);
     return found.empty() ? std::string("nothing") : std::string(found[0].topic->name);
@@ -86,7 +84,7 @@ TEST_F(ExplainTest, TheCommand) {
   EXPECT_TRUE(status.out.starts_with("CONNECTION_REFUSED   status, 0xC0000236\n  ")) << status.out;
   EXPECT_NE(std::string::npos, status.out.find("\n  what to do: ")) << status.out;
   const Ran two = Ndctl({"explain", "no", "listener"});
-  EXPECT_EQ("no listener   detail, number 1\n  REFUSED: nobody listens on that port.\n", two.out);
+  EXPECT_EQ("no listener   detail, number 1\n  REFUSED: there is no listener on that port.\n", two.out);
   const Ran unknown = Ndctl({"explain", "CONECTION_REFUSED"});
   EXPECT_EQ(3, unknown.exit);
   EXPECT_NE(std::string::npos, unknown.err.find("did you mean 'CONNECTION_REFUSED'?")) << unknown.err;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows in, text out; see select.cc for which rows.
+// Formats rows as text; select.cc selects the rows.
 #include "cli/format.h"
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 namespace nd::cli {
 namespace {
 
-// What a person wants to see of a number, or nothing when its plain text is best.
+// Returns a number with its unit, or no value when the plain text is better.
 std::string HumanText(Show show, double number) {
   switch (show) {
     case Show::kSeconds:
@@ -77,7 +77,7 @@ std::string IdOf(const Shape& shape, const Value& row) {
   return Printable(id == nullptr ? std::string() : id->Text());
 }
 
-// How a field looks on a card; its name says the unit.
+// The text of a field on a card; the name of the field implies the unit.
 std::string CardText(const std::string& key, const Value& value) {
   std::string text = value.Text();
   if (!value.is_number()) return text;
@@ -116,7 +116,7 @@ void AppendCard(const Value& row, const std::string& prefix, Table* table) {
   }
 }
 
-// RFC 4180, without its line breaks in a field: no text may steer the terminal or make a line of its own.
+// RFC 4180 without line breaks in fields: no text may control the terminal or start a line.
 std::string CsvField(std::string text) {
   text = Printable(text);
   if (text.find_first_of(",\"") == std::string::npos) return text;
@@ -125,7 +125,7 @@ std::string CsvField(std::string text) {
   return out + "\"";
 }
 
-// Every column by its field's name and with its plain value.
+// Every column, with the name of its field and plain values.
 std::string Csv(const std::vector<Column>& columns, const Value::Array& rows, bool headers) {
   std::string out;
   const auto line = [&](const auto& text_of) {

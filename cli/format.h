@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The output formats, in one place: a command hands over rows and never prints by itself.
+// The output formats: a command passes rows and does not print itself.
 //
 // The JSON is a contract: {"apiVersion":"ndbroker/v1","kind":"ConnectionList","items":[...]}, names in
 // snake_case, numbers as numbers, times in RFC 3339 UTC; within v1 fields are only added.
@@ -23,7 +23,7 @@ struct Output {
   std::vector<std::string> custom;  // Columns of custom=A,B.
   bool headers = true;
   bool color = false;
-  bool live = false;  // Shows the columns that need two looks.
+  bool live = false;  // Shows the columns that need two readings.
 
   // "table", "wide", "json", "jsonl", "yaml", "name", "csv", "custom=COLUMN,..."; a usage error otherwise.
   static Failure Parse(const std::string& text, Output* output);
@@ -32,11 +32,11 @@ struct Output {
   }
 };
 
-// kCount is exact below 100000 and 790K above. kList tells nothing said ("-") from an empty list ("none");
-// kTime leaves out fractions of seconds.
+// kCount is exact below 100000 and 790K above. kList shows "-" for an absent list and "none" for an empty
+// one; kTime leaves out fractions of seconds.
 enum class Show : unsigned char { kText, kNumber, kCount, kBytes, kSeconds, kShort, kState, kList, kTime };
 
-// Growth per second needs two looks and takes the place of totals in --watch; wide shows both.
+// Rates need two readings and replace totals in --watch; wide shows both.
 enum class When : unsigned char { kAlways, kOnce, kLive };
 
 struct Column {
@@ -45,16 +45,16 @@ struct Column {
   Show show = Show::kText;
   bool wide = false;  // Only in wide.
   When when = When::kAlways;
-  bool elastic = false;  // A name that gives way where a table's lines would be longer than kTableWidth.
+  bool elastic = false;  // Shortened when lines of the table would exceed kTableWidth.
 };
 inline constexpr std::size_t kTableWidth = 100;
 
-// What the rows of one noun are called and how they look.
+// The name and the columns of the rows of one noun.
 struct Shape {
   std::string kind;     // "Connection"
   std::string id_path;  // "id"
   std::vector<Column> columns;
-  Value sample;  // A row with every field; says which names exist.
+  Value sample;  // A row with every field, which defines the valid names.
 };
 
 // The column that `name` means, by its header or by its field; a usage error with the nearest name otherwise.
@@ -80,7 +80,8 @@ Table CardTable(const Value& row);
 // {"apiVersion": ..., "kind": kind}, to be filled.
 Value Envelope(const std::string& kind);
 
-// Powers of 1024. "1.5 GiB", "3d4h", "12s", and of short times "45.1 us", "1.3 ms": for people only.
+// For display only: sizes in powers of 1024 ("1.5 GiB"), durations ("3d4h", "12s") and short times ("45.1
+// us", "1.3 ms").
 std::string HumanBytes(double bytes);
 std::string CompactBytes(double bytes);  // "1.5G", for columns.
 std::string CompactCount(double count);  // "99999", "790K", "1.5M": powers of 1000, for columns.

@@ -128,7 +128,7 @@ TEST(FormatList, CsvHasPlainValuesOfEveryColumn) {
   EXPECT_EQ("id,state,tx_bytes,age_seconds,owner.pid\n1,Connected,2048,61,17\n2,Dead,5,61,17\n", List("csv"));
 }
 
-TEST(FormatList, CsvQuotesWhatWouldEndAField) {
+TEST(FormatList, CsvQuotesSpecialCharacters) {
   Output output;
   output.format = Format::kCsv;
   output.headers = false;
@@ -146,7 +146,7 @@ TEST(FormatList, CsvKeepsControlCharactersFromTheTerminal) {
   EXPECT_EQ("a?[2J,b?c,1,61,17\n", text);
 }
 
-TEST(FormatList, LiveColumnsTakeThePlaceOfTotals) {
+TEST(FormatList, LiveColumnsReplaceTotals) {
   Shape shape = TestShape();
   shape.columns[2].when = When::kOnce;
   shape.columns.push_back({"TX/s", "tx_bytes_per_second", Show::kBytes, false, When::kLive});
@@ -173,7 +173,7 @@ TEST(FormatList, ListsAndTimes) {
   EXPECT_EQ("A     B  T\nnone  -  2026-11-21T10:00:00Z\n", text);
 }
 
-TEST(FormatList, NothingIsStillAHeaderAndAnEnvelope) {
+TEST(FormatList, EmptyListHasHeaderAndEnvelope) {
   Output output;
   std::string text;
   EXPECT_FALSE(FormatList(TestShape(), {}, output, &text));

@@ -2,43 +2,37 @@
 // Global options: declared here, checked here.
 #include "cli/globals.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdlib>
 
+#include "base/os/self.h"
 #include "cli/nearest.h"
 #include "cli/quantity.h"
-#include "cli/version.h"
 
 namespace nd::cli {
 
-void AddGlobals(CLI::App& app, Context& context) {
+void AddGlobals(Command app, Context& context) {
   Globals& globals = context.globals;
-  app.set_help_flag("-h,--help", "This text; also after a command");
-  app.set_version_flag("--version", std::string("ndctl ") + kVersion);
-  app.add_option("-o,--output", globals.output,
-                 "table, wide, json, jsonl, yaml, name, csv or custom=COLUMN,...")
-      ->envname("NDCTL_OUTPUT");
-  app.add_flag("-q,--quiet", globals.quiet, "Only the names, as -o name")->envname("NDCTL_QUIET");
-  app.add_option("--address", globals.address, "Directory of the broker's sockets (default: found by itself)")
-      ->envname("NDCTL_ADDRESS");
-  app.add_option("--host", globals.remote.host,
-                 "Another host's broker, through its ndbroker-gateway: HOST[:PORT]")
-      ->envname("NDCTL_HOST");
-  app.add_option("--tls", globals.remote.tls, "With --host: directory of ca.pem, NAME.pem and NAME-key.pem")
-      ->envname("NDCTL_TLS");
-  app.add_option("--timeout", globals.timeout_text, "How long to wait for an answer: 5, 500ms, 2m")
-      ->envname("NDCTL_TIMEOUT");
-  app.add_option("--color", globals.color, "auto, always or never")->envname("NDCTL_COLOR");
-  app.add_flag("--no-headers", globals.no_headers, "No line of column names")->envname("NDCTL_NO_HEADERS");
-  app.add_flag("--no-pager", globals.no_pager, "Never start a pager")->envname("NDCTL_NO_PAGER");
-  app.add_flag("-y,--yes", globals.yes, "Ask nothing before something is ended")->envname("NDCTL_YES");
+  app.Add("-o,--output", &globals.output, "table, wide, json, jsonl, yaml, name, csv or custom=COLUMN,...")
+      .Environment("NDCTL_OUTPUT");
+  app.AddFlag("-q,--quiet", &globals.quiet, "Only the names, as -o name").Environment("NDCTL_QUIET");
+  app.Add("--address", &globals.address, "Directory of the broker's sockets (default: found by itself)")
+      .Environment("NDCTL_ADDRESS");
+  app.Add("--host", &globals.remote.host, "Another host's broker, through its ndbroker-gateway: HOST[:PORT]")
+      .Environment("NDCTL_HOST");
+  app.Add("--tls", &globals.remote.tls, "With --host: directory of ca.pem, NAME.pem and NAME-key.pem")
+      .Environment("NDCTL_TLS");
+  app.Add("--timeout", &globals.timeout_text, "How long to wait for an answer: 5, 500ms, 2m")
+      .Environment("NDCTL_TIMEOUT");
+  app.Add("--color", &globals.color, "auto, always or never").Environment("NDCTL_COLOR");
+  app.AddFlag("--no-headers", &globals.no_headers, "No line of column names").Environment("NDCTL_NO_HEADERS");
+  app.AddFlag("--no-pager", &globals.no_pager, "Never start a pager").Environment("NDCTL_NO_PAGER");
+  app.AddFlag("-y,--yes", &globals.yes, "Ask nothing before something is ended").Environment("NDCTL_YES");
 }
 
-Failure ApplyGlobals(const CLI::App& app, Context& context) {
+Failure ApplyGlobals(Command app, Context& context) {
   Globals& globals = context.globals;
-  if (globals.quiet && app.get_option("--output")->count() > 0 && globals.output != "name") {
+  if (globals.quiet && app.Given("--output") && globals.output != "name") {
     const bool environment =
         std::getenv("NDCTL_OUTPUT") != nullptr && globals.output == std::getenv("NDCTL_OUTPUT");
     if (!environment) {
@@ -57,7 +51,8 @@ Failure ApplyGlobals(const CLI::App& app, Context& context) {
     return Error{
         Exit::kUsage, "unknown colour mode '" + globals.color + "'", Suggest(globals.color, modes), {}};
   }
-  context.output.color = UseColor(static_cast<ColorMode>(mode - modes.begin()), isatty(STDOUT_FILENO) != 0);
+  context.output.color =
+      UseColor(static_cast<ColorMode>(mode - modes.begin()), os::IsTerminal(os::Stream::kOutput));
   if (Failure failure = ParseQuantity(globals.timeout_text, Unit::kSeconds, &globals.timeout)) {
     failure->message = "--timeout: " + failure->message;
     return failure;
@@ -68,7 +63,7 @@ Failure ApplyGlobals(const CLI::App& app, Context& context) {
   if (globals.timeout < 1e-3 || globals.timeout > 86400) {
     return Error{Exit::kUsage, "--timeout " + globals.timeout_text + " is not between 1 ms and 24 h", {}, {}};
   }
-  globals.timeout_given = app.get_option("--timeout")->count() > 0;
+  globals.timeout_given = app.Given("--timeout");
   return std::nullopt;
 }
 

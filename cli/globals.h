@@ -2,18 +2,18 @@
 // The options that every command takes, each also as an environment variable.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
 
+#include "cli/command.h"
 #include "cli/context.h"
 
 namespace nd::cli {
 
-void AddGlobals(CLI::App& app, Context& context);
+void AddGlobals(Command app, Context& context);
 
 // Sets Context::output and the numbers behind the texts; a usage error names the wrong one.
-Failure ApplyGlobals(const CLI::App& app, Context& context);
+Failure ApplyGlobals(Command app, Context& context);
 
 // True when errors should be JSON; works on command lines that do not parse.
 bool WantsJson(const std::vector<std::string>& arguments);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Past connections as rows; `history` lists them, `trace` reads why its own ended.
+// Past connections as rows, for `history` and `trace`.
 #pragma once
 
 #include "cli/format.h"

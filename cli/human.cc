@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers for people. Machine formats never come here.
+// Numbers for display. Machine formats do not use this file.
 #include <array>
 #include <cmath>
 #include <cstdio>

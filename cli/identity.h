@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Users and groups of this system as a command line names them, by number or by name.
+// Users and groups on a command line, by number or by name.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace nd::cli {
 
-// A usage error names who is unknown.
+// Returns a usage error that names an unknown user.
 Failure ParseUser(const std::string& text, std::uint32_t* uid);
 Failure ParseGroup(const std::string& text, std::uint32_t* gid);
 

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Everything is in parse.cc, so that tests can call it.
+// The program is in parse.cc, so that tests can call it.
 #include <csignal>
 #include <cstdlib>
 
 #include "cli/parse.h"
 
-// NOLINTNEXTLINE(bugprone-exception-escape): one that nobody catches is a mistake, and should leave a core.
+// NOLINTNEXTLINE(bugprone-exception-escape): an exception that is not caught is a bug and should leave a
+// core.
 int main(int argc, char** argv) {
-  std::signal(SIGPIPE, SIG_IGN);        // `ndctl events | head` tells the broker goodbye.
-  setenv("GRPC_VERBOSITY", "NONE", 0);  // What goes wrong is said once, by ndctl.
+  std::signal(SIGPIPE, SIG_IGN);        // `ndctl events | head` ends the stream properly.
+  setenv("GRPC_VERBOSITY", "NONE", 0);  // ndctl reports errors itself.
   return nd::cli::Main(argc, argv);
 }

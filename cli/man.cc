@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Written from the parser, so that no command and no option can be missing.
+// Generated from the parser, so that no command or option is missing.
 #include "cli/man.h"
 
 #include <algorithm>
+#include <cctype>
 
 namespace nd::cli {
 namespace {
 
-// scdoc's own characters lose their meaning.
+// Escapes the special characters of scdoc.
 std::string Plain(const std::string& text) {
   std::string out;
   for (const char c : text) {
@@ -17,17 +18,13 @@ std::string Plain(const std::string& text) {
   return out;
 }
 
-bool Hidden(const CLI::App& app) {
-  return app.get_group().empty();
-}
-
-std::string OptionName(const CLI::Option& option) {
-  if (option.get_positional()) return "_" + Plain(option.get_name(true, false)) + "_";
+std::string OptionName(const OptionInfo& option) {
+  if (option.positional()) return "_" + Plain(option.position) + "_";
   std::string name;
-  for (const std::string& s : option.get_snames()) name += (name.empty() ? "*-" : ", *-") + Plain(s) + "*";
-  for (const std::string& l : option.get_lnames()) name += (name.empty() ? "*--" : ", *--") + Plain(l) + "*";
-  if (option.get_expected_min() > 0) {
-    std::string value = option.get_lnames().empty() ? "value" : option.get_lnames().front();
+  for (const std::string& s : option.short_names) name += (name.empty() ? "*-" : ", *-") + Plain(s) + "*";
+  for (const std::string& l : option.long_names) name += (name.empty() ? "*--" : ", *--") + Plain(l) + "*";
+  if (option.values_min > 0) {
+    std::string value = option.long_names.empty() ? "value" : option.long_names.front();
     std::ranges::transform(value, value.begin(),
                            [](char c) { return c == '-' ? '_' : static_cast<char>(std::toupper(c)); });
     name += " _" + Plain(value) + "_";
@@ -35,40 +32,38 @@ std::string OptionName(const CLI::Option& option) {
   return name;
 }
 
-void WriteOptions(const CLI::App& app, bool globals, std::string* out) {
-  for (const CLI::Option* option : app.get_options()) {
-    const bool help = option->check_lname("help") && !globals;
-    if (help || option->get_group().empty()) continue;
-    *out += OptionName(*option) + "\n\t" + Plain(option->get_description()) + ".";
-    if (!option->get_envname().empty())
-      *out += " Also by the environment: *" + Plain(option->get_envname()) + "*.";
+void WriteOptions(const CommandInfo& command, bool globals, std::string* out) {
+  for (const OptionInfo& option : command.options) {
+    const bool help = option.Is("--help") && !globals;
+    if (help || option.hidden) continue;
+    *out += OptionName(option) + "\n\t" + Plain(option.about) + ".";
+    if (!option.environment.empty()) *out += " Also by the environment: *" + Plain(option.environment) + "*.";
     *out += "\n\n";
   }
 }
 
-void WriteCommand(const CLI::App& app, const std::string& path, std::string* out) {
-  if (Hidden(app)) return;
-  const std::string name = path + " " + app.get_name();
+void WriteCommand(const CommandInfo& command, const std::string& path, std::string* out) {
+  if (command.hidden) return;
+  const std::string name = path + " " + command.name;
   std::string synopsis = "*" + Plain(name) + "*";
-  for (const CLI::Option* option : app.get_options()) {
-    if (!option->get_positional()) continue;
-    const std::string word = "_" + Plain(option->get_name(true, false)) + "_";
-    synopsis += option->get_required() ? " " + word : " \\[" + word + "]";
+  for (const OptionInfo& option : command.options) {
+    if (!option.positional()) continue;
+    const std::string word = "_" + Plain(option.position) + "_";
+    synopsis += option.required ? " " + word : " \\[" + word + "]";
   }
-  *out += "## " + Plain(name.substr(6)) + "\n\n" + synopsis + "\n\n" + Plain(app.get_description()) + ".\n\n";
-  if (!app.get_aliases().empty()) {
+  *out += "## " + Plain(name.substr(6)) + "\n\n" + synopsis + "\n\n" + Plain(command.about) + ".\n\n";
+  if (!command.aliases.empty()) {
     *out += "Also called:";
-    for (const std::string& alias : app.get_aliases()) *out += " *" + Plain(alias) + "*";
+    for (const std::string& alias : command.aliases) *out += " *" + Plain(alias) + "*";
     *out += "\n\n";
   }
-  WriteOptions(app, false, out);
-  for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; }))
-    WriteCommand(*sub, name, out);
+  WriteOptions(command, false, out);
+  for (const CommandInfo& sub : command.commands) WriteCommand(sub, name, out);
 }
 
 }  // namespace
 
-std::string ManualPage(const CLI::App& root) {
+std::string ManualPage(const CommandInfo& root) {
   std::string out = R"(ndctl(1)
 
 # NAME
@@ -91,8 +86,7 @@ Options may stand before or after the command.
 )";
   WriteOptions(root, true, &out);
   out += "# COMMANDS\n\n";
-  for (const CLI::App* sub : root.get_subcommands([](const CLI::App*) { return true; }))
-    WriteCommand(*sub, "ndctl", &out);
+  for (const CommandInfo& command : root.commands) WriteCommand(command, "ndctl", &out);
   out += R"(# EXIT STATUS
 
 *0*

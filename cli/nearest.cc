@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Words that people mistype: commands, options, columns, fields.
+// Finds the intended word for a mistyped command, option, column or field.
 #include "cli/nearest.h"
 
 #include <algorithm>
@@ -9,7 +9,7 @@ namespace nd::cli {
 namespace {
 
 std::string Lower(std::string_view text) {
-  std::string out(text.substr(0, 64));  // Longer words are not typing errors.
+  std::string out(text.substr(0, 64));  // Longer words are not typing errors, so the rest is ignored.
   std::transform(out.begin(), out.end(), out.begin(),
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   return out;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// "Did you mean ...?"
+// Suggestions for mistyped words: "Did you mean ...?"
 #pragma once
 
 #include <optional>
@@ -9,13 +9,13 @@
 
 namespace nd::cli {
 
-// Insertions, deletions, replacements and swaps of neighbours that turn one word into the other.
+// The number of insertions, deletions, replacements and swaps of neighbours between two words.
 std::size_t EditDistance(std::string_view a, std::string_view b);
 
-// The candidate that `word` was probably meant to be, ignoring case; nothing when none is near.
+// Returns the candidate nearest to `word`, ignoring case; no value when none is near.
 std::optional<std::string> Nearest(std::string_view word, const std::vector<std::string>& candidates);
 
-// Did-you-mean sentence, or the list of what there is.
+// Returns a did-you-mean sentence, or the list of candidates.
 std::string Suggest(std::string_view word, const std::vector<std::string>& candidates);
 
 }  // namespace nd::cli

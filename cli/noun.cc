@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// List and show are the same for every noun; only rows and columns differ.
+// list and show, which work alike for every noun.
 #include "cli/noun.h"
 
 #include <chrono>
@@ -13,7 +13,7 @@
 namespace nd::cli {
 namespace {
 
-// Growth per second of counters, from one look to the next.
+// Rates of counters between two readings.
 class Rates {
  public:
   explicit Rates(const Noun& noun) : noun_(noun) {}
@@ -120,12 +120,11 @@ Failure ActOn(Context& context, const Noun& noun, const NounVerb& verb, const st
 
 }  // namespace
 
-void AddSelection(CLI::App& verb, Selection* selection) {
-  verb.add_option("--filter", selection->filters,
-                  "Only rows with FIELD=VALUE, FIELD!=VALUE (with * and ?) or FIELD>10MiB; all must hold")
-      ->expected(1)
-      ->take_all();
-  verb.add_option("--sort", selection->sort, "Order by a column or field; -FIELD the other way round");
+void AddSelection(Command verb, Selection* selection) {
+  verb.Add("--filter", &selection->filters,
+           "Only rows with FIELD=VALUE, FIELD!=VALUE (with * and ?) or FIELD>10MiB; all must hold")
+      .Repeatable();
+  verb.Add("--sort", &selection->sort, "Order by a column or field; -FIELD the other way round");
 }
 
 Failure CheckSelection(const Context& context, const Shape& shape, const Selection& selection) {
@@ -142,65 +141,48 @@ Failure WriteRows(Context& context, const Shape& shape, const Selection& selecti
   return context.Page(text);
 }
 
-CLI::App* AddVerb(CLI::App& noun, const std::string& name, const std::string& about) {
-  CLI::App* verb = noun.add_subcommand(name, about);
-  verb->fallthrough();
-  return verb;
-}
-
-void AddNounVerb(CLI::App& app, Context& context, const Noun& noun, const NounVerb& verb) {
-  CLI::App* sub = AddVerb(app, verb.name, verb.about);
+void AddNounVerb(Command app, Context& context, const Noun& noun, const NounVerb& verb) {
+  Command sub = app.Add(verb.name, verb.about);
   const auto ids = std::make_shared<std::vector<std::string>>();
   const auto dry_run = std::make_shared<bool>(false);
-  sub->add_option("ID", *ids, noun.id_name)->required();
-  if (verb.destroys != nullptr) sub->add_flag("--dry-run", *dry_run, "Only say what would be done");
-  sub->callback([&context, noun, verb, ids, dry_run] {
-    context.run = [&context, noun, verb, ids, dry_run] {
-      Failure last;
-      for (const std::string& id : *ids) {
-        Failure failure = ActOn(context, noun, verb, id, *dry_run);
-        if (!failure) continue;
-        if (last) context.Complain(*last);
-        last = failure;
-      }
-      return last;
-    };
+  sub.Add("ID", ids.get(), noun.id_name).Required();
+  if (verb.destroys != nullptr) sub.AddFlag("--dry-run", dry_run.get(), "Only say what would be done");
+  sub.OnRun(context, [&context, noun, verb, ids, dry_run] {
+    Failure last;
+    for (const std::string& id : *ids) {
+      Failure failure = ActOn(context, noun, verb, id, *dry_run);
+      if (!failure) continue;
+      if (last) context.Complain(*last);
+      last = failure;
+    }
+    return last;
   });
 }
 
-CLI::App* AddNoun(CLI::App& root, Context& context, const Noun& noun) {
+Command AddNoun(Command root, Context& context, const Noun& noun) {
   const auto shared = std::make_shared<const Noun>(noun);
   context.nouns.push_back(shared);
-  CLI::App* app = root.add_subcommand(noun.name, noun.about);
-  app->fallthrough();
-  app->require_subcommand(0, 1);
+  Command app = root.Add(noun.name, noun.about);
   std::istringstream words(noun.aliases);
-  for (std::string alias; words >> alias;) app->alias(alias);
-  app->callback([app, &context, shared] {
-    if (app->get_subcommands().empty())
-      context.run = [&context, shared] { return ListAll(context, *shared, {}, {}); };
-  });
+  for (std::string alias; words >> alias;) app.Alias(alias);
+  app.OnRun(context, [&context, shared] { return ListAll(context, *shared, {}, {}); });
 
-  CLI::App* list = AddVerb(*app, "list", "All of them, one line each");
-  list->alias("ls");
+  Command list = app.Add("list", "All of them, one line each");
+  list.Alias("ls");
   const auto selection = std::make_shared<Selection>();
   const auto watch = std::make_shared<WatchOptions>();
-  AddSelection(*list, selection.get());
-  AddWatchOptions(*list, watch.get());
-  list->callback([&context, shared, selection, watch] {
-    context.run = [&context, shared, selection, watch] {
-      return ListAll(context, *shared, *selection, *watch);
-    };
-  });
+  AddSelection(list, selection.get());
+  AddWatchOptions(list, watch.get());
+  list.OnRun(context,
+             [&context, shared, selection, watch] { return ListAll(context, *shared, *selection, *watch); });
 
-  CLI::App* show = AddVerb(*app, "show", "Everything about one of them");
+  Command show = app.Add("show", "Everything about one of them");
   const auto id = std::make_shared<std::string>();
   const auto watch_one = std::make_shared<WatchOptions>();
-  show->add_option("ID", *id, noun.id_name)->required();
-  AddWatchOptions(*show, watch_one.get());
-  show->callback([&context, shared, id, watch_one] {
-    context.run = [&context, shared, id, watch_one] { return ShowOne(context, *shared, *id, *watch_one); };
-  });
+  show.Add("ID", id.get(), noun.id_name).Required();
+  AddWatchOptions(show, watch_one.get());
+  show.OnRun(context,
+             [&context, shared, id, watch_one] { return ShowOne(context, *shared, *id, *watch_one); });
   return app;
 }
 

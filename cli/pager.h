@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Long text on a terminal goes through a pager: $NDCTL_PAGER, $PAGER, `less -FRSX`.
+// Shows long text on a terminal through a pager: $NDCTL_PAGER, $PAGER, `less -FRSX`.
 #pragma once
 
 #include <string>
 
 namespace nd::cli {
 
-// Whether stdout is a terminal that `text` does not fit, and the user wants a pager ("" and "cat" mean no).
+// True when stdout is a terminal that `text` does not fit and the user wants a pager ("" and "cat" mean no).
 bool WantsPager(const std::string& text);
-// False when there is no pager to run; nothing was shown then.
+// Returns false when there is no pager; nothing was shown then.
 bool RunPager(const std::string& text);
 
-// Lines and columns of the terminal on stdout; 0 when it is none or does not say.
+// The lines and columns of the terminal on stdout; 0 when they are unknown.
 struct TerminalSize {
   std::size_t rows = 0, columns = 0;
 };

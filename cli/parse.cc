@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// CLI11 says that something was not expected; people want to hear which word, and what was meant.
+// The parser says that a word was not expected; Diagnose() says which word, and which one was meant.
 #include "cli/parse.h"
 
 #include <algorithm>
@@ -8,66 +8,56 @@
 
 #include "cli/commands.h"
 #include "cli/complete.h"
+#include "cli/globals.h"
 #include "cli/man.h"
 #include "cli/nearest.h"
+#include "cli/version.h"
 
 namespace nd::cli {
 namespace {
 
-std::string Path(const std::vector<const CLI::App*>& chain) {
-  std::string path = "ndctl";
-  for (std::size_t i = 1; i < chain.size(); ++i) path += " " + chain[i]->get_name();
-  return path;
+std::string PathText(const CommandPath& path) {
+  std::string text = "ndctl";
+  for (std::size_t i = 1; i < path.size(); ++i) text += " " + path[i]->name;
+  return text;
 }
 
-std::vector<std::string> VisibleCommands(const CLI::App& app) {
+std::vector<std::string> VisibleCommands(const CommandInfo& command) {
   std::vector<std::string> names;
-  for (const CLI::App* sub : app.get_subcommands([](const CLI::App* s) { return !s->get_group().empty(); })) {
-    names.push_back(sub->get_name());
+  for (const CommandInfo& sub : command.commands) {
+    if (!sub.hidden) names.push_back(sub.name);
   }
   return names;
 }
 
-const CLI::App* FindCommand(const CLI::App& app, const std::string& word) {
-  const auto found = app.get_subcommands([&](const CLI::App* sub) { return sub->check_name(word); });
-  return found.empty() ? nullptr : found.front();
-}
-
-const CLI::Option* FindOption(const std::vector<const CLI::App*>& chain, const std::string& name) {
-  for (const CLI::App* app : chain) {
-    for (const CLI::Option* option : app->get_options()) {
-      if (option->nonpositional() && option->check_name(name)) return option;
-    }
-  }
-  return nullptr;
-}
-
-std::vector<std::string> OptionNames(const std::vector<const CLI::App*>& chain) {
+std::vector<std::string> OptionNames(const CommandPath& path) {
   std::vector<std::string> names;
-  for (const CLI::App* app : chain) {
-    for (const CLI::Option* option : app->get_options()) {
-      for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  for (const CommandInfo* command : path) {
+    for (const OptionInfo& option : command->options) {
+      for (const std::string& name : option.long_names) names.push_back("--" + name);
     }
   }
   return names;
 }
 
-std::size_t Positionals(const CLI::App& app) {
-  const auto options = app.get_options([](const CLI::Option* option) { return option->get_positional(); });
-  return options.size();
+std::size_t Positionals(const CommandInfo& command) {
+  return static_cast<std::size_t>(std::ranges::count_if(command.options, &OptionInfo::positional));
 }
 
 }  // namespace
 
-void BuildApp(CLI::App& app, Context& context) {
-  app.description("Shows and steers the ndbroker on this host");
-  app.require_subcommand(1);
-  AddGlobals(app, context);
-  for (const Command& command : Commands()) command.add(app, context);
+std::unique_ptr<CommandLine> MakeCommandLine(Context& context) {
+  auto line = std::make_unique<CommandLine>("ndctl", "Shows and steers the ndbroker on this host",
+                                            std::string("ndctl ") + kVersion);
+  line->root().RequireCommand();
+  AddGlobals(line->root(), context);
+  AddCommands(line->root(), context);
+  return line;
 }
 
-Error Diagnose(const CLI::App& app, const std::vector<std::string>& arguments, const CLI::ParseError& error) {
-  std::vector<const CLI::App*> chain = {&app};
+Error Diagnose(const CommandInfo& root, const std::vector<std::string>& arguments,
+               const std::string& problem) {
+  CommandPath chain = {&root};
   std::size_t positionals = 0;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     const std::string& word = arguments[i];
@@ -76,19 +66,19 @@ Error Diagnose(const CLI::App& app, const std::vector<std::string>& arguments, c
       const bool is_long = word.starts_with("--");
       const std::size_t equal = word.find('=');
       const std::string name = is_long ? word.substr(0, equal) : word.substr(0, 2);
-      const CLI::Option* option = FindOption(chain, name);
+      const OptionInfo* option = FindOption(chain, name);
       if (option == nullptr) {
         const auto nearest = Nearest(name, OptionNames(chain));
         return {Exit::kUsage,
-                Path(chain) + " has no option '" + name + "'",
-                nearest ? "did you mean '" + *nearest + "'?" : "see " + Path(chain) + " --help",
+                PathText(chain) + " has no option '" + name + "'",
+                nearest ? "did you mean '" + *nearest + "'?" : "see " + PathText(chain) + " --help",
                 {}};
       }
       const bool has_value = is_long ? equal != std::string::npos : word.size() > 2;
-      if (option->get_expected_max() > 0 && !has_value) ++i;
+      if (option->values_max > 0 && !has_value) ++i;
       continue;
     }
-    if (const CLI::App* next = FindCommand(*chain.back(), word); next != nullptr) {
+    if (const CommandInfo* next = chain.back()->Find(word); next != nullptr) {
       chain.push_back(next);
       positionals = 0;
       continue;
@@ -99,31 +89,31 @@ Error Diagnose(const CLI::App& app, const std::vector<std::string>& arguments, c
     }
     const std::vector<std::string> commands = VisibleCommands(*chain.back());
     if (commands.empty() && i > 0 && (arguments[i - 1] == "--watch" || arguments[i - 1] == "-w")) {
-      return {Exit::kUsage, Path(chain) + " does not take '" + word + "'", "write --watch=" + word, {}};
+      return {Exit::kUsage, PathText(chain) + " does not take '" + word + "'", "write --watch=" + word, {}};
     }
     if (commands.empty()) {
-      return {
-          Exit::kUsage, Path(chain) + " does not take '" + word + "'", "see " + Path(chain) + " --help", {}};
-    }
-    return {Exit::kUsage, Path(chain) + " has no command '" + word + "'", Suggest(word, commands), {}};
-  }
-  const std::vector<std::string> commands = VisibleCommands(*chain.back());
-  if (!commands.empty() && chain.back()->get_require_subcommand_min() > 0) {
-    return {Exit::kUsage, Path(chain) + " needs a command", Suggest("", commands), {}};
-  }
-  std::string what = error.what();
-  while (!what.empty() && what.back() == '\n') what.pop_back();
-  for (const CLI::Option* option : app.get_options()) {
-    const char* value = option->get_envname().empty() ? nullptr : std::getenv(option->get_envname().c_str());
-    if (value != nullptr && what.find("--" + option->get_lnames()[0] + " ") != std::string::npos) {
       return {Exit::kUsage,
-              "$" + option->get_envname() + " is '" + value + "', which --" + option->get_lnames()[0] +
-                  " cannot be",
-              option->get_expected_max() == 0 ? "write true or false" : "see ndctl --help",
+              PathText(chain) + " does not take '" + word + "'",
+              "see " + PathText(chain) + " --help",
               {}};
     }
+    return {Exit::kUsage, PathText(chain) + " has no command '" + word + "'", Suggest(word, commands), {}};
   }
-  return {Exit::kUsage, Path(chain) + ": " + what, "see " + Path(chain) + " --help", {}};
+  const std::vector<std::string> commands = VisibleCommands(*chain.back());
+  if (!commands.empty() && chain.back()->needs_command) {
+    return {Exit::kUsage, PathText(chain) + " needs a command", Suggest("", commands), {}};
+  }
+  std::string what = problem;
+  while (!what.empty() && what.back() == '\n') what.pop_back();
+  for (const OptionInfo& option : root.options) {
+    const char* value = option.environment.empty() ? nullptr : std::getenv(option.environment.c_str());
+    if (value == nullptr || what.find("--" + option.long_names[0] + " ") == std::string::npos) continue;
+    return {Exit::kUsage,
+            "$" + option.environment + " is '" + value + "', which --" + option.long_names[0] + " cannot be",
+            option.values_max == 0 ? "write true or false" : "see ndctl --help",
+            {}};
+  }
+  return {Exit::kUsage, PathText(chain) + ": " + what, "see " + PathText(chain) + " --help", {}};
 }
 
 int Main(int argc, const char* const* argv) {
@@ -133,28 +123,28 @@ int Main(int argc, const char* const* argv) {
     return static_cast<int>(error.exit);
   };
   Context context;
-  CLI::App app("", "ndctl");
-  BuildApp(app, context);
-  // Not commands for people, so the parser does not know them.
+  const std::unique_ptr<CommandLine> line = MakeCommandLine(context);
+  // Internal commands, which the parser does not know.
   if (!arguments.empty() && arguments[0] == "__complete") {
     const std::vector<std::string> words(arguments.begin() + 1, arguments.end());
-    std::fputs(AnswerShell(context, app, words).c_str(), stdout);
+    std::fputs(AnswerShell(context, line->Describe(), words).c_str(), stdout);
     return static_cast<int>(Exit::kOk);
   }
   if (arguments.size() == 1 && arguments[0] == "__man") {
-    std::fputs(ManualPage(app).c_str(), stdout);
+    std::fputs(ManualPage(line->Describe()).c_str(), stdout);
     return static_cast<int>(Exit::kOk);
   }
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::Success& success) {
-    return app.exit(success);  // --help, --version
-  } catch (const CLI::ParseError& error) {
-    return fail(Diagnose(app, arguments, error));
+  const ParsedLine parsed = line->Parse(argc, argv);
+  if (parsed.kind == ParsedLine::Kind::kAnswered) {
+    std::fputs(parsed.text.c_str(), stdout);
+    return static_cast<int>(Exit::kOk);
+  }
+  if (parsed.kind == ParsedLine::Kind::kWrong) {
+    return fail(Diagnose(line->Describe(), arguments, parsed.text));
   }
   context.command_line = "ndctl";
   for (const std::string& word : arguments) context.command_line += " " + word;
-  if (Failure failure = ApplyGlobals(app, context)) return fail(*failure);
+  if (Failure failure = ApplyGlobals(line->root(), context)) return fail(*failure);
   if (Failure failure = context.run()) return fail(*failure);
   return static_cast<int>(Exit::kOk);
 }

@@ -2,20 +2,22 @@
 // The command line: from words to the command to run, or to an error that names the wrong word.
 #pragma once
 
-#include <CLI/CLI.hpp>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "cli/command.h"
 #include "cli/context.h"
-#include "cli/globals.h"
+#include "cli/error.h"
 
 namespace nd::cli {
 
-// Adds the global options and every command.
-void BuildApp(CLI::App& app, Context& context);
+// The command line of ndctl: the global options and every command.
+std::unique_ptr<CommandLine> MakeCommandLine(Context& context);
 
-// What is wrong with `arguments` (without the program's name) that CLI11 refused with `error`.
-Error Diagnose(const CLI::App& app, const std::vector<std::string>& arguments, const CLI::ParseError& error);
+// What is wrong with `arguments` (without the program's name) that the parser refused with `problem`.
+Error Diagnose(const CommandInfo& root, const std::vector<std::string>& arguments,
+               const std::string& problem);
 
 // Parses and runs. Output goes to stdout, errors to stderr; returns the exit code.
 int Main(int argc, const char* const* argv);

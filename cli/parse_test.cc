@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The command line without a broker: usage errors name the word, an absent broker has its own exit code.
 #include "cli/parse.h"
+#include "cli/globals.h"
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -33,7 +34,7 @@ TEST(CommandLine, UnknownWordsGetTheNearest) {
             Ndctl({"port", "list", "--filter", "typ=x"}).err);
 }
 
-TEST(CommandLine, TheIntervalOfWatchBelongsToItsWord) {
+TEST(CommandLine, IntervalOfWatchIsPartOfItsWord) {
   EXPECT_EQ("ndctl: ndctl connection list does not take '3'\n  write --watch=3\n",
             Ndctl({"connection", "list", "--watch", "3"}).err);
 }
@@ -74,7 +75,7 @@ TEST(CommandLine, UsageErrorsExitWith2) {
   }
 }
 
-TEST(CommandLine, HelpAndVersionAreNoErrors) {
+TEST(CommandLine, HelpAndVersionAreNotErrors) {
   EXPECT_EQ(0, Ndctl({"--help"}).exit);
   EXPECT_EQ(0, Ndctl({"connection", "list", "--help"}).exit);
   EXPECT_EQ(0, Ndctl({"--version"}).exit);
@@ -90,7 +91,7 @@ TEST(CommandLine, ErrorsAreJsonWhenTheOutputIs) {
   EXPECT_FALSE(WantsJson({"-o"}));
 }
 
-TEST(CommandLine, NoBrokerSaysWhereItLooked) {
+TEST(CommandLine, MissingBrokerErrorNamesThePath) {
   const Ran ran = Ndctl({"status", "--address", "/nowhere"});
   EXPECT_EQ(4, ran.exit);
   EXPECT_NE(std::string::npos, ran.err.find("/nowhere")) << ran.err;
@@ -103,7 +104,7 @@ TEST(CommandLine, VersionAnswersWithoutABroker) {
   EXPECT_NE(std::string::npos, ran.out.find("\"broker\": null")) << ran.out;
 }
 
-TEST(CommandLine, APathThatNoSocketCanHave) {
+TEST(CommandLine, PathTooLongForASocketIsAUsageError) {
   EXPECT_EQ(2, Ndctl({"status", "--address", std::string(200, 'x')}).exit);
 }
 
@@ -126,13 +127,13 @@ class SocketTest : public testing::Test {
   UniqueFd fd_;
 };
 
-TEST_F(SocketTest, ASocketThatNobodyServesIsLeftOver) {
+TEST_F(SocketTest, SocketWithoutAServerIsReportedAsLeftOver) {
   const Ran ran = Ndctl({"status", "--address", directory_});
   EXPECT_EQ(4, ran.exit);
   EXPECT_NE(std::string::npos, ran.err.find("left over")) << ran.err;
 }
 
-TEST_F(SocketTest, ABrokerThatDoesNotAnswerIsATimeout) {
+TEST_F(SocketTest, BrokerThatDoesNotAnswerIsATimeout) {
   ASSERT_EQ(0, listen(fd_.get(), 5));
   const Ran ran = Ndctl({"status", "--address", directory_, "--timeout", "0.3"});
   EXPECT_EQ(6, ran.exit) << ran.err;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parts of `ndctl ping` that use RDMA: one end connects, the other answers.
+// The RDMA ends of `ndctl ping`: one connects, the other answers.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 namespace nd::cli {
 
-// In the private data of both sides it says that the other end echoes what it is sent. An application that
-// does not answer with it gets a connection and nothing more.
+// In the private data of both sides it announces an end that echoes messages. A peer that does not answer
+// with it gets a connection and no messages.
 inline constexpr char kPingMagic[] = "ndctl-ping/1";
 inline constexpr std::uint32_t kMaxPingSize = 65536;
 inline constexpr std::uint32_t kPingDepth = 4;
@@ -23,7 +23,7 @@ struct PingOptions {
   std::uint32_t size = 64;
 };
 
-// Connects to `address` and reports how long each phase took, or who refused and why.
+// Connects to `address` and reports how long each phase took, or the reason of a failure.
 Failure PingPeer(Context& context, const PingOptions& options);
 // Listens on `address` and echoes; ends after `count` connections (0: never).
 Failure ServePings(Context& context, const PingOptions& options);

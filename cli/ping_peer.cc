@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ndctl ping ADDRESS: one connection, some echoes, and the time of everything.
+// ndctl ping ADDRESS: makes one connection, sends some echoes, and prints their times.
 #include <cmath>
 
 #include "cli/ping.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The answering end of `ndctl ping`. A thread per connection, because each may be as slow as it likes.
+// The answering end of `ndctl ping`. One thread per connection, so that a slow peer delays no other.
 #include <atomic>
 #include <chrono>
 #include <memory>
@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::uint32_t kMaxConnections = 64;
 
-// Everything one connection needs, alive until its thread ends.
+// The objects of one connection, which live until its thread ends.
 struct Echoer {
   Adapter adapter;
   Connector connector;
@@ -68,7 +68,7 @@ void Echoer::Run() {
   options.limits.outbound = std::min(options.limits.outbound, adapter.info().max_outbound_read_limit);
   options.private_data = AsPrivateData(kPingMagic);
   if (!connector.Accept(qp, options).ok()) return;
-  // The peer's goodbye does not end our receives by itself; flushing them wakes the loop below.
+  // The disconnect of the peer does not complete our receives; the flush does, which wakes the loop below.
   QueuePair flushed = qp;
   Request goodbye([&flushed](const Status&) { const Status ignored = flushed.Flush(); });
   const Status notify = connector.NotifyDisconnect(&goodbye);
@@ -77,7 +77,7 @@ void Echoer::Run() {
       const auto completion = cq.Next(std::chrono::hours(24));
       if (!completion.ok() || completion->status != StatusCode::kSuccess) break;
       if (completion->type != RequestType::kReceive) {
-        // The echo left; its slot is free for the next message.
+        // The echo is sent, so its slot is free for the next message.
         auto* slot = static_cast<std::byte*>(completion->request_context);
         const Sge sge = region.Slice(slot, kMaxPingSize);
         if (!qp.Receive(slot, {&sge, 1}).ok()) break;

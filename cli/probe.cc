@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Connects as any application would, so that what it measures and how it is refused is what applications see.
+// Connects as an application does, so that its times and refusals are those of applications.
 #include "cli/probe.h"
 
 #include <algorithm>
@@ -47,7 +47,7 @@ Failure Probe::Fail(const Status& status, const std::string& what) {
   if (!failure) return failure;
   End();
   status_ = status;
-  // Codes that mean "no such object" to a list mean nothing of the kind here.
+  // Statuses that mean "no such object" for lists have other meanings here.
   if (failure->exit == Exit::kNotFound) failure->exit = Exit::kFailed;
   switch (status.detail()) {
     case Detail::kNoListener:
@@ -142,7 +142,7 @@ Failure Probe::Connect() {
     echoes_ = data->size() >= sizeof(kPingMagic) - 1 &&
               std::memcmp(data->data(), kPingMagic, sizeof(kPingMagic) - 1) == 0;
   }
-  // A receive must be there before the peer may send.
+  // A receive must be posted before the peer may send.
   const Sge sge = region_.Slice(buffer_.data() + options_.size, options_.size);
   if (Failure failure = Fail(qp_.Receive(nullptr, {&sge, 1}), "cannot post a receive")) return failure;
   Begin("complete");
@@ -193,7 +193,7 @@ void Probe::Disconnect() {
   Pending disconnect;
   const Status started = connector_.Disconnect(&disconnect.request);
   const Status disconnected = Await(std::move(disconnect.future), started, timeout_);
-  // A peer that hung up first, or that keeps its end open, did answer; that was the question.
+  // A peer that disconnected first or does not disconnect has answered, which is the purpose of the probe.
   if (!disconnected.ok()) phases_.back().name = "disconnect_unanswered";
   End();
 }

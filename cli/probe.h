@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A real connection, made as any application makes one, with the time of each phase on our own clock.
+// Makes a real connection, as an application does, and measures each phase.
 //
-// Open(), Connect(), then Echo() as often as wanted, Disconnect(); after a failure only the accessors. One
-// thread. Failures say who refused and why.
+// Open(), Connect(), then Echo() as often as wanted, Disconnect(); after a failure call only the accessors.
+// One thread. A Failure names the refusing side and the reason.
 #pragma once
 
 #include <chrono>
@@ -18,7 +18,7 @@ struct ProbeOptions {
   std::string address;  // "10.0.0.1:7000"
   std::string adapter;  // Empty: the first.
   std::string application = "ndctl-ping";
-  std::uint32_t size = 64;  // Of an echoed message.
+  std::uint32_t size = 64;  // The size of an echoed message.
 };
 
 class Probe {
@@ -32,11 +32,11 @@ class Probe {
 
   Failure Open();
   Failure Connect();
-  // Sends and checks `count` messages; their times in microseconds. Only when echoes().
+  // Sends and checks `count` messages and returns their round-trip times in microseconds. Requires echoes().
   Failure Echo(std::uint32_t count, std::vector<double>* round_trips);
   void Disconnect();
 
-  // Of those begun, in order; the last one is where a failure happened.
+  // The phases that were started, in order; a failure happened in the last one.
   const std::vector<Phase>& phases() const { return phases_; }
   // The status behind the last failure.
   const Status& status() const { return status_; }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Units and times of options and filters, read in one place so that all of them take the same words.
+// Parses units and times of options and filters, so that all of them accept the same forms.
 #include "cli/quantity.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Units and times: every form that is taken, and what is said about the others.
+// Units and times: every accepted form, and the errors for others.
 #include "cli/quantity.h"
 
 #include <gtest/gtest.h>
@@ -38,7 +38,7 @@ TEST(Quantity, NumbersWithAndWithoutUnits) {
   EXPECT_EQ(1e6, Quantity("1e6"));
 }
 
-TEST(Quantity, WhatIsWrong) {
+TEST(Quantity, ErrorsNameTheText) {
   EXPECT_EQ("'x' is not a quantity | write for example 10s", Complaint("x", Unit::kSeconds));
   EXPECT_EQ("'' is not a quantity | write for example 64KiB", Complaint("", Unit::kBytes));
   EXPECT_EQ("'-1' is not a quantity | write for example 10s", Complaint("-1", Unit::kSeconds));
@@ -59,7 +59,7 @@ TEST(Time, EveryForm) {
   EXPECT_EQ("2024-02-29T00:00:00Z", Time("2024-02-29"));
 }
 
-TEST(Time, WhatIsNone) {
+TEST(Time, ErrorsNameTheText) {
   for (const char* text : {"", "yesterday", "2026-13-01", "2026-02-30", "2026-11-21T25:00:00Z",
                            "2026-11-21T10:00:00", "2026-11-21T10:00Z", "2026-11-21T10:00:00.Z",
                            "2026-11-21T10:00:00+2", "2026-11-21Z", "-5m", "5parsecs", "1e300d"}) {

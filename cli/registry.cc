@@ -1,16 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
 // The order here is the order of `ndctl --help`.
 #include "cli/commands.h"
+#include "cli/verbs_program.h"
 
 namespace nd::cli {
 
-std::span<const Command> Commands() {
-  static constexpr Command kCommands[] = {
-      {AddStatus}, {AddAdapter},    {AddListener}, {AddConnection}, {AddEndpoint}, {AddPort},    {AddSession},
-      {AddQp},     {AddMr},         {AddStats},    {AddTop},        {AddEvents},   {AddHistory}, {AddPing},
-      {AddTrace}, {AddCapture},  {AddDoctor},     {AddExplain},  {AddPolicy},     {AddConfig},   {AddDrain},   {AddWait},
-      {AddDebug},  {AddCompletion}, {AddTls},      {AddVersion},    {AddTesting}};
-  return kCommands;
+void AddCommands(Command root, Context& context) {
+  AddStatus(root, context);
+  AddAdapter(root, context);
+  AddListener(root, context);
+  AddConnection(root, context);
+  AddEndpoint(root, context);
+  AddPort(root, context);
+  AddSession(root, context);
+  AddQp(root, context);
+  AddMr(root, context);
+  AddStats(root, context);
+  AddTop(root, context);
+  AddEvents(root, context);
+  AddHistory(root, context);
+  AddPing(root, context);
+  AddTrace(root, context);
+  AddCapture(root, context);
+  AddRun(root, context);
+  AddDoctor(root, context);
+  AddExplain(root, context);
+  AddPolicy(root, context);
+  AddConfig(root, context);
+  AddDrain(root, context);
+  AddWait(root, context);
+  AddDebug(root, context);
+  AddCompletion(root, context);
+  AddTls(root, context);
+  AddVersion(root, context);
+  AddTesting(root, context);
 }
 
 }  // namespace nd::cli

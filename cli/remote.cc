@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tells apart what gRPC would call "unavailable": no such name, nobody there, not our certificate.
+// Distinguishes errors that gRPC would all report as "unavailable": unknown name, no listener, refused
+// certificate.
 #include "cli/remote.h"
 
 #include <netdb.h>
@@ -69,7 +70,7 @@ struct Found {
   }
 };
 
-// Connects to one address within the time; errno says why not.
+// Connects to one address within the time; sets errno on failure.
 UniqueFd Connect(const addrinfo& to, int timeout_ms) {
   UniqueFd fd(::socket(to.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd || ::connect(fd.get(), to.ai_addr, to.ai_addrlen) == 0) return fd;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The line to the gateway of another host: TCP, then mutual TLS, then a plain socket for gRPC.
+// Connects to the gateway of another host: TCP, then mutual TLS, then a plain socket for gRPC.
 #pragma once
 
 #include <string>
@@ -20,8 +20,8 @@ struct Remote {
 // HOST and PORT of `text`; a usage error names what is wrong with it.
 Failure ParseHost(const std::string& text, std::string* host, int* port);
 
-// A stream socket on which the Admin service is spoken. Unreachable, no permission (certificates), time-out,
-// usage.
+// Returns a stream socket to the Admin service. Fails with unreachable, no permission (certificates),
+// time-out or usage.
 Failure DialRemote(const Remote& remote, double timeout_seconds, UniqueFd* plain);
 
 }  // namespace nd::cli

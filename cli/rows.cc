@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages into rows. Values that crossed a process boundary are taken as they are and never trusted to be
-// known.
+// Converts messages to rows. Enumerators from another process may be unknown.
 #include "cli/rows.h"
 
 #include <cmath>
@@ -87,9 +86,9 @@ Value PhasesValue(const google::protobuf::RepeatedPtrField<ndbroker::v1::Phase>&
   return list;
 }
 
-Failure ParseAddress(const std::string& text, ndbroker::v1::Address* address) {
+Failure ParseAddress(const std::string& text, ndbroker::v1::Address* address, bool any_port) {
   const auto parsed = Address::Parse(text);
-  if (!parsed.ok() || parsed->port() == 0) {
+  if (!parsed.ok() || (parsed->port() == 0 && !any_port)) {
     return Error{Exit::kUsage,
                  "'" + text + "' is not an address with a port",
                  "write 10.0.0.1:7000 or [::1]:7000",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pieces of rows that several nouns share.
+// Parts of rows that several nouns share.
 #pragma once
 
 #include <string>
@@ -22,9 +22,9 @@ Value AdapterInfoValue(const ndbroker::v1::AdapterInfo& info);
 Status StatusOf(const ndbroker::v1::Status& status);
 // Sets `age_seconds` and `since`.
 void SetAge(double seconds, Value* row);
-// The part of an ISO time and fractions that a person reads: three decimals.
+// Rounds to three decimals.
 double Rounded(double seconds);
-// The address with a port that a command line names; a usage error otherwise.
-Failure ParseAddress(const std::string& text, ndbroker::v1::Address* address);
+// The address with a port that a command line names; a usage error otherwise. Port 0 only with `any_port`.
+Failure ParseAddress(const std::string& text, ndbroker::v1::Address* address, bool any_port = false);
 
 }  // namespace nd::cli

@@ -32,7 +32,7 @@ struct Filter {
   std::string path;
   std::string pattern;
   bool negated = false;
-  char order = '\0';  // '<' or '>' compares with `bound`; `pattern` and `negated` do not count then.
+  char order = '\0';  // '<' or '>' compares with `bound`; `pattern` and `negated` are then unused.
   bool or_equal = false;
   double bound = 0;
 };
@@ -99,7 +99,7 @@ Failure ResolveColumn(const Shape& shape, const std::string& name, Column* colum
   for (const Column& candidate : shape.columns) {
     if (SameWord(candidate.header, name) || candidate.path == name) {
       *column = candidate;
-      // Who names the field wants its value; the column's name asks for what the column shows.
+      // The name of a field selects its value; the name of a column selects the displayed text.
       const bool human = candidate.show == Show::kBytes || candidate.show == Show::kSeconds ||
                          candidate.show == Show::kShort;
       if (human && !SameWord(candidate.header, name)) column->show = Show::kNumber;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table writer; nothing packaged is small enough to be worth a dependency.
+// Writes tables. No packaged library is small enough to be worth a dependency.
 #include "cli/table.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@ std::string Printable(std::string_view text) {
   std::string out;
   for (std::size_t i = 0; i < text.size(); ++i) {
     const auto c = static_cast<unsigned char>(text[i]);
-    // C1 controls travel as C2 80..C2 9F in UTF-8.
+    // C1 control characters are C2 80..C2 9F in UTF-8.
     const bool c1 = c == 0xC2 && i + 1 < text.size() && static_cast<unsigned char>(text[i + 1]) < 0xA0;
     if (c1) {
       out += '?';
@@ -37,7 +37,7 @@ std::string ShortenMiddle(std::string_view text, std::size_t width) {
   if (has <= width || width == 0) return std::string(text);
   const std::size_t tail = (width - 1) / 2, head = width - 1 - tail;
   std::string out;
-  std::size_t at = 0;  // Of the code point.
+  std::size_t at = 0;  // The start of the code point.
   for (const char c : text) {
     if ((static_cast<unsigned char>(c) & 0xC0) != 0x80) {
       if (at == head) out += '~';
@@ -77,7 +77,7 @@ std::string Table::Format(bool show_headers, bool color) const {
   }
   std::string out;
   const auto line = [&](const auto& text_of, const auto& sgr_of) {
-    std::string pending;  // Spaces are written only when something follows them.
+    std::string pending;  // Spaces are written only before further text.
     for (std::size_t i = 0; i < headers.size(); ++i) {
       const std::string text = text_of(i);
       const std::string pad(widths[i] - std::min(widths[i], DisplayWidth(text)), ' ');

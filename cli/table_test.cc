@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Columns line up, and nothing in a cell can disturb the terminal.
+// Columns align, and no cell can disturb the terminal.
 #include "cli/table.h"
 
 #include <gtest/gtest.h>
@@ -38,7 +38,7 @@ TEST(Table, ShortensNamesInTheMiddle) {
   EXPECT_EQ("a-~g", table.rows[0][0].text) << "never below the header";
 }
 
-TEST(Table, ControlCharactersAreShownNotSent) {
+TEST(Table, ControlCharactersAreReplaced) {
   Table table{{{"A", false}}, {{{"\x1b[31m\n\xC2\x9B"}}}};
   EXPECT_EQ("?[31m??\n", table.Format(false, true));
 }
@@ -53,7 +53,7 @@ Table Two(const std::string& first, const std::string& age) {
   return {{{"N", true}, {"AGE", false, true}}, {{{first}, {age}}, {{"5"}, {"1s"}}}, {"a", "b"}};
 }
 
-TEST(Table, MarksWhatChangedButNotWhatAlwaysDoes) {
+TEST(Table, MarksChangesExceptInRestlessColumns) {
   Table now = Two("12", "3s");
   now.MarkChanges(Two("11", "2s"));
   EXPECT_EQ("  N  AGE\n12*  3s\n  5  1s\n", now.Format(true, false));

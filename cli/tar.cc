@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sixty lines of ustar are less than a dependency; zlib is linked by gRPC anyway.
+// Sixty lines of ustar instead of a dependency; gRPC links zlib anyway.
 #include "cli/tar.h"
 
 #include <zlib.h>

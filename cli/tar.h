@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A tar archive (POSIX ustar) of small files, in memory.
 //
-// Pure; any thread. Names are at most 100 bytes and contents below 8 GiB: more is a mistake of the caller.
+// Pure; any thread. Names are at most 100 bytes and contents below 8 GiB: larger values are a bug of the
+// caller.
 #pragma once
 
 #include <ctime>

@@ -37,9 +37,9 @@ std::string Title(const Context& context, const WatchOptions& options) {
 
 }  // namespace
 
-void AddWatchOptions(CLI::App& verb, WatchOptions* options) {
-  verb.add_flag("-w{2},--watch{2}", options->interval, "Look again every S seconds: --watch=S (2)");
-  verb.add_option("--count", options->count, "With --watch: end after this many looks (0: never)");
+void AddWatchOptions(Command verb, WatchOptions* options) {
+  verb.AddFlag("-w{2},--watch{2}", &options->interval, "Look again every S seconds: --watch=S (2)");
+  verb.Add("--count", &options->count, "With --watch: end after this many looks (0: never)");
 }
 
 Failure CheckWatch(const Context& context, const WatchOptions& options, double* seconds) {

@@ -5,11 +5,11 @@
 // whole snapshot in each line (json, jsonl) or document (yaml). Runs until interrupted, or --count looks.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <functional>
 #include <string>
 
+#include "cli/command.h"
 #include "cli/context.h"
 
 namespace nd::cli {
@@ -21,7 +21,7 @@ struct WatchOptions {
 };
 
 // --watch[=S] and --count N.
-void AddWatchOptions(CLI::App& verb, WatchOptions* options);
+void AddWatchOptions(Command verb, WatchOptions* options);
 
 // One look: what people and what machines are shown.
 struct Snapshot {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The library, the real daemon and the soft provider together: the examples as pairs of processes, and what
-// happens to connections when the broker or a peer dies.
+// The library, the real daemon and the soft provider together: the examples as pairs of processes, and
+// connections when the broker or a peer dies.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <nd/nd.h>
@@ -27,7 +27,7 @@ extern char** environ;
 namespace nd {
 namespace {
 
-// A child process whose first line of output can be waited for.
+// A child process; the test can wait for its first line of output.
 class Process {
  public:
   explicit Process(std::vector<std::string> arguments) {
@@ -69,7 +69,7 @@ class Process {
   int output_ = -1;
 };
 
-// Below the ports of outgoing connections, since a broker that is started again wants it back.
+// Below the ephemeral range, because a restarted broker needs the port again.
 std::uint16_t FreePort() {
   for (int attempt = 0; attempt < 6000; ++attempt) {
     const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -88,7 +88,7 @@ std::uint16_t FreePort() {
 
 const Address kServer = Address::Parse("127.0.0.1:7000").value();
 
-// One end with everything that it needs.
+// One end of a connection with its objects.
 struct End {
   explicit End(Adapter& adapter)
       : queue(adapter.CreateCompletionQueue(64).value()),
@@ -216,7 +216,7 @@ TEST_F(EndToEnd, OneSidedAccessAndGoodbye) {
   EXPECT_EQ(server.pair.Send(nullptr, server.Part(0, 8)), StatusCode::kConnectionInvalid);
 }
 
-TEST_F(EndToEnd, AfterThePeersGoodbyeEverythingIsInline) {
+TEST_F(EndToEnd, AfterThePeersDisconnectEveryAnswerIsInline) {
   Adapter adapter = Adapter::Open().value(), other = Adapter::Open().value();
   End client(adapter), server(other);
   Establish(adapter, client, other, server);
@@ -231,15 +231,15 @@ TEST_F(EndToEnd, AfterThePeersGoodbyeEverythingIsInline) {
   ASSERT_EQ(server.queue.Poll({&canceled, 1}), 1u);
   EXPECT_EQ(canceled.status, StatusCode::kCanceled);
   EXPECT_EQ(request.GetResult(false), StatusCode::kConnectionInvalid);  // It carried no operation.
-  // The broker knows: it is over there as well.
+  // The connection has ended at the broker too.
   EXPECT_EQ(server.connector.Disconnect(), StatusCode::kConnectionInvalid);
   EXPECT_EQ(server.connector.NotifyDisconnect(), StatusCode::kConnectionDisconnected);
   EXPECT_EQ(server.connector.GetPeerAddress().code(), StatusCode::kConnectionInvalid);
 }
 
-TEST_F(EndToEnd, NobodysGoodbyeStaysUnanswered) {
+TEST_F(EndToEnd, EveryDisconnectIsAnswered) {
   Adapter adapter = Adapter::Open().value(), other = Adapter::Open().value();
-  // What the passive side does the moment it hears the goodbye.
+  // The ways in which the passive side reacts to the disconnect.
   const std::function<void(End&)> ends[] = {
       [](End& server) { EXPECT_TRUE(server.connector.Disconnect().ok()); },
       [](End& server) {
@@ -269,7 +269,7 @@ TEST_F(EndToEnd, NobodysGoodbyeStaysUnanswered) {
   }
 }
 
-TEST_F(EndToEnd, ConnectionsOutliveTheBrokerAndReturnToTheNextOne) {
+TEST_F(EndToEnd, ConnectionsSurviveTheBrokerAndReturnToTheNextOne) {
   Adapter adapter = Adapter::Open().value(), other = Adapter::Open().value();
   End client(adapter), server(other);
   Establish(adapter, client, other, server);
@@ -297,14 +297,14 @@ TEST_F(EndToEnd, ConnectionsOutliveTheBrokerAndReturnToTheNextOne) {
   Start();
   ASSERT_TRUE(await(back));
   Send(server, client, "with the next one");
-  EXPECT_EQ(client.connector.GetPeerAddress().value(), kServer);  // Both ends are known there again.
+  EXPECT_EQ(client.connector.GetPeerAddress().value(), kServer);  // The new broker knows both ends.
   EXPECT_EQ(server.connector.GetPeerAddress().value(), client.connector.GetLocalAddress().value());
   ASSERT_TRUE(server.connector.NotifyDisconnect(&notify).pending());
   EXPECT_TRUE(client.connector.Disconnect().ok());
   EXPECT_TRUE(notify.GetResult().ok());
 }
 
-TEST_F(EndToEnd, AKilledPeerIsReportedAsSuch) {
+TEST_F(EndToEnd, KilledPeerIsReported) {
   Process server({EXAMPLE_REMOTE_MEMORY, "server", kServer.ToString()});
   ASSERT_EQ(server.Line(), "waiting at 127.0.0.1:7000");
   Adapter adapter = Adapter::Open().value();
@@ -338,7 +338,7 @@ TEST_F(EndToEnd, AForkedChildDisturbsNeitherSessionNorConnection) {
   EXPECT_TRUE(adapter.CreateConnector().ok());
 }
 
-// What a process of its own does with the library; true when all of it worked.
+// Uses the library in a process of its own; returns true when every call succeeded.
 bool WorksAlone(const std::function<void(Adapter&, End&, Adapter&, End&)>& establish) {
   auto adapter = Adapter::Open(), other = Adapter::Open();
   if (!adapter.ok() || !other.ok()) return false;
@@ -349,7 +349,7 @@ bool WorksAlone(const std::function<void(Adapter&, End&, Adapter&, End&)>& estab
 }
 
 TEST_F(EndToEnd, OpenInAChildForkedAfterTheFirstUseIsRefusedAtOnce) {
-  { Adapter used = Adapter::Open().value(); }  // Closed again, and it still counts.
+  { Adapter used = Adapter::Open().value(); }  // Closed again, but it counts as a use.
   const pid_t child = fork();
   if (child == 0) {
     alarm(3);  // Less than any time-out of the library.
@@ -364,13 +364,13 @@ TEST_F(EndToEnd, OpenInAChildForkedAfterTheFirstUseIsRefusedAtOnce) {
   int status = -1;
   ASSERT_EQ(waitpid(child, &status, 0), child);
   EXPECT_EQ(status, 0);
-  EXPECT_TRUE(Adapter::Open().ok());  // The parent is free as before.
+  EXPECT_TRUE(Adapter::Open().ok());  // The parent can still open adapters.
 }
 
 using EndToEndDeathTest = EndToEnd;
 
-TEST_F(EndToEndDeathTest, AChildForkedBeforeTheFirstUseWorks) {
-  GTEST_FLAG_SET(death_test_style, "threadsafe");  // Runs in a fresh process, which has used nothing yet.
+TEST_F(EndToEndDeathTest, ChildForkedBeforeTheFirstUseWorks) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");  // Runs in a new process, which has not used the library.
   EXPECT_EXIT(
       {
         const pid_t child = fork();
@@ -378,10 +378,20 @@ TEST_F(EndToEndDeathTest, AChildForkedBeforeTheFirstUseWorks) {
         int status = -1;
         waitpid(child, &status, 0);
         const bool works = WorksAlone(Establish);
-        broker_.reset();  // It holds the pipe that the test waits for.
+        broker_.reset();  // It holds the pipe on which the test waits.
         exit(status != 0 ? 2 : works ? 0 : 3);
       },
       ::testing::ExitedWithCode(0), "");
+}
+
+TEST_F(EndToEnd, MissingCarrierIsNamed) {
+  setenv("NDBROKER_SESSION", "grpc", 1);
+  const Status refused = Adapter::Open().status();
+  setenv("NDBROKER_SESSION", "lane", 1);
+  EXPECT_TRUE(Adapter::Open().ok());
+  unsetenv("NDBROKER_SESSION");
+  EXPECT_EQ(refused.code(), StatusCode::kNotSupported);
+  EXPECT_NE(refused.message().find("link libndbroker_grpc"), std::string::npos) << refused.ToString();
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which keys exist, with their ranges, and what two of them must not say together.
+// The allowed keys with their ranges, and the combinations that are refused.
 #include "daemon/config.h"
 
 #include <grp.h>
@@ -14,9 +14,11 @@
 #include <set>
 #include <sstream>
 
+#include "daemon/config_provider.h"
 #include "daemon/config_reader.h"
 #include "daemon/config_rules.h"
 #include "daemon/ops/logging.h"
+#include "provider/registry_cm.h"
 
 namespace nd {
 namespace {
@@ -44,6 +46,16 @@ void ReadBroker(TableReader reader, BrokerSettings* out) {
   reader.Mode("admin-socket-mode", &out->admin_mode);
   ReadGroup(reader, "client-socket-group", &out->client_group);
   ReadGroup(reader, "admin-socket-group", &out->admin_group);
+  reader.Bool("grpc", &out->grpc);
+  std::string namespaces = out->allow_foreign_admins ? "any" : "own";
+  if (reader.String("admin-namespaces", &namespaces)) {
+    out->allow_foreign_admins = namespaces == "any";
+    if (namespaces != "any" && namespaces != "own") {
+      reader.Wrong(
+          *reader.table().get("admin-namespaces"),
+          "\"admin-namespaces\" in [broker] is \"" + namespaces + "\"; it must be \"own\" or \"any\"");
+    }
+  }
   std::string foreign = out->allow_foreign_networks ? "allow" : "refuse";
   if (reader.String("foreign-network-namespaces", &foreign)) {
     out->allow_foreign_networks = foreign == "allow";
@@ -72,7 +84,7 @@ void ReadServiceLimits(TableReader reader, Config* out) {
   reader.Number("session-queue-bytes", 128 * 1024, 1 << 30, &limits.session_queue_bytes);
   reader.Number("watch-queue-events", 16, 1'000'000, &limits.watch_queue_events);
   reader.Number("grpc-memory-bytes", 8 << 20, std::int64_t{1} << 31, &limits.grpc_memory_bytes);
-  reader.Number("half-open-connections", 16, 1'000'000, &out->manager.soft.max_half_open);
+  config::ReadShared(reader, "limits", out->providers);
   reader.Done();
 }
 
@@ -92,9 +104,7 @@ void ReadTimeouts(TableReader reader, Config* out) {
   reader.Time("disconnect", milliseconds(10), hours(1), &out->core.disconnect_timeout);
   reader.Time("establish", Duration::zero(), hours(24), &out->core.establish_timeout);
   reader.Time("handshake-pace", milliseconds(1), hours(1), &out->core.handshake_pace);
-  reader.Time("connect", milliseconds(10), hours(1), &out->manager.soft.connect_timeout);
-  reader.Time("request", milliseconds(10), hours(1), &out->manager.soft.request_timeout);
-  reader.Time("keepalive", std::chrono::seconds(1), hours(24), &out->manager.soft.keepalive);
+  config::ReadShared(reader, "timeouts", out->providers);
   reader.Time("hello", milliseconds(100), hours(1), &out->limits.hello_timeout);
   reader.Done();
 }
@@ -105,15 +115,6 @@ void ReadCompat(TableReader reader, core::Settings* out) {
   reader.Bool("bad-network-name", &out->bad_network_name);
   reader.Bool("flush-on-peer-disconnect", &out->flush_on_peer_disconnect);
   reader.Bool("notify-success-on-local-disconnect", &out->notify_success_on_local_disconnect);
-  reader.Done();
-}
-
-void ReadVerbs(TableReader reader, provider::verbs::Options* out) {
-  reader.Bool("enabled", &out->enabled);
-  reader.Strings("devices",
-                 [&](const std::string& name, const toml::node&) { out->devices.push_back(name); });
-  reader.Number("max-inbound-read-limit", 0, 255, &out->max_inbound_read_limit);
-  reader.Number("max-outbound-read-limit", 0, 255, &out->max_outbound_read_limit);
   reader.Done();
 }
 
@@ -152,21 +153,7 @@ void ReadMetrics(TableReader reader, MetricsSettings* out) {
   reader.Done();
 }
 
-void ReadAdapters(TableReader& root, Findings& findings, Config* out) {
-  std::set<std::string> names;
-  const toml::table none;
-  std::vector<const toml::table*> tables = root.Tables("adapter");
-  if (tables.empty()) tables.push_back(&none);
-  for (const toml::table* table : tables) {
-    out->manager.soft.adapters.push_back(config::ReadAdapter(TableReader(*table, "[[adapter]]", findings)));
-    const std::string& name = out->manager.soft.adapters.back().name;
-    if (!names.insert(name).second) {
-      findings.Add(table->source(), "a second [[adapter]] is called \"" + name + "\"");
-    }
-  }
-}
-
-// The broker takes these over while it runs.
+// Returns true when a reload applies the setting.
 bool TakesEffectAtReload(std::string_view name) {
   static constexpr std::string_view kSections[] = {"core.", "compat.", "rule."};
   static constexpr std::string_view kSettings[] = {"broker.log-level", "timeouts.disconnect",
@@ -179,11 +166,22 @@ std::string_view SectionOf(std::string_view name) {
   return name.substr(0, name.find('.'));
 }
 
-// How NeedsRestart() calls what a setting belongs to.
-std::string TableOf(std::string_view name) {
-  const std::string section(SectionOf(name));
-  if (section == "timeouts") return "connect, request, keepalive or hello in [timeouts]";
-  return section == "adapter" ? "[[adapter]]" : "[" + section + "]";
+// Returns the table of a setting, as named by NeedsRestart(). A reload applies a part of [timeouts], so the
+// other settings are named: "connect, request, keepalive or hello in [timeouts]".
+std::string TableOf(const Setting& setting, const std::vector<Setting>& settings) {
+  const std::string section(SectionOf(setting.name));
+  if (section != "timeouts") return setting.is_list_entry() ? "[[" + section + "]]" : "[" + section + "]";
+  std::vector<std::string> keys;
+  for (const Setting& other : settings) {
+    if (SectionOf(other.name) == section && !TakesEffectAtReload(other.name)) {
+      keys.push_back(other.name.substr(section.size() + 1));
+    }
+  }
+  std::string names;
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    names += (i == 0 ? "" : i + 1 == keys.size() ? " or " : ", ") + keys[i];
+  }
+  return names + " in [timeouts]";
 }
 
 }  // namespace
@@ -214,8 +212,14 @@ void Config::Override(std::string_view name, std::string value) {
 }
 
 Result<Config> ParseConfig(std::string_view text, const std::string& file) {
+  return ParseConfig(text, file, provider::MakeDaemonProviders());
+}
+
+Result<Config> ParseConfig(std::string_view text, const std::string& file,
+                           provider::DaemonProviders providers) {
   Findings findings(file);
   Config out;
+  out.providers = std::move(providers);
   out.file = file;
   toml::table root_table;
   try {
@@ -226,19 +230,25 @@ Result<Config> ParseConfig(std::string_view text, const std::string& file) {
   }
   TableReader root(root_table, "the file", findings);
   const toml::table empty;
-  const auto section = [&](const char* key, auto read) {
+  const auto section = [&](const std::string& key, auto read) {
     const toml::table* const table = root.Table(key);
-    read(TableReader(table == nullptr ? empty : *table, "[" + std::string(key) + "]", findings));
+    read(TableReader(table == nullptr ? empty : *table, "[" + key + "]", findings));
   };
   section("broker", [&](TableReader reader) { ReadBroker(std::move(reader), &out.broker); });
   section("limits", [&](TableReader reader) { ReadServiceLimits(std::move(reader), &out); });
   section("core", [&](TableReader reader) { ReadCore(std::move(reader), &out.core); });
   section("timeouts", [&](TableReader reader) { ReadTimeouts(std::move(reader), &out); });
   section("compat", [&](TableReader reader) { ReadCompat(std::move(reader), &out.core); });
-  section("verbs", [&](TableReader reader) { ReadVerbs(std::move(reader), &out.manager.verbs); });
+  for (const std::shared_ptr<provider::DaemonProvider>& provider : out.providers) {
+    for (const std::string_view table : provider->tables()) {
+      section(std::string(table), [&](TableReader reader) { config::ReadTable(reader, table, *provider); });
+    }
+  }
   section("history", [&](TableReader reader) { ReadHistory(std::move(reader), &out.history); });
   section("metrics", [&](TableReader reader) { ReadMetrics(std::move(reader), &out.metrics); });
-  ReadAdapters(root, findings, &out);
+  for (const std::shared_ptr<provider::DaemonProvider>& provider : out.providers) {
+    for (const std::string_view list : provider->lists()) config::ReadList(root, list, *provider);
+  }
   for (const toml::table* table : root.Tables("rule")) {
     out.rules.push_back(config::ReadRule(TableReader(*table, "[[rule]]", findings), out.rules.size() + 1));
   }
@@ -267,13 +277,13 @@ Result<Config> LoadConfig(const std::string& file) {
 }
 
 std::string NeedsRestart(const Config& running, const Config& wanted) {
-  // The order of adapters counts, so each table is compared as a whole.
+  // The order of adapters is significant, so each table is compared as a whole.
   std::vector<std::string> tables;
   const auto texts = [&tables](const Config& config) {
     std::map<std::string, std::string> text;
     for (const Setting& setting : config.settings) {
       if (TakesEffectAtReload(setting.name)) continue;
-      const std::string table = TableOf(setting.name);
+      const std::string table = TableOf(setting, config.settings);
       if (std::ranges::find(tables, table) == tables.end()) tables.push_back(table);
       text[table] += setting.name + "=" + setting.value + "\n";
     }
@@ -304,6 +314,21 @@ std::vector<Setting> SettingsAfterReload(const Config& running, const Config& lo
     take(loaded, true);
   }
   return settings;
+}
+
+std::string ChangedSettings(const std::vector<Setting>& before, const std::vector<Setting>& after) {
+  std::map<std::string_view, std::string_view> had;
+  for (const Setting& setting : before) had[setting.name] = setting.value;
+  std::string out;
+  const auto add = [&out](std::string_view name, std::string_view value) {
+    out.append(out.empty() ? "" : ", ").append(name).append(" = ").append(value.empty() ? "\"\"" : value);
+  };
+  for (const Setting& setting : after) {
+    const auto old = had.extract(setting.name);
+    if (!old || old.mapped() != setting.value) add(setting.name, setting.value);
+  }
+  for (const auto& [name, value] : had) add(name, "(removed)");
+  return out;
 }
 
 }  // namespace nd

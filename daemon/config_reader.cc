@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The shapes that values may have, and the words for when they have another one.
+// Conversions of values, and the messages for values of another form.
 #include "daemon/config_reader.h"
 
 #include <algorithm>
@@ -56,6 +56,13 @@ std::string Octal(mode_t mode) {
   char text[8];
   std::snprintf(text, sizeof text, "%04o", static_cast<unsigned>(mode));
   return text;
+}
+
+bool GoodName(std::string_view name) {
+  return !name.empty() && name.size() <= 64 && std::all_of(name.begin(), name.end(), [](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '.' ||
+           c == '_' || c == '-';
+  });
 }
 
 }  // namespace
@@ -230,6 +237,18 @@ std::vector<const toml::table*> TableReader::Tables(std::string_view key) {
   return tables;
 }
 
+void TableReader::EntryName(const std::string& list, bool only_given, std::string* out) {
+  if (const toml::node* node = Any("name")) {
+    const auto name = node->value_exact<std::string>();
+    if (name && GoodName(*name)) {
+      *out = *name;
+    } else {
+      Wrong(*node, "a name is 1 to 64 of A-Z a-z 0-9 . _ -");
+    }
+  }
+  NameSettings(list + "." + *out, only_given);
+}
+
 void TableReader::Done() {
   for (auto&& [key, value] : table_) {
     const std::string_view word = key.str();
@@ -238,7 +257,7 @@ void TableReader::Done() {
     const auto nearest = std::min_element(known_.begin(), known_.end(), [&](const auto& a, const auto& b) {
       return EditDistance(a, word) < EditDistance(b, word);
     });
-    if (nearest != known_.end()) message += "; the nearest right one is \"" + *nearest + "\"";
+    if (nearest != known_.end()) message += "; the nearest known one is \"" + *nearest + "\"";
     findings_.Add(key.source(), message);
   }
 }

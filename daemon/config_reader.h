@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Takes one TOML table apart key by key and remembers every mistake with its place, and every setting with
-// the value that it has now, so that none can be left out where the configuration is shown.
+// Reads one TOML table key by key. It records every error with its position, and every setting with its
+// value, so that the display of the configuration is complete.
 //
-// Ask for each key that may be there, then Done(): whatever was not asked for is unknown, and the message
-// names the nearest one that was.
+// Call a reader for each allowed key, then Done(): every other key is unknown, and the message suggests the
+// nearest allowed one.
 #pragma once
 
 #define TOML_EXCEPTIONS 1
@@ -36,15 +36,17 @@ class Findings {
 
 class TableReader {
  public:
-  // `name` as a person sees it: "[core]". Its settings are called "core.max-backlog".
+  // `name` for messages: "[core]". The settings are named "core.max-backlog".
   TableReader(const toml::table& table, std::string name, Findings& findings);
-  // Calls them otherwise: "adapter.soft0". `only_given`: those that the file does not have say nothing.
+  // Changes the prefix of setting names: "adapter.soft0". `only_given`: settings that the file does not have
+  // are not recorded.
   void NameSettings(std::string prefix, bool only_given = false) {
     prefix_ = std::move(prefix);
     only_given_ = only_given;
   }
 
-  // Each leaves `out` alone when the key is absent or wrong. True: it was there and right.
+  // Each function leaves `out` unchanged when the key is absent or wrong. Returns true when it is present and
+  // valid.
   bool Bool(std::string_view key, bool* out);
   bool Integer(std::string_view key, std::int64_t min, std::int64_t max, std::int64_t* out);
   template <typename T>
@@ -59,18 +61,21 @@ class TableReader {
     return true;
   }
   bool String(std::string_view key, std::string* out);
-  // "250ms", "5s", "2min", "1h".
+  // Reads "250ms", "5s", "2min", "1h".
   bool Time(std::string_view key, Duration min, Duration max, Duration* out);
-  // "0660".
+  // Reads "0660".
   bool Mode(std::string_view key, mode_t* out);
-  // Calls back for each text of a list; a list is also what is there but empty.
+  // Calls `each` for each text of a list. Returns true for an empty list, too.
   bool Strings(std::string_view key, const std::function<void(const std::string&, const toml::node&)>& each);
   const toml::table* Table(std::string_view key);
-  // A list of tables ([[key]]).
+  // Returns a list of tables ([[key]]).
   std::vector<const toml::table*> Tables(std::string_view key);
-  // The caller records it.
+  // Returns any value; the caller records it.
   const toml::node* Any(std::string_view key);
   void Record(std::string_view key, std::string value);
+  // Reads the name of an entry of [[list]]. It is no setting itself; the settings of the entry are named
+  // "list.name.key".
+  void EntryName(const std::string& list, bool only_given, std::string* out);
 
   void Wrong(const toml::node& where, std::string_view what) { findings_.Add(where.source(), what); }
   void Done();

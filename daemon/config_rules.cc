@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Words for networks, users and adapters turned into what the core and the provider take.
+// Converts networks and users from text to the types of the core.
 #include "daemon/config_rules.h"
 
 #include <grp.h>
@@ -23,7 +23,7 @@ Status BadPrefix(const std::string& text, const std::string& why) {
               "; write it like \"192.0.2.0/24:4420\", \"[2001:db8::]/64:7000-7010\", \"10.0.0.1\" or \"*\""};
 }
 
-// A number or a name of the system's database.
+// Accepts a number, or a name of the database of the system.
 template <typename Lookup>
 void ReadId(TableReader& reader, std::string_view key, Lookup lookup, std::optional<std::uint32_t>* out) {
   const toml::node* node = reader.Any(key);
@@ -35,7 +35,7 @@ void ReadId(TableReader& reader, std::string_view key, Lookup lookup, std::optio
   }
   if (const auto name = node->value_exact<std::string>()) {
     if ((*out = lookup(*name))) return reader.Record(key, *name);
-    reader.Wrong(*node, "\"" + *name + "\" is not a name that this system knows as " + std::string(key));
+    reader.Wrong(*node, "\"" + *name + "\" is not known to this system as " + std::string(key));
     return;
   }
   reader.Wrong(*node, "\"" + std::string(key) + "\" in " + reader.name() + " must be a number or a name");
@@ -49,26 +49,6 @@ void ReadPrefixes(TableReader& reader, std::string_view key, std::optional<std::
     prefixes.insert(prefixes.end(), parsed->begin(), parsed->end());
   });
   if (there) *out = std::move(prefixes);
-}
-
-bool GoodName(std::string_view name) {
-  return !name.empty() && name.size() <= 64 && std::all_of(name.begin(), name.end(), [](char c) {
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '.' ||
-           c == '_' || c == '-';
-  });
-}
-
-// Names what follows, so it is no setting itself.
-void ReadName(TableReader& reader, const char* list, bool only_given, std::string* out) {
-  if (const toml::node* node = reader.Any("name")) {
-    const auto name = node->value_exact<std::string>();
-    if (name && GoodName(*name)) {
-      *out = *name;
-    } else {
-      reader.Wrong(*node, "a name is 1 to 64 of A-Z a-z 0-9 . _ -");
-    }
-  }
-  reader.NameSettings(list + ("." + *out), only_given);
 }
 
 }  // namespace
@@ -105,7 +85,7 @@ Result<std::vector<core::Prefix>> ParsePrefixes(const std::string& text) {
     rest = {};
   }
   if (!rest.empty())
-    return BadPrefix(text, "has something after the address that is no prefix length or port");
+    return BadPrefix(text, "has text after the address that is neither a prefix length nor a port");
 
   std::uint32_t first = 0, last = 65535;
   if (!ports.empty() && ports != "*") {
@@ -139,7 +119,7 @@ Result<std::vector<core::Prefix>> ParsePrefixes(const std::string& text) {
 core::Rule ReadRule(TableReader reader, std::size_t number) {
   core::Rule rule;
   rule.name = "rule-" + std::to_string(number);
-  ReadName(reader, "rule", true, &rule.name);
+  reader.EntryName("rule", true, &rule.name);
   if (const toml::table* table = reader.Table("match")) {
     TableReader match(*table, "\"match\" of [[rule]]", reader.findings());
     match.NameSettings("rule." + rule.name + ".match", true);
@@ -180,42 +160,6 @@ core::Rule ReadRule(TableReader reader, std::size_t number) {
   }
   reader.Done();
   return rule;
-}
-
-provider::soft::AdapterOptions ReadAdapter(TableReader reader) {
-  provider::soft::AdapterOptions adapter;
-  ReadName(reader, "adapter", false, &adapter.name);
-  reader.Strings("addresses", [&](const std::string& text, const toml::node& node) {
-    Result<Address> address = Address::Parse(text);
-    if (!address.ok() || address->port() != 0 || address->unspecified() || address->multicast()) {
-      return reader.Wrong(node, "\"" + text + "\" is not an address of a host without a port");
-    }
-    adapter.addresses.push_back(*address);
-  });
-  std::string mode = "separate";
-  if (reader.String("mode", &mode)) {
-    if (mode != "separate" && mode != "tcp") {
-      reader.Wrong(*reader.table().get("mode"),
-                   "\"mode\" in [[adapter]] is \"" + mode + "\"; it must be \"separate\" or \"tcp\"");
-    }
-    adapter.tcp_mode = mode == "tcp";
-  }
-  reader.Number("tcp-port", 1, 65535, &adapter.tcp_port);
-  reader.Strings("tcp-networks", [&](const std::string& text, const toml::node& node) {
-    Result<std::vector<core::Prefix>> parsed = ParsePrefixes(text);
-    if (!parsed.ok()) return reader.Wrong(node, parsed.status().message());
-    for (const core::Prefix& prefix : *parsed) {
-      if (prefix.first_port != 0 || prefix.last_port != 65535) {
-        return reader.Wrong(node, "\"" + text + "\" has a port; a network of \"tcp-networks\" has none");
-      }
-      adapter.tcp_networks.push_back({prefix.network, prefix.bits});
-    }
-  });
-  reader.Bool("crc", &adapter.crc);
-  reader.Number("max-inbound-read-limit", 0, 16383, &adapter.max_inbound_read_limit);
-  reader.Number("max-outbound-read-limit", 0, 16383, &adapter.max_outbound_read_limit);
-  reader.Done();
-  return adapter;
 }
 
 }  // namespace nd::config

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the configuration file may say, and the exact words when it says something else.
+// The allowed contents of the configuration file, and the exact error messages.
 #include "daemon/config.h"
 
 #include <gtest/gtest.h>
@@ -8,12 +8,21 @@
 #include <set>
 
 #include "daemon/config_rules.h"
+#include "provider/soft/cm/soft_provider.h"
+#include "provider/verbs/cm/verbs_provider.h"
 
 namespace nd {
 namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
+
+const provider::soft::Options& SoftOf(const Config& config) {
+  return dynamic_cast<const provider::soft::SoftProvider&>(*config.providers.at(0)).options();
+}
+provider::verbs::Options VerbsOf(const Config& config) {
+  return dynamic_cast<const provider::verbs::VerbsProvider&>(*config.providers.at(1)).options();
+}
 
 std::string ErrorOf(std::string_view text) {
   const Result<Config> config = ParseConfig(text, "f.toml");
@@ -22,8 +31,8 @@ std::string ErrorOf(std::string_view text) {
 
 TEST(Config, EmptyFileIsTheDefault) {
   const Config config = ParseConfig("", "f.toml").value();
-  ASSERT_EQ(config.manager.soft.adapters.size(), 1u);
-  EXPECT_EQ(config.manager.soft.adapters[0].name, "soft0");
+  ASSERT_EQ(SoftOf(config).adapters.size(), 1u);
+  EXPECT_EQ(SoftOf(config).adapters[0].name, "soft0");
   EXPECT_EQ(config.core.max_backlog, core::Settings().max_backlog);
   EXPECT_EQ(NeedsRestart(Config::Default(), config), "");
 }
@@ -37,6 +46,8 @@ admin-socket-mode = "0600"
 client-socket-group = "root"
 admin-socket-group = "root"
 foreign-network-namespaces = "allow"
+admin-namespaces = "any"
+grpc = false
 log-level = "debug"
 [limits]
 unauthenticated = 10
@@ -99,8 +110,10 @@ quota = { sessions = 1, connectors = 2, listeners = 3, shared-endpoints = 4, que
   EXPECT_EQ(c.limits.watch_queue_events, 50u);
   EXPECT_EQ(c.limits.grpc_memory_bytes, 10000000u);
   EXPECT_EQ(c.limits.hello_timeout, seconds(1));
-  EXPECT_EQ(c.manager.soft.max_half_open, 40u);
+  EXPECT_EQ(SoftOf(c).max_half_open, 40u);
   EXPECT_TRUE(c.broker.allow_foreign_networks);
+  EXPECT_TRUE(c.broker.allow_foreign_admins);
+  EXPECT_FALSE(c.broker.grpc);
   EXPECT_EQ(c.core.max_backlog, 11u);
   EXPECT_EQ(c.core.max_handshakes_in_flight, 12u);
   EXPECT_EQ(c.core.ephemeral_first, 50000);
@@ -109,14 +122,14 @@ quota = { sessions = 1, connectors = 2, listeners = 3, shared-endpoints = 4, que
   EXPECT_EQ(c.core.disconnect_timeout, milliseconds(250));
   EXPECT_EQ(c.core.establish_timeout, seconds(120));
   EXPECT_EQ(c.core.handshake_pace, seconds(7));
-  EXPECT_EQ(c.manager.soft.connect_timeout, seconds(3));
-  EXPECT_EQ(c.manager.soft.request_timeout, seconds(4));
-  EXPECT_EQ(c.manager.soft.keepalive, seconds(5));
+  EXPECT_EQ(SoftOf(c).connect_timeout, seconds(3));
+  EXPECT_EQ(SoftOf(c).request_timeout, seconds(4));
+  EXPECT_EQ(SoftOf(c).keepalive, seconds(5));
   EXPECT_TRUE(c.core.accept_refused_on_reject && c.core.allow_same_owner_bind_sharing &&
               c.core.bad_network_name && c.core.flush_on_peer_disconnect &&
               c.core.notify_success_on_local_disconnect);
-  ASSERT_EQ(c.manager.soft.adapters.size(), 1u);
-  const auto& adapter = c.manager.soft.adapters[0];
+  ASSERT_EQ(SoftOf(c).adapters.size(), 1u);
+  const auto& adapter = SoftOf(c).adapters[0];
   EXPECT_EQ(adapter.name, "a");
   EXPECT_EQ(adapter.addresses.size(), 2u);
   EXPECT_TRUE(adapter.tcp_mode);
@@ -146,7 +159,7 @@ quota = { sessions = 1, connectors = 2, listeners = 3, shared-endpoints = 4, que
             "[broker], [limits], connect, request, keepalive or hello in [timeouts], [[adapter]]");
 }
 
-// The keys of a file, as "section.key".
+// Returns the keys of a file, as "section.key".
 std::set<std::string> KeysOf(const Config& config, Setting::Origin origin) {
   std::set<std::string> keys;
   for (const Setting& setting : config.settings) {
@@ -188,7 +201,7 @@ TEST(Config, EverySettingIsShownWithItsValueAndOrigin) {
   EXPECT_EQ(values["core.max-handshakes-in-flight"], "256");
 }
 
-TEST(Config, AReloadChangesOnlyWhatItCan) {
+TEST(Config, ReloadChangesOnlyReloadableSettings) {
   const Config running =
       ParseConfig("[core]\nmax-backlog = 5\n[limits]\nadmin-connections = 9\n", "f").value();
   const Config loaded = ParseConfig("[broker]\nlog-level = \"debug\"\n", "f").value();
@@ -199,6 +212,9 @@ TEST(Config, AReloadChangesOnlyWhatItCan) {
   EXPECT_EQ(values["broker.log-level"], "debug");
   EXPECT_EQ(values.size(), running.settings.size());
   EXPECT_EQ(NeedsRestart(running, loaded), "[limits]");
+  EXPECT_EQ(ChangedSettings(running.settings, SettingsAfterReload(running, loaded)),
+            "broker.log-level = debug, core.max-backlog = 1024");
+  EXPECT_EQ(ChangedSettings(running.settings, running.settings), "");
   EXPECT_EQ(NeedsRestart(ParseConfig("[[adapter]]\nname = \"a\"\n[[adapter]]\nname = \"b\"\n", "f").value(),
                          ParseConfig("[[adapter]]\nname = \"b\"\n[[adapter]]\nname = \"a\"\n", "f").value()),
             "[[adapter]]")
@@ -209,11 +225,11 @@ struct Case {
   const char *text, *error;
 };
 
-TEST(Config, EveryMistakeHasItsWords) {
+TEST(Config, EveryErrorHasItsMessage) {
   const Case cases[] = {
       {"[core]\nmax-baklog = 3\n",
-       "f.toml:2:1: unknown key \"max-baklog\" in [core]; the nearest right one is \"max-backlog\""},
-      {"[cor]\n", "f.toml:1:2: unknown key \"cor\" in the file; the nearest right one is \"core\""},
+       "f.toml:2:1: unknown key \"max-baklog\" in [core]; the nearest known one is \"max-backlog\""},
+      {"[cor]\n", "f.toml:1:2: unknown key \"cor\" in the file; the nearest known one is \"core\""},
       {"[core]\nmax-backlog = 0\n",
        "f.toml:2:15: \"max-backlog\" in [core] is 0; it must be a whole number from 1 to 65536"},
       {"[core]\nmax-backlog = \"x\"\n",
@@ -233,6 +249,8 @@ TEST(Config, EveryMistakeHasItsWords) {
       {"[broker]\nforeign-network-namespaces = \"maybe\"\n",
        "f.toml:2:30: \"foreign-network-namespaces\" in [broker] is \"maybe\"; it must be \"refuse\" or "
        "\"allow\""},
+      {"[broker]\nadmin-namespaces = \"all\"\n",
+       "f.toml:2:20: \"admin-namespaces\" in [broker] is \"all\"; it must be \"own\" or \"any\""},
       {"[broker]\nlog-level = \"loud\"\n",
        "f.toml:2:13: \"log-level\" in [broker] is \"loud\"; it must be \"trace\", \"debug\", \"info\", "
        "\"warning\", \"error\" or \"off\""},
@@ -248,7 +266,7 @@ TEST(Config, EveryMistakeHasItsWords) {
        "f.toml:2:11: \"10.0.0.0/33\" has a prefix length that is not 0 to 32; write it like "
        "\"192.0.2.0/24:4420\", \"[2001:db8::]/64:7000-7010\", \"10.0.0.1\" or \"*\""},
       {"[[rule]]\nmatch = { uid = \"no such user\" }\n",
-       "f.toml:2:17: \"no such user\" is not a name that this system knows as uid"},
+       "f.toml:2:17: \"no such user\" is not known to this system as uid"},
       {"[[rule]]\nquota = { sessions = -1 }\n",
        "f.toml:2:22: \"sessions\" in \"quota\" of [[rule]] is -1; it must be a whole number from 0 to "
        "16000000"},
@@ -258,7 +276,7 @@ TEST(Config, EveryMistakeHasItsWords) {
   for (const Case& c : cases) EXPECT_EQ(ErrorOf(c.text), c.error) << c.text;
 }
 
-TEST(Config, ReportsAllMistakesAndSyntaxErrorsWithTheirPlace) {
+TEST(Config, ReportsAllErrorsWithTheirPosition) {
   EXPECT_EQ(
       ErrorOf("[core]\nmax-backlog = 0\nmax-handshakes-in-flight = 0\n"),
       "f.toml:2:15: \"max-backlog\" in [core] is 0; it must be a whole number from 1 to 65536\n"
@@ -269,7 +287,7 @@ TEST(Config, ReportsAllMistakesAndSyntaxErrorsWithTheirPlace) {
   EXPECT_EQ(LoadConfig("/tmp").status().message(), "/tmp: is not a regular file of at most 16 MiB");
 }
 
-TEST(Prefixes, AllForms) {
+TEST(Prefixes, AcceptsAllForms) {
   const auto one = [](const std::string& text) { return config::ParsePrefixes(text).value().at(0); };
   EXPECT_EQ(one("10.0.0.1").bits, 32);
   EXPECT_EQ(one("10.0.0.0/8:*").last_port, 65535);
@@ -282,10 +300,8 @@ TEST(Prefixes, AllForms) {
   }
 }
 
-TEST(Config, VerbsSection) {
-  const auto options = [](std::string_view text) {
-    return ParseConfig(text, "f.toml").value().manager.verbs;
-  };
+TEST(Config, ReadsTheVerbsSection) {
+  const auto options = [](std::string_view text) { return VerbsOf(ParseConfig(text, "f.toml").value()); };
   EXPECT_TRUE(options("").enabled);
   EXPECT_TRUE(options("").devices.empty());
   const provider::verbs::Options read = options(
@@ -296,20 +312,20 @@ TEST(Config, VerbsSection) {
   EXPECT_EQ(read.max_inbound_read_limit, 0u);
   EXPECT_EQ(read.max_outbound_read_limit, 16u);
   EXPECT_EQ(ErrorOf("[verbs]\ndevice = \"rxe0\"\n"),
-            "f.toml:2:1: unknown key \"device\" in [verbs]; the nearest right one is \"devices\"");
+            "f.toml:2:1: unknown key \"device\" in [verbs]; the nearest known one is \"devices\"");
   EXPECT_EQ(
       ErrorOf("[verbs]\nmax-outbound-read-limit = 256\n"),
       "f.toml:2:27: \"max-outbound-read-limit\" in [verbs] is 256; it must be a whole number from 0 to 255");
   EXPECT_EQ(ErrorOf("[verbs]\nenabled = 1\n"),
             "f.toml:2:11: \"enabled\" in [verbs] is a whole number; it must be true or false");
-  // Devices are opened once: another choice of them is named as what waits for a restart.
+  // Devices are opened once: another choice of devices is pending until a restart.
   for (const char* changed : {"[verbs]\ndevices = [\"rxe0\"]\n", "[verbs]\nmax-inbound-read-limit = 1\n"}) {
     const Config wanted = ParseConfig(changed, "f.toml").value();
     EXPECT_NE(NeedsRestart(Config::Default(), wanted).find("[verbs]"), std::string::npos) << changed;
   }
 }
 
-TEST(Config, MetricsAreServedWhereTheFileSays) {
+TEST(Config, MetricsAreServedAtTheConfiguredAddress) {
   const auto read = [](const char* text) { return ParseConfig(text, "f.toml").value().metrics; };
   EXPECT_TRUE(read("").enabled);
   EXPECT_EQ(read("").listen->ToString(), "127.0.0.1:9885");

@@ -1,18 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// ndbrokerd: command line, signals, exit codes. 0 clean stop, 1 could not start, 2 command line or
-// configuration wrong, 3 another broker has the directory.
+// ndbrokerd: command line, signals, exit codes. 0 clean stop, 1 could not start, 2 wrong command line or
+// configuration, 3 another broker holds the directory.
 #include <signal.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
+#include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "base/os/kept_sockets.h"
+#include "base/os/service_manager.h"
 #include "daemon/config.h"
 #include "daemon/ops/logging.h"
 #include "daemon/ops/process.h"
-#include "daemon/service/runtime_dir.h"
-#include "daemon/service/server.h"
+#include "daemon/server/runtime_dir.h"
+#include "daemon/server/server.h"
 #include "provider/registry_cm.h"
 
 namespace {
@@ -21,12 +26,11 @@ enum ExitCode { kStopped = 0, kFailed = 1, kUsage = 2, kAlreadyRunning = 3 };
 
 struct Flags {
   std::string config, directory, check, log_level;
-  std::vector<std::string> addresses;
-  int tcp_port = 0;
+  std::map<std::string, std::vector<std::string>> provider;  // By name, values of the flags of providers.
   bool test_clock = false;
 };
 
-// On top of what the file says, what the command line says.
+// Applies the command line over the file.
 nd::Result<nd::Config> Apply(const Flags& flags, nd::Result<nd::Config> config) {
   if (!config.ok()) return config;
   if (!flags.log_level.empty()) {
@@ -37,23 +41,14 @@ nd::Result<nd::Config> Apply(const Flags& flags, nd::Result<nd::Config> config) 
     config->broker.directory = flags.directory;
     config->Override("broker.directory", flags.directory);
   }
-  auto& adapter = config->manager.soft.adapters.front();
-  const std::string prefix = "adapter." + adapter.name + ".";
-  std::string addresses;
-  for (const std::string& text : flags.addresses) {
-    const nd::Result<nd::Address> address = nd::Address::Parse(text);
-    if (!address.ok() || address->port() != 0 || address->unspecified() || address->multicast()) {
-      return nd::Status(nd::StatusCode::kInvalidParameter,
-                        "--adapter-address " + text + ": this is not an address of a host without a port");
+  for (const auto& provider : config->providers) {
+    for (const nd::provider::DaemonProvider::Flag& flag : provider->flags()) {
+      const auto given = flags.provider.find(flag.name);
+      if (given == flags.provider.end() || given->second.empty()) continue;
+      nd::Result<nd::provider::DaemonProvider::Change> change = provider->Apply(flag.name, given->second);
+      if (!change.ok()) return change.status();
+      config->Override(change->setting, change->value);
     }
-    if (addresses.empty()) adapter.addresses.clear();
-    adapter.addresses.push_back(address.value());
-    addresses += (addresses.empty() ? "" : ", ") + text;
-  }
-  if (!addresses.empty()) config->Override(prefix + "addresses", addresses);
-  if (flags.tcp_port != 0) {
-    adapter.tcp_port = static_cast<std::uint16_t>(flags.tcp_port);
-    config->Override(prefix + "tcp-port", std::to_string(flags.tcp_port));
   }
   return config;
 }
@@ -62,21 +57,71 @@ nd::Result<nd::Config> Load(const Flags& flags) {
   return Apply(flags, flags.config.empty() ? nd::Config::Default() : nd::LoadConfig(flags.config));
 }
 
+// Writes the lines of a text to the journal as errors, or to standard error unchanged.
+void Complain(const std::string& text) {
+  if (!nd::ops::LogsToJournal()) {
+    std::fprintf(stderr, "%s\n", text.c_str());
+    return;
+  }
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    nd::ops::LogError(std::string_view(text).substr(at, end - at));
+    at = end + 1;
+  }
+}
+
+// Feeds the watchdog while every thread answers, and reports the threads that do not once. A hanging disk is
+// no reason to end the broker: the next one would have the same disk.
+class Feeder {
+ public:
+  explicit Feeder(const nd::os::ServiceManager& manager) : manager_(manager) {}
+  void operator()(const nd::ops::Pulse::Names& stale) {
+    std::string names;
+    bool fatal = false;
+    for (const std::string& name : stale) {
+      names += (names.empty() ? "" : ", ") + name;
+      fatal |= name != "history";
+    }
+    if (!fatal) manager_.Alive();
+    if (names == told_) return;
+    told_ = names;
+    if (names.empty()) {
+      nd::ops::LogInfo("every thread answers again");
+    } else {
+      nd::ops::LogError("a thread does not answer: " + names +
+                        (fatal && manager_.watchdog() ? "; the watchdog will end this broker" : ""));
+    }
+  }
+
+ private:
+  const nd::os::ServiceManager& manager_;
+  std::string told_;
+};
+
 int Serve(const Flags& flags, const nd::Config& config) {
+  nd::Result<nd::os::ServiceManager> manager = nd::os::ServiceManager::FromEnvironment();
+  if (!manager.ok()) {
+    nd::ops::LogError(manager.status().message());
+    return kFailed;
+  }
   nd::service::Server::Options options;
   options.config = config;
   options.directory =
       config.broker.directory.empty() ? nd::service::DefaultRuntimeDirectory() : config.broker.directory;
   options.version = NDBROKER_VERSION;
   options.test_clock = flags.test_clock;
+  options.inherited = manager->TakeDescriptors();
+  nd::os::StoredSockets kept(manager.value(), &options.inherited);
+  for (const auto& provider : options.config.providers) provider->KeepListeners(&kept);
   options.make_manager = nd::provider::MakeConnectionManager;
   if (!flags.config.empty()) options.load = [flags] { return Load(flags); };
   options.parse = [flags](const std::string& text, const std::string& file) {
     return Apply(flags, nd::ParseConfig(text, file));
   };
+  options.on_pulse = Feeder(manager.value());
   const std::string directory = options.directory;
 
-  // Blocked in every thread that is made from here on; this one waits for them.
+  // Blocked in every thread that is made from here on; the main thread waits for them.
   sigset_t signals;
   sigemptyset(&signals);
   for (const int number : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&signals, number);
@@ -85,40 +130,55 @@ int Serve(const Flags& flags, const nd::Config& config) {
 
   nd::Result<std::unique_ptr<nd::service::Server>> server = nd::service::Server::Start(std::move(options));
   if (!server.ok()) {
-    nd::ops::LogError(server.status().message().empty() ? server.status().ToString()
-                                                        : server.status().message());
+    const std::string why =
+        server.status().message().empty() ? server.status().ToString() : server.status().message();
+    nd::ops::LogError(why);
+    manager->Status("Cannot start: " + why);
     return server.status() == nd::StatusCode::kSharingViolation &&
                    server.status().message().starts_with("another ndbrokerd")
                ? kAlreadyRunning
                : kFailed;
   }
-  std::printf("READY %s\n", directory.c_str());
-  std::fflush(stdout);
   nd::ops::LogInfo("ndbrokerd " NDBROKER_VERSION " serves " + directory);
+  const std::string serving = "Serving " + directory;
+  if (manager->present()) {
+    manager->Ready(serving);
+  } else {
+    std::printf("READY %s\n", directory.c_str());
+    std::fflush(stdout);
+  }
   for (;;) {
     int number = 0;
     if (sigwait(&signals, &number) != 0) continue;
     if (number != SIGHUP) {
       nd::ops::LogInfo(std::string("stopping on ") + (number == SIGTERM ? "SIGTERM" : "SIGINT"));
+      manager->Stopping("Stopping; established connections go on");
       return kStopped;
     }
-    const nd::Status status = server.value()->Reload();  // Logs its own failure.
-    if (status.ok() && !status.message().empty()) nd::ops::LogInfo(status.message());
+    manager->Reloading("Reading the configuration again");
+    const nd::Status status = server.value()->Reload();  // Logs the result, except NOT_SUPPORTED.
     if (status == nd::StatusCode::kNotSupported) nd::ops::LogInfo(status.message());
+    manager->Ready(serving + (status.ok()
+                                  ? ""
+                                  : "; reload refused, the former configuration stays: " + status.message()));
   }
 }
 
 }  // namespace
 
-// An exception that nobody expects is to end the process where it is thrown.
+// An unexpected exception must end the process where it is thrown.
 int main(int argc, char** argv) {  // NOLINT(bugprone-exception-escape)
   nd::ops::EndWhenMemoryRunsOut();
   Flags flags;
   CLI::App app("ndbrokerd: the RDMA connection broker of this host", "ndbrokerd");
   app.add_option("--config", flags.config, "Configuration file (docs/configuration.md)");
   app.add_option("--dir", flags.directory, "Directory for the sockets");
-  app.add_option("--adapter-address", flags.addresses, "Only this address on the first adapter (repeatable)");
-  app.add_option("--tcp-port", flags.tcp_port, "TCP port of the first adapter")->check(CLI::Range(1, 65535));
+  for (const auto& provider : nd::provider::MakeDaemonProviders()) {
+    for (const nd::provider::DaemonProvider::Flag& flag : provider->flags()) {
+      CLI::Option* const option = app.add_option("--" + flag.name, flags.provider[flag.name], flag.help);
+      if (!flag.many) option->expected(1);
+    }
+  }
   app.add_option("--check-config", flags.check, "Check this configuration file and exit");
   app.add_flag("--test-clock", flags.test_clock, "Allow 'SkipTime' of the admin service (tests)");
   app.add_option("--log-level", flags.log_level, "trace, debug, info, warning, error or off")
@@ -129,21 +189,22 @@ int main(int argc, char** argv) {  // NOLINT(bugprone-exception-escape)
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? kStopped : kUsage;
   }
+  nd::ops::StartLogging("info");
   if (!flags.check.empty()) {
     const nd::Result<nd::Config> config = nd::LoadConfig(flags.check);
     if (config.ok()) {
       std::printf("%s: correct\n", flags.check.c_str());
       return kStopped;
     }
-    std::fprintf(stderr, "%s\n", config.status().message().c_str());
+    Complain(config.status().message());
     return kUsage;
   }
   const nd::Result<nd::Config> config = Load(flags);
   if (!config.ok()) {
-    std::fprintf(stderr, "%s\n", config.status().message().c_str());
+    Complain(config.status().message());
     return kUsage;
   }
-  nd::ops::StartLogging(config->broker.log_level);
+  nd::ops::SetLogLevel(config->broker.log_level);
   nd::ops::RaiseFdLimit();
   return Serve(flags, config.value());
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The daemon half of a provider: reserves ports, speaks the wire handshake, produces hand-overs.
 //
-// It decides nothing about ports, backlog, quotas or states; that is the core's. Every command is
-// non-blocking and is answered through CmSink. All calls, in both directions, happen on the daemon's loop
-// thread. A command may call the sink before it returns; the sink only queues.
+// The core decides about ports, backlog, quotas and states. No command blocks; each is answered through
+// CmSink. All calls, in both directions, happen on the daemon's loop thread. A command may call the sink
+// before it returns; the sink only queues.
 //
 // Two ids: a CmId is one connection attempt (active: chosen by the core, top bit clear; inbound: chosen
 // by the provider, top bit set), an EndpointId is one reserved local address (chosen by the core).
@@ -30,16 +30,17 @@ using Bytes = std::vector<std::uint8_t>;
 // One adapter as its provider describes it.
 struct AdapterDescription {
   AdapterInfo info;
-  // Not SUCCESS: nobody can use it, for this reason; the sentence names the remedy. Then only info.name counts.
+  // Not SUCCESS: the adapter cannot be used, for this reason; the message names the remedy. Only info.name is
+  // valid then.
   Status problem;
   std::string mode;            // "separate" or "tcp" on soft, "" elsewhere; for people.
   std::uint16_t tcp_port = 0;  // The shared TCP port of separate mode, else 0; for people.
   // ND ports are ports of the host (tcp mode, verbs): the core must Reserve() before it grants one.
   bool reserve_ports = false;
-  // Reserve() is asked for idle ports, too: those kept for somebody who is away and those an administrator
-  // reserved. Where endpoints of this adapter cover the same address they share its port.
+  // The core also calls Reserve() for ports without a user: ports kept for a process that is away and ports
+  // that an administrator reserved. Endpoints of this adapter that cover the same address share its port.
   bool keep_ports = false;
-  // Goodbyes are said by the client's half (soft) and not by this one (verbs).
+  // True: the client half disconnects (soft). False: the daemon half does (verbs).
   bool client_disconnects = true;
 };
 
@@ -50,8 +51,8 @@ struct ConnectParams {
   Address local, remote;  // Both with ND ports.
   ReadLimits offer;       // Already capped by the adapter.
   Bytes private_data;
-  std::uint32_t device_qp = 0;    // The client's queue pair number, for providers that need it.
-  std::uint32_t owner_uid = 0;    // Of the application that connects.
+  std::uint32_t device_qp = 0;  // The client's queue pair number, for providers that need it.
+  std::uint32_t owner_uid = 0;  // Of the application that connects.
   std::uint32_t owner_pid = 0;
 };
 
@@ -69,7 +70,7 @@ struct InboundRequest {
   std::string adapter;
   Address local, remote;
   bool limits_known = true;  // False when the wire could not carry them (MPA revision 1).
-  ReadLimits peer_offer;     // As the peer sees it: inbound = reads it will take, outbound = reads it wants.
+  ReadLimits peer_offer;     // From the peer's view: inbound = reads it serves, outbound = reads it issues.
   Bytes private_data;
 };
 
@@ -79,24 +80,24 @@ class CmSink {
   // Answer to Reserve. SHARING_VIOLATION, INVALID_ADDRESS, ACCESS_DENIED, INSUFFICIENT_RESOURCES.
   virtual void OnReserved(EndpointId endpoint, const Status& status) = 0;
   virtual void OnRequest(const InboundRequest& request) = 0;
-  // The peer's host answered, and the request is on its way to its application. At most once, before OnReply;
-  // for measurements only, so a provider that cannot tell says nothing.
+  // The peer host answered and passes the request to its application. At most once, before OnReply. For
+  // measurements only; a provider that cannot tell does not call it.
   virtual void OnReached(CmId id) { static_cast<void>(id); }
-  // The peer accepted; `peer` are its effective limits (peer.inbound bounds our outbound).
+  // The peer accepted. `peer` holds its effective limits; peer.inbound bounds our outbound limit.
   virtual void OnReply(CmId id, bool limits_known, const ReadLimits& peer, const Bytes& private_data) = 0;
   // The peer refused our request. `detail` is kNoListener, kBacklogFull, kPaused, kPeerRejected, ...;
   // only kPeerRejected carries data. The id is finished.
   virtual void OnRejected(CmId id, const Status& status, const Bytes& private_data) = 0;
-  // Our request got nowhere: NETWORK_UNREACHABLE, HOST_UNREACHABLE, CONNECTION_REFUSED, IO_TIMEOUT,
+  // The attempt failed: NETWORK_UNREACHABLE, HOST_UNREACHABLE, CONNECTION_REFUSED, IO_TIMEOUT,
   // INSUFFICIENT_RESOURCES, SHARING_VIOLATION, ADDRESS_ALREADY_EXISTS. The id is finished.
   virtual void OnFailed(CmId id, const Status& status) = 0;
   // Providers whose queue pair lives in a device: the owner of this attempt's queue pair must apply
-  // `attributes` (provider::QueuePair::Prepare) before the connection can go up. Comes at most once per id,
-  // after Accept() or Confirm(), and is answered by ConnectionManager::Prepared(). In between only OnLost can
-  // come for this id. A sink that never meets such a provider has nothing to do here.
+  // `attributes` (provider::QueuePair::Prepare) before the connection can be established. Called at most once
+  // per id, after Accept() or Confirm(), and answered by ConnectionManager::Prepared(). Until then only
+  // OnLost can follow for this id.
   virtual void OnPrepare(CmId /*id*/, const Bytes& /*attributes*/) {}
-  // The connection is up: active after Confirm(), passive when the peer's confirmation (or its first
-  // data) arrived. TakeHandOff() may now be called.
+  // The connection is established: active after Confirm(), passive when the confirmation of the peer or its
+  // first data arrived. TakeHandOff() may now be called.
   virtual void OnEstablished(CmId id) = 0;
   // The attempt ended between request (inbound) or reply (active) and establishment: CONNECTION_ABORTED
   // (withdrawn; detail kPeerRejected when the active side rejected, with its data) or IO_TIMEOUT. Finished.
@@ -104,9 +105,9 @@ class CmSink {
   // Providers with client_disconnects == false: the peer disconnected; and the answer to Disconnect().
   virtual void OnPeerClosed(CmId id, DisconnectReason reason) = 0;
   virtual void OnDisconnected(CmId id, const Status& status) = 0;
-  // An adapter came or went or changed its addresses; adapters() has the new truth.
+  // An adapter appeared, vanished or changed its addresses; adapters() returns the new state.
   virtual void OnAdaptersChanged() = 0;
-  // A socket on which peers arrive could not take one in: the errno of accept(). To be counted and logged.
+  // accept() failed with this errno on a socket for peers. The sink counts and logs it.
   virtual void OnAcceptError(int error) { static_cast<void>(error); }
 };
 
@@ -116,38 +117,44 @@ class ConnectionManager {
 
   virtual std::vector<AdapterDescription> adapters() const = 0;
 
-  // Holds host port `local.port()` (never 0) until Release. Only when reserve_ports. With keep_ports a port is
-  // not free for a moment when Reserve for one endpoint comes before Release of the other.
+  // Holds host port `local.port()` (never 0) until Release. Only when reserve_ports. With keep_ports the port
+  // stays held when Reserve for one endpoint comes before Release of the other.
   virtual void Reserve(EndpointId endpoint, const std::string& adapter, const Address& local) = 0;
   virtual void Release(EndpointId endpoint) = 0;
-  // From now on / no longer, requests for `local` may arrive. Unlisten keeps the reservation. Called in
-  // every mode, so that a provider can open and close whatever it needs.
+  // Starts and stops accepting requests for `local`. Unlisten keeps the reservation. Called in every mode, so
+  // that a provider can open and close sockets.
   virtual void Listen(EndpointId endpoint, const std::string& adapter, const Address& local) = 0;
   virtual void Unlisten(EndpointId endpoint) = 0;
 
   virtual void Connect(const ConnectParams& params) = 0;
-  // Inbound, unanswered. Afterwards OnEstablished or OnLost.
+  // For an inbound id without an answer. OnEstablished or OnLost follows.
   virtual void Accept(CmId id, const AcceptParams& params) = 0;
-  // Inbound unanswered, or active replied. `detail` tells the peer why; finishes the id, no event.
+  // For an inbound id without an answer, or an active id after OnReply. `detail` tells the peer the reason.
+  // Finishes the id without an event.
   virtual void Reject(CmId id, Detail detail, const Bytes& private_data) = 0;
-  // Active, replied: sends the confirmation, then OnEstablished or OnLost.
+  // For an active id after OnReply: sends the confirmation. OnEstablished or OnLost follows.
   virtual void Confirm(CmId id) = 0;
-  // The answer to OnPrepare. SUCCESS: the wire handshake goes on, then OnEstablished or OnLost. Anything else:
-  // the peer is refused and OnLost tells this status. Ids that ended meanwhile are ignored.
+  // The answer to OnPrepare. SUCCESS: the handshake continues, and OnEstablished or OnLost follows. Otherwise
+  // the peer is refused and OnLost reports this status. Ids that have ended are ignored.
   virtual void Prepared(CmId /*id*/, const Status& /*status*/) {}
-  // Any live id: withdraws it from the wire, frees everything, no event afterwards. Also how the core lets
-  // go of an id whose hand-over was taken.
+  // For any live id: withdraws it from the wire and frees it; no event follows. The core also calls this for
+  // an id whose hand-over was taken.
   virtual void Abort(CmId id) = 0;
-  // Established, client_disconnects == false only.
+  // For an established id, only when client_disconnects is false.
   virtual void Disconnect(CmId id) = 0;
 
-  // Established: the transport itself, once. `record.id` and `record.connector` are filled by the caller.
-  // INSUFFICIENT_RESOURCES when descriptors ran out.
+  // For an established id, once: returns the transport. The caller fills `record.id` and `record.connector`.
+  // Never fails for want of descriptors: the provider opened them before OnEstablished or reported
+  // INSUFFICIENT_RESOURCES by OnLost.
   virtual Result<HandOff> TakeHandOff(CmId id) = 0;
 
-  // Where `remote` would be reached from, among adapters(): the local address, with port 0.
+  // Returns the local address, with port 0, from which `adapter` reaches `remote`.
   // NETWORK_UNREACHABLE / INVALID_ADDRESS.
   virtual Result<Address> Resolve(const std::string& adapter, const Address& remote) const = 0;
+
+  // The broker is about to end: stops accepting on the sockets that outlive it, so that the next broker
+  // accepts what arrives from now on. Returns whether there is such a socket.
+  virtual bool LeaveListeners() { return false; }
 
   // Handshakes in progress on the wire, for `ndctl status`.
   virtual std::uint32_t handshakes() const = 0;

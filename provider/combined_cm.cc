@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exists because the core knows adapters, not providers.
+// The core knows adapters, not providers.
 #include "provider/combined_cm.h"
 
 #include <algorithm>
@@ -7,12 +7,14 @@
 
 namespace nd::provider {
 
-// Passes everything on, and keeps the book of live attempts on the way.
+// Forwards every event and records which attempts are live.
 class CombinedCm::Sink final : public CmSink {
  public:
   Sink(CombinedCm& owner, std::size_t place) : owner_(owner), place_(place) {}
 
-  void OnReserved(EndpointId endpoint, const Status& status) override { owner_.sink_.OnReserved(endpoint, status); }
+  void OnReserved(EndpointId endpoint, const Status& status) override {
+    owner_.sink_.OnReserved(endpoint, status);
+  }
   void OnRequest(const InboundRequest& request) override {
     owner_.ids_[request.id] = place_;
     owner_.sink_.OnRequest(request);
@@ -48,7 +50,7 @@ class CombinedCm::Sink final : public CmSink {
 CombinedCm::CombinedCm(CmSink& sink) : sink_(sink) {}
 
 CombinedCm::~CombinedCm() {
-  // The managers may still talk while they end.
+  // Managers may call their sinks while they are destroyed.
   managers_.clear();
 }
 
@@ -57,12 +59,16 @@ CmSink& CombinedCm::NextSink() {
   return *sinks_.back();
 }
 
-void CombinedCm::Add(std::unique_ptr<ConnectionManager> manager) { managers_.push_back(std::move(manager)); }
+void CombinedCm::Add(std::unique_ptr<ConnectionManager> manager) {
+  managers_.push_back(std::move(manager));
+}
 
 ConnectionManager* CombinedCm::OfAdapter(const std::string& adapter) const {
   for (const auto& manager : managers_) {
     const std::vector<AdapterDescription> adapters = manager->adapters();
-    const auto named = [&](const AdapterDescription& description) { return description.info.name == adapter; };
+    const auto named = [&](const AdapterDescription& description) {
+      return description.info.name == adapter;
+    };
     if (std::any_of(adapters.begin(), adapters.end(), named)) return manager.get();
   }
   return nullptr;
@@ -83,11 +89,12 @@ std::vector<AdapterDescription> CombinedCm::adapters() const {
 }
 
 void CombinedCm::Reserve(EndpointId endpoint, const std::string& adapter, const Address& local) {
-  if (ConnectionManager* const manager = OfAdapter(adapter)) return manager->Reserve(endpoint, adapter, local);
+  if (ConnectionManager* const manager = OfAdapter(adapter))
+    return manager->Reserve(endpoint, adapter, local);
   sink_.OnReserved(endpoint, {StatusCode::kDeviceRemoved, "The adapter " + adapter + " was removed."});
 }
 
-// A manager ignores endpoints that are not its own.
+// Each manager ignores endpoints of other managers.
 void CombinedCm::Release(EndpointId endpoint) {
   for (const auto& manager : managers_) manager->Release(endpoint);
 }
@@ -145,6 +152,12 @@ Result<HandOff> CombinedCm::TakeHandOff(CmId id) {
 Result<Address> CombinedCm::Resolve(const std::string& adapter, const Address& remote) const {
   if (const ConnectionManager* const manager = OfAdapter(adapter)) return manager->Resolve(adapter, remote);
   return Status{StatusCode::kDeviceRemoved, "The adapter " + adapter + " was removed."};
+}
+
+bool CombinedCm::LeaveListeners() {
+  bool any = false;
+  for (const auto& manager : managers_) any |= manager->LeaveListeners();
+  return any;
 }
 
 std::uint32_t CombinedCm::handshakes() const {

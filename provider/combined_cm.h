@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Several connection managers as one: adapters add up, and everything goes to the one that it is of.
+// Combines several connection managers into one. Each command goes to the manager of its adapter, endpoint or
+// id.
 //
-// Ids tell managers apart by who was asked (active, endpoints) or who asked (inbound); inbound ids of different
-// managers must differ, which their makers see to. Thread rule: the loop's thread, as for each of them.
+// Active ids and endpoints belong to the manager that was called, inbound ids to the manager that reported
+// them. The inbound ids of different managers must differ. Thread rule: the loop's thread, as for each of
+// them.
 #pragma once
 
 #include <map>
@@ -19,9 +21,9 @@ class CombinedCm final : public ConnectionManager {
   explicit CombinedCm(CmSink& sink);
   ~CombinedCm() override;
 
-  // What the next manager must be made with; lives as long as this object.
+  // The sink for the next manager; it lives as long as this object.
   CmSink& NextSink();
-  // The manager made with the newest sink. Adapters of earlier ones come first.
+  // Adds the manager made with the newest sink. The adapters of earlier managers come first.
   void Add(std::unique_ptr<ConnectionManager> manager);
 
   std::vector<AdapterDescription> adapters() const override;
@@ -38,6 +40,7 @@ class CombinedCm final : public ConnectionManager {
   void Disconnect(CmId id) override;
   Result<HandOff> TakeHandOff(CmId id) override;
   Result<Address> Resolve(const std::string& adapter, const Address& remote) const override;
+  bool LeaveListeners() override;
   std::uint32_t handshakes() const override;
 
  private:
@@ -48,7 +51,7 @@ class CombinedCm final : public ConnectionManager {
   CmSink& sink_;
   std::vector<std::unique_ptr<Sink>> sinks_;
   std::vector<std::unique_ptr<ConnectionManager>> managers_;
-  std::map<CmId, std::size_t> ids_;  // Live attempts: the manager's place.
+  std::map<CmId, std::size_t> ids_;  // Live attempts: the index of the manager.
 };
 
 }  // namespace nd::provider

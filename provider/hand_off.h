@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// An established transport on its way from the broker to a client: the datagram of the fd lane.
+// The datagrams of the fd lane. The first kind hands an established transport from the broker to a client.
 //
-// The record is one fixed struct in host byte order (both ends are on one host), followed by nothing. Its
+// The record is one fixed struct in host byte order (both ends are on one host); no bytes follow it. Its
 // descriptors travel in the same datagram, exactly `fd_count` of them:
 //   kShared   0: the sealed memfd of the segment, 1: this side's end of the doorbell SEQPACKET socket
 //   kIwarp    0: the TCP socket
-//   kVerbs    0: the event channel of the connection's rdma_cm_id. Nothing is read from it: while the client
-//             holds it, the end of the broker is not the end of the connection.
-// The receiver copies the record, then checks it (docs/wire.md), then uses the copy.
+//   kVerbs    0: the event channel of the connection's rdma_cm_id. The client reads nothing from it. While
+//   the client holds it, the connection survives the end of the broker.
+// The receiver copies the record, checks the copy (docs/wire.md) and uses the copy.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +26,7 @@ enum HandOffFlags : std::uint32_t {
   kHandOffActive = 0x1,   // This side called Connect.
   kHandOffCrc = 0x2,      // CRC32c is on in both directions.
   kHandOffConfirm = 0x4,  // Both ends are ndbroker: a zero-length Read confirms delivery (docs/wire.md).
-  kHandOffFlushOnGoodbye = 0x10,  // Compatibility: receives end CANCELED when the peer says goodbye.
+  kHandOffFlushOnGoodbye = 0x10,  // Compatibility: receives complete with CANCELED when the peer disconnects.
   kHandOffShareMemory = 0x8,      // The peer may map this process's nd::Buffer memory and the reverse.
 };
 
@@ -57,14 +57,14 @@ static_assert(std::is_trivially_copyable_v<HandOffRecord>);
 struct HandOff {
   HandOffRecord record;
   std::vector<UniqueFd> fds;
-  Address wire_local, wire_peer;  // The addresses that the wire really uses, for people; default: none.
+  Address wire_local, wire_peer;  // The addresses on the wire, for display; default: none.
 };
 
 // Other datagrams of the fd lane. Broker to client, first: Token; then a CountersPage for every 256 queue
-// pairs. Client to broker: Ack of each HandOff and CountersPage. Both ways: Messages, when the session is
-// held here and not by gRPC.
+// pairs. Client to broker: Ack of each HandOff and CountersPage. Both ways: Messages, when the session uses
+// the lane and not gRPC.
 enum TokenFeatures : std::uint32_t {
-  kLaneMessages = 0x1,  // The broker takes Messages: the session may be held on the lane.
+  kLaneMessages = 0x1,  // The broker accepts Messages, so the session may use the lane.
 };
 
 struct TokenRecord {
@@ -105,7 +105,7 @@ struct MessageRecord {
   std::uint16_t version = 1;
   std::uint16_t size = sizeof(MessageRecord);  // Without the messages.
 };
-// What one datagram carries at most; the larger fits the send buffer that a socket has by default.
+// The maximum sizes of one datagram. The larger one fits the default send buffer of a socket.
 inline constexpr std::size_t kMaxClientMessage = 64 * 1024;
 inline constexpr std::size_t kMaxServerMessage = 128 * 1024;
 inline constexpr std::size_t kMaxClientDatagram =

@@ -78,7 +78,7 @@ struct QpOptions {
   std::uint32_t receive_depth = 0, initiator_depth = 0;
   std::uint32_t max_receive_sge = 0, max_initiator_sge = 0;
   std::uint32_t inline_size = 0;
-  QpCounters* counters = nullptr;           // Outlives the queue pair; null: private ones.
+  QpCounters* counters = nullptr;  // Outlives the queue pair; null: private ones.
   // The peer's goodbye or the loss of the transport, once; the status says what the transport saw where it
   // knows more than the reason does, else SUCCESS.
   std::function<void(DisconnectReason, Status)> on_peer_closed;
@@ -112,8 +112,8 @@ class QueuePair {
                        std::uint32_t remote_token, std::uint32_t flags) = 0;
   virtual Status Read(void* request_context, std::span<const Sge> sges, std::uint64_t remote_address,
                       std::uint32_t remote_token, std::uint32_t flags) = 0;
-  virtual Status BindWindow(void* request_context, MemoryRegion& region, MemoryWindow& window,
-                            void* address, std::size_t length, std::uint32_t flags) = 0;
+  virtual Status BindWindow(void* request_context, MemoryRegion& region, MemoryWindow& window, void* address,
+                            std::size_t length, std::uint32_t flags) = 0;
   // Invalidates a window of this side (local operation, ordered with the initiator queue).
   virtual Status Invalidate(void* request_context, MemoryWindow& window, std::uint32_t flags) = 0;
   // Completes every outstanding request CANCELED, receives and initiator requests each in posting order.

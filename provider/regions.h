@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What memory a process has registered, in memory that it writes and the broker reads (docs/wire.md).
+// The memory regions of a process, in a table that the process writes and the broker reads (docs/wire.md).
 //
 // The table follows the counters of a session's first page. One writer at a time; a row is written when a
-// region is made or ends, never on the data path. The broker treats every value as hostile: rows are shown,
-// never acted upon.
+// region is registered or deregistered, never on the data path. The broker displays rows but never acts on
+// them, because a hostile process may write anything.
 #pragma once
 
 #include <atomic>
@@ -22,7 +22,7 @@ struct alignas(64) RegionRow {
   std::atomic<std::uint32_t> sequence{0};  // Odd while the row is being written; changes with each change.
   std::atomic<std::uint32_t> kind{0};      // RegionKind
   std::atomic<std::uint64_t> number{0};    // Of this session; never used again.
-  std::atomic<std::uint64_t> bytes{0};     // Of a window 0: what it opens changes with each bind.
+  std::atomic<std::uint64_t> bytes{0};     // 0 for a window, whose size changes with each bind.
   std::atomic<std::uint32_t> access{0};    // nd::MemoryAccess
   std::atomic<std::uint32_t> flags{0};
   std::uint64_t reserved[4] = {};
@@ -30,13 +30,13 @@ struct alignas(64) RegionRow {
 static_assert(sizeof(RegionRow) == 64);
 
 struct alignas(64) RegionTable {
-  std::atomic<std::uint64_t> untold{0};  // Regions and windows that found no free row.
-  std::atomic<std::uint32_t> used{0};    // No row from here on was ever used.
+  std::atomic<std::uint64_t> unlisted{0};  // Regions and windows that found no free row.
+  std::atomic<std::uint32_t> used{0};      // The first row that was never used.
   RegionRow rows[kRegionRows];
 };
 
-// How many rows follow the counters of this page. A broker without a table leaves it 0, and a client that
-// knows none ignores it.
+// How many rows follow the counters of this page. A broker without the table sends 0, and a client that does
+// not know the table ignores the field.
 inline std::uint32_t& RegionRowsOf(CountersPageRecord& record) {
   return record.reserved;
 }

@@ -1,26 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names every provider's daemon half.
+// Lists the daemon half of every provider.
 #include "provider/registry_cm.h"
 
 #include <utility>
 
 #include "provider/combined_cm.h"
-#include "provider/soft/cm/soft_cm.h"
-#ifdef NDBROKER_HAVE_VERBS
-#include "provider/verbs/cm/make_verbs_cm.h"
-#endif
+#include "provider/soft/cm/soft_provider.h"
+#include "provider/verbs/cm/verbs_provider.h"
 
 namespace nd::provider {
 
-Result<std::unique_ptr<ConnectionManager>> MakeConnectionManager(const ManagerOptions& options, EventLoop& loop,
-                                                                 CmSink& sink) {
+DaemonProviders MakeDaemonProviders() {
+  return {
+      std::make_shared<soft::SoftProvider>(),
+      std::make_shared<verbs::VerbsProvider>(),
+  };
+}
+
+Result<std::unique_ptr<ConnectionManager>> MakeConnectionManager(const DaemonProviders& providers,
+                                                                 EventLoop& loop, CmSink& sink) {
   auto all = std::make_unique<CombinedCm>(sink);
-  auto soft = soft::MakeSoftCm(options.soft, loop, all->NextSink());
-  if (!soft.ok()) return soft.status();
-  all->Add(std::move(soft).value());
-#ifdef NDBROKER_HAVE_VERBS
-  if (options.verbs.enabled) all->Add(verbs::MakeVerbsCm(options.verbs, loop, all->NextSink()));
-#endif
+  for (const std::shared_ptr<DaemonProvider>& provider : providers) {
+    Result<std::unique_ptr<ConnectionManager>> manager = provider->Make(loop, all->NextSink());
+    if (!manager.ok()) return manager.status();
+    if (manager.value() != nullptr) all->Add(std::move(manager).value());
+  }
   return std::unique_ptr<ConnectionManager>(std::move(all));
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names every provider's client half.
+// Lists the client half of every provider.
 #include "provider/registry_qp.h"
 
 #include "provider/soft/qp/soft_device.h"
@@ -8,12 +8,27 @@
 #endif
 
 namespace nd::provider {
+namespace {
 
-Result<std::shared_ptr<Device>> OpenDevice(const AdapterInfo& adapter, const DeviceOptions& options) {
-  if (adapter.provider == "soft") return soft::MakeSoftDevice(adapter, options);
+constexpr ClientProvider kProviders[] = {
+    {"soft", [](const AdapterInfo& adapter,
+                const DeviceOptions& options) { return soft::MakeSoftDevice(adapter, options); }},
 #ifdef NDBROKER_HAVE_VERBS
-  if (adapter.provider == "verbs") return verbs::MakeVerbsDevice(adapter, options);
+    {"verbs", verbs::MakeVerbsDevice},
 #endif
+};
+
+}  // namespace
+
+std::span<const ClientProvider> ClientProviders() {
+  return kProviders;
+}
+
+Result<std::shared_ptr<Device>> OpenDevice(const AdapterInfo& adapter, const DeviceOptions& options,
+                                           std::span<const ClientProvider> providers) {
+  for (const ClientProvider& provider : providers) {
+    if (provider.name == adapter.provider) return provider.open(adapter, options);
+  }
   return Status{StatusCode::kNotSupported, "adapter " + adapter.name + " belongs to provider '" +
                                                adapter.provider + "', which this library was built without"};
 }

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# clang-tidy (.clang-tidy) and cppcheck over every source file that is built; exit 0: no finding.
-# usage: tests/lint.sh [FILE...]   needs clang-tidy-14, cppcheck and a configured build/release
+# Format, headers that compile alone, clang-tidy (.clang-tidy) and cppcheck over every source file that is built; exit
+# 0: no finding. With files only clang-tidy and cppcheck, of those files.
+# usage: tests/lint.sh [FILE...]   needs clang-format-14, clang-tidy-14, cppcheck and a built build/release
 set -euo pipefail
 cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/.."
 build=build/release
@@ -13,6 +14,10 @@ else
   mapfile -t files < <(sed -n 's/^ *"file": "\(.*\)",\{0,1\}$/\1/p' "$build/compile_commands.json" | grep -v "/$build/" | sort -u)
 fi
 failed=0
+if [ $# -eq 0 ]; then
+  tests/format.sh || failed=1
+  tests/headers.sh || failed=1
+fi
 tests/tidy.py "$build" "$jobs" "${files[@]}" || failed=1
 # The library's headers are not searched: what is unknown there is no finding here.
 cppcheck --quiet --error-exitcode=1 --std=c++20 --language=c++ --enable=warning,performance,portability --inline-suppr \

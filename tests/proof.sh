@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Everything that proves the foundation and is too long for every day. docs/proof.md has the last full result.
+# The proofs that take too long for every test run. docs/proof.md has the last full result.
 # usage: tests/proof.sh [--list] [NAME...]
 set -uo pipefail
 cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/.."

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// OpenSSL's certificate calls, in the one order that works.
+// Makes certificates with OpenSSL, whose calls need this order.
 #include "base/tls/certificates.h"
 
 #include <arpa/inet.h>
@@ -51,7 +51,7 @@ bool Extend(X509* certificate, X509* issuer, int kind, const char* value) {
   return added;
 }
 
-// Signed by `authority`, or by itself when there is none yet.
+// Signed by `authority`, or self-signed when `authority` is null.
 bool Make(const Wanted& wanted, const Signed* authority, int days, Signed* made) {
   made->key.reset(EVP_EC_gen("P-256"));
   made->certificate.reset(X509_new());
@@ -61,7 +61,7 @@ bool Make(const Wanted& wanted, const Signed* authority, int days, Signed* made)
   if (RAND_bytes(reinterpret_cast<unsigned char*>(&serial), sizeof serial) != 1) return false;
   X509_set_version(certificate, X509_VERSION_3);
   ASN1_INTEGER_set_uint64(X509_get_serialNumber(certificate), serial >> 1 | 1);
-  X509_gmtime_adj(X509_getm_notBefore(certificate), -300);  // Clocks differ.
+  X509_gmtime_adj(X509_getm_notBefore(certificate), -300);  // Clocks of hosts differ.
   X509_gmtime_adj(X509_getm_notAfter(certificate), 86400L * days);
   X509_set_pubkey(certificate, made->key.get());
   X509_NAME_add_entry_by_txt(X509_get_subject_name(certificate), "CN", MBSTRING_UTF8,
@@ -87,7 +87,8 @@ bool IsIp(const std::string& text) {
   return ::inet_pton(AF_INET, text.c_str(), out) == 1 || ::inet_pton(AF_INET6, text.c_str(), out) == 1;
 }
 
-// Letters, digits and what host names have; nothing that would be another field of the extension.
+// Allows letters, digits and the punctuation of host names, so that a name cannot add a field to the
+// extension.
 bool GoodName(const std::string& name) {
   if (name.empty() || name.size() > 64 || name.front() == '.' || name.front() == '-') return false;
   return name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_") ==

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A small certificate authority for a trial or a test: one call makes everything that mutual TLS needs.
+// A small certificate authority for a trial or a test: one call makes every file that mutual TLS needs.
 //
 // Elliptic-curve keys (P-256), SHA-256, files in PEM; keys are 0600. Any thread.
 #pragma once
@@ -20,7 +20,7 @@ struct CertificateSet {
 
 // Writes ca.pem, ca-key.pem, server.pem, server-key.pem, and NAME.pem, NAME-key.pem for each of `people`. A
 // file that exists is never replaced: SHARING_VIOLATION, and nothing is written. INVALID_PARAMETER: an empty
-// list, a name that cannot be a file or a certificate's name; UNSUCCESSFUL: a file cannot be written.
+// list, a name that cannot be the name of a file or a certificate; UNSUCCESSFUL: a file cannot be written.
 Status MakeCertificates(const CertificateSet& set);
 
 }  // namespace nd::tls

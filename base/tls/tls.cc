@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Contexts and the handshake; every way to fail gets a sentence that an operator can act upon.
+// Contexts and the handshake. Every failure has a message that tells an operator what to do.
 #include "base/tls/tls.h"
 
 #include <fcntl.h>
@@ -69,7 +69,7 @@ std::vector<std::string> NamesOf(X509* certificate) {
                                             static_cast<int>(common.size()));
     if (n > 0) names.emplace_back(common.data(), static_cast<std::size_t>(n));
   }
-  // A name with a zero byte is meant to be read as two different ones.
+  // A name with a zero byte is an attempt to be read as two different names.
   std::erase_if(names, [](const std::string& name) { return name.find('\0') != std::string::npos; });
   return names;
 }
@@ -111,7 +111,7 @@ Context::Context(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Context::~Context() = default;
 
 Result<std::shared_ptr<Context>> Context::Make(Side side, const Identity& identity) {
-  // The pumping threads may still run when the program ends.
+  // Threads in Pump() may still run when the program ends.
   OPENSSL_init_ssl(OPENSSL_INIT_NO_ATEXIT, nullptr);
   ERR_clear_error();
   auto impl = std::make_unique<Impl>();
@@ -152,7 +152,7 @@ Result<Pipe> Open(const std::shared_ptr<Context>& context, UniqueFd socket, cons
                   Duration timeout) {
   const Time deadline = Time(std::chrono::steady_clock::now()) + timeout;
   ::fcntl(socket.get(), F_SETFL, ::fcntl(socket.get(), F_GETFL) | O_NONBLOCK);
-  // A host that vanishes is noticed, and requests are not held back.
+  // Detects a vanished host, and sends requests without delay.
   const int one = 1, idle = 30, user_timeout_ms = 60'000;
   ::setsockopt(socket.get(), SOL_SOCKET, SO_KEEPALIVE, &one, sizeof one);
   ::setsockopt(socket.get(), IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// TLS 1.3 with certificates on both sides, as a pipe: the caller gets a plain socket, and what it writes
-// there arrives at the other end of the network, and nowhere readable in between.
+// TLS 1.3 with certificates on both sides, as a pipe: the caller gets a plain socket whose bytes travel
+// encrypted to the other host.
 //
-// One thread for each open pipe moves the bytes; it ends when either side hangs up. Any thread may call. The
-// program ignores SIGPIPE: OpenSSL writes to sockets whose other end may be gone.
+// One thread for each open pipe moves the bytes and ends when either side closes. Any thread may call. The
+// program must ignore SIGPIPE, because OpenSSL writes to sockets whose other end may be closed.
 #pragma once
 
 #include <memory>
@@ -19,15 +19,15 @@ namespace nd::tls {
 // PEM files.
 struct Identity {
   std::string certificate, key;
-  std::string authority;  // Whom both sides trust to have signed the other's certificate.
+  std::string authority;  // The certificate authority of both sides.
 };
 
 enum class Side { kClient, kServer };
 
 class Context {
  public:
-  // INVALID_PARAMETER: a file is missing, unreadable, no PEM, or key and certificate do not belong together;
-  // ACCESS_DENIED: others than its owner can read the key.
+  // INVALID_PARAMETER: a file is missing, unreadable or not PEM, or the key does not match the certificate;
+  // ACCESS_DENIED: users other than the owner can read the key.
   static Result<std::shared_ptr<Context>> Make(Side side, const Identity& identity);
   ~Context();
   Context(const Context&) = delete;
@@ -43,13 +43,13 @@ class Context {
 
 struct Pipe {
   UniqueFd plain;  // A stream socket, blocking.
-  // Of the peer's certificate: its DNS names, or its common name when it has none.
+  // The DNS names in the certificate of the peer, or its common name when it has none.
   std::vector<std::string> names;
 };
 
-// Shakes hands on a connected TCP socket. `host`, for a client, is the name or the IP address that the
-// server's certificate must bear. CONNECTION_REFUSED: the other side's certificate, or ours at the other
-// side, is not good enough, with the reason; IO_TIMEOUT; CONNECTION_ABORTED: no TLS is spoken there.
+// Runs the handshake on a connected TCP socket. `host`, for a client, is the name or IP address that the
+// certificate of the server must have. CONNECTION_REFUSED, with the reason: one side does not accept the
+// certificate of the other; IO_TIMEOUT; CONNECTION_ABORTED: the peer does not use TLS.
 Result<Pipe> Open(const std::shared_ptr<Context>& context, UniqueFd socket, const std::string& host,
                   Duration timeout);
 

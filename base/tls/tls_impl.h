@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tls.cc and tls_pump.cc share of OpenSSL.
+// Internal declarations of tls.cc and tls_pump_linux.cc.
 #pragma once
 
 #include <openssl/ssl.h>
@@ -20,10 +20,10 @@ struct Context::Impl {
   std::unique_ptr<SSL_CTX, SslFree> context;
 };
 
-// Moves bytes between the two until either ends; runs on a thread of its own.
+// Moves bytes between the two until either closes; runs on a thread of its own.
 void Pump(std::unique_ptr<SSL, SslFree> ssl, UniqueFd network, UniqueFd local);
 
-// Waits for what SSL_get_error asked for; false when the time is over.
+// Waits for the event that SSL_get_error named; returns false at the deadline.
 bool WaitFor(int fd, int ssl_error, Time deadline);
 
 }  // namespace nd::tls

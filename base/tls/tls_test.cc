@@ -60,7 +60,7 @@ class Tls : public testing::Test {
     b->reset(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
     ASSERT_TRUE(*b);
   }
-  // Both sides at once; the client's result first.
+  // Runs both sides at once; the result of the client comes first.
   static std::pair<Result<Pipe>, Result<Pipe>> Shake(const std::shared_ptr<Context>& client,
                                                      std::shared_ptr<Context> server,
                                                      const std::string& host = "127.0.0.1") {
@@ -87,7 +87,7 @@ std::string ReadAll(int fd, std::size_t size) {
   return text;
 }
 
-TEST_F(Tls, CarriesMegabytesBothWaysAtOnceAndThenTheEnd) {
+TEST_F(Tls, CarriesMegabytesBothWaysAndThenTheEnd) {
   auto [client, server] = Shake(Client(), Server());
   ASSERT_TRUE(client.ok()) << client.status().ToString();
   ASSERT_TRUE(server.ok()) << server.status().ToString();
@@ -112,10 +112,10 @@ TEST_F(Tls, CarriesMegabytesBothWaysAtOnceAndThenTheEnd) {
   one.get();
   two.get();
   client->plain.reset();
-  EXPECT_EQ(ReadAll(b, 1), "");  // Not an error: the end.
+  EXPECT_EQ(ReadAll(b, 1), "");  // The end, not an error.
 }
 
-TEST_F(Tls, TheHostMustBeNamedByTheCertificate) {
+TEST_F(Tls, CertificateMustNameTheHost) {
   EXPECT_TRUE(Shake(Client(), Server(), "host.example").first.ok());
   const auto [client, server] = Shake(Client(), Server(), "other.example");
   EXPECT_EQ(client.code(), StatusCode::kConnectionRefused);
@@ -123,8 +123,8 @@ TEST_F(Tls, TheHostMustBeNamedByTheCertificate) {
   EXPECT_FALSE(server.ok());
 }
 
-TEST_F(Tls, ACertificateOfAnotherAuthorityIsRefusedOnEitherSide) {
-  {  // TLS 1.3: the client learns of it with its first read.
+TEST_F(Tls, CertificateOfAnotherAuthorityIsRefusedOnEitherSide) {
+  {  // With TLS 1.3 the client learns of the refusal at its first read.
     const auto [client, server] = Shake(Context::Make(Side::kClient, Of("other", "alice")).value(), Server());
     EXPECT_EQ(server.code(), StatusCode::kConnectionRefused) << server.status().ToString();
     if (client.ok()) {
@@ -136,14 +136,14 @@ TEST_F(Tls, ACertificateOfAnotherAuthorityIsRefusedOnEitherSide) {
   EXPECT_FALSE(server.ok());
 }
 
-TEST_F(Tls, AClientCertificateIsNoServerAndAServerCertificateNoClient) {
+TEST_F(Tls, CertificatesOfClientsAndServersAreNotInterchangeable) {
   EXPECT_EQ(Shake(Client(), Context::Make(Side::kServer, Of("good", "alice")).value(), "alice").first.code(),
             StatusCode::kConnectionRefused);
   EXPECT_EQ(Shake(Context::Make(Side::kClient, Of("good", "server")).value(), Server()).second.code(),
             StatusCode::kConnectionRefused);
 }
 
-TEST_F(Tls, SomethingElseThanTlsAndSilenceAreToldApart) {
+TEST_F(Tls, OtherProtocolsAndSilenceAreDistinguished) {
   UniqueFd a, b;
   Connected(&a, &b);
   ASSERT_EQ(send(a.get(), "GET / HTTP/1.1\r\n\r\n", 18, 0), 18);
@@ -153,7 +153,7 @@ TEST_F(Tls, SomethingElseThanTlsAndSilenceAreToldApart) {
   EXPECT_EQ(Open(Server(), std::move(d), "", std::chrono::milliseconds(50)).code(), StatusCode::kIoTimeout);
 }
 
-TEST_F(Tls, FilesThatCannotBeAreNamed) {
+TEST_F(Tls, InvalidFilesAreNamed) {
   Identity missing = Of("good", "nobody");
   Result<std::shared_ptr<Context>> made = Context::Make(Side::kClient, missing);
   EXPECT_EQ(made.code(), StatusCode::kInvalidParameter);
@@ -172,7 +172,7 @@ TEST_F(Tls, FilesThatCannotBeAreNamed) {
   EXPECT_EQ(Context::Make(Side::kClient, open).code(), StatusCode::kAccessDenied);
 }
 
-TEST_F(Tls, NothingIsOverwrittenAndNamesAreJudged) {
+TEST_F(Tls, NoFileIsOverwrittenAndNamesAreChecked) {
   EXPECT_EQ(MakeCertificates({root_ + "/good", {"a"}, {"bob"}}).code(), StatusCode::kSharingViolation);
   EXPECT_FALSE(std::filesystem::exists(root_ + "/good/bob.pem"));
   for (const char* name : {"", "../x", "a,DNS:b", "ca", "a b"}) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The client mode of echo_server: many connections at once, each with text of its own.
+// The client mode of echo_server: many connections at once, each with a text of its own.
 #include <cstring>
 #include <memory>
 #include <string>
@@ -19,7 +19,7 @@ void RunClients(nd::Adapter& adapter, const nd::Address& server, int count) {
   for (std::size_t i = 0; i < ends.size(); ++i) {
     const std::string message = text(i);
     std::memcpy(ends[i]->buffer.data(), message.data(), message.size());
-    // Inline: the bytes are taken at once, so that the echo may come into the same buffer.
+    // Inline data is copied at the post, so the echo may arrive in the same buffer.
     Must(ends[i]->pair.Send(nullptr,
                             std::array{ends[i]->region.Slice(ends[i]->buffer.data(), message.size())},
                             nd::kOpInline | nd::kOpSilentSuccess));

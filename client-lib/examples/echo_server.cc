@@ -21,7 +21,7 @@ struct Client : End {
   enum { kWaiting, kAccepting, kConnected } step = kWaiting;
 };
 
-// Until `limit` clients have come and gone.
+// Serves until `limit` clients have disconnected.
 void Serve(nd::Adapter& adapter, nd::CompletionQueue& queue, nd::Listener& listener, int limit) {
   std::map<void*, std::unique_ptr<Client>> clients;
   const auto expect_client = [&] {
@@ -42,7 +42,7 @@ void Serve(nd::Adapter& adapter, nd::CompletionQueue& queue, nd::Listener& liste
       const bool received = done.type == nd::RequestType::kReceive;
       received ? client->second->Send(done.bytes_transferred) : client->second->Receive();
     }
-    while (nd::Request* request = adapter.PollRequest()) {  // A connection made a step.
+    while (nd::Request* request = adapter.PollRequest()) {  // An operation of a connection has completed.
       auto* client = static_cast<Client*>(request->context);
       nd::Status status = request->GetResult();
       if (client->step == Client::kWaiting) {
@@ -52,7 +52,8 @@ void Serve(nd::Adapter& adapter, nd::CompletionQueue& queue, nd::Listener& liste
         expect_client();
       } else if (client->step == Client::kAccepting && status.ok()) {
         client->step = Client::kConnected;
-        status = client->connector.NotifyDisconnect(request);  // SUCCESS: it has left already.
+        status =
+            client->connector.NotifyDisconnect(request);  // SUCCESS: the client has disconnected already.
       }
       if (client->step == Client::kConnected && status.ok()) Must(client->connector.Disconnect());
       if (!status.pending()) limit -= static_cast<int>(clients.erase(static_cast<End*>(client)));

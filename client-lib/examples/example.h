@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the examples share: what to do with an error, and one end of a connection with a buffer.
+// Shared by the examples: handling of errors, and one end of a connection with a buffer.
 #pragma once
 
 #include <nd/nd.h>
@@ -23,7 +23,8 @@ T Must(nd::Result<T> result) {
   return std::move(result).value();
 }
 
-// The next completion, which must be a success. Bounded, so that a lost peer ends the program.
+// Waits for the next completion, which must be a success. The wait is bounded, so that a lost peer ends the
+// program.
 inline nd::Completion Next(nd::CompletionQueue& queue) {
   nd::Completion completion = Must(queue.Next(std::chrono::seconds(30)));
   if (completion.status != nd::StatusCode::kSuccess)

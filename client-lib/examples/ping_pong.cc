@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two processes send one message to and fro. The client checks every byte that comes back.
+// Two processes send one message back and forth. The client checks every byte that comes back.
 #include <cstring>
 #include <string>
 
@@ -10,9 +10,9 @@ namespace {
 constexpr std::size_t kSize = 64;
 constexpr int kRounds = 1000;
 
-// Each message is proven by the answer to it, not by the completion of its Send: those stay silent, and
-// inline data may be overwritten at once. Only the last answer has no answer, so its sender is the one that
-// disconnects: Disconnect lets what was sent arrive.
+// The answer to a message proves its arrival, so Sends are silent; inline data may be overwritten at once.
+// The last answer has no answer, so its sender is the side that disconnects: Disconnect waits until sent data
+// has arrived.
 void Play(End& end, nd::CompletionQueue& queue, bool server) {
   const nd::Sge in = end.region.Slice(end.buffer.data(), kSize);
   const nd::Sge out = end.region.Slice(end.buffer.data() + kSize, kSize);
@@ -44,7 +44,7 @@ int main(int argc, char** argv) {
   nd::Adapter adapter = Must(nd::Adapter::Open({.application = "ping_pong"}));
   nd::CompletionQueue queue = Must(adapter.CreateCompletionQueue(16));
   End end(adapter, queue, 2 * kSize);
-  // Before the connection is up: the first message may come at once.
+  // Posted before the connection is established, because the first message may arrive at once.
   Must(end.pair.Receive(nullptr, std::array{end.region.Slice(end.buffer.data(), kSize)}));
 
   if (role == "server") {

@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::uint32_t kSize = 1 << 20;
 
-// What a peer must know to reach memory; travels as private data of the connection.
+// The address and token that a peer needs to access memory; sent as private data.
 struct Window {
   std::uint64_t address;
   std::uint32_t token;
@@ -43,7 +43,7 @@ int main(int argc, char** argv) {
     Must(listener.GetConnectionRequest(end.connector));
     const Window mine{reinterpret_cast<std::uint64_t>(memory.data()), end.region.remote_token(), kSize};
     Must(end.connector.Accept(end.pair, {.private_data = std::as_bytes(std::span(&mine, 1))}));
-    Must(end.connector.NotifyDisconnect());  // Sleeps here; the client does all the work.
+    Must(end.connector.NotifyDisconnect());  // Sleeps here while the client does the work.
     Must(end.connector.Disconnect());
     for (std::size_t i = 0; i < kSize; ++i) {
       if (memory[i] != Pattern(i)) Fail("the written bytes differ");

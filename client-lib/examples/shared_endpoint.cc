@@ -31,7 +31,7 @@ void RunServers(nd::Adapter& adapter, nd::CompletionQueue& queue, const nd::Addr
     Must(listeners[i].GetConnectionRequest(ends[i]->connector));
     Must(ends[i]->connector.Accept(ends[i]->pair));
     const nd::Completion message = Next(queue);
-    // Silent: once the client has the echo it may leave, and then nobody confirms the Send any more.
+    // Silent, because the client may disconnect once it has the echo, and the Send may then not be confirmed.
     const std::array echo{ends[i]->region.Slice(ends[i]->buffer.data(), message.bytes_transferred)};
     Must(ends[i]->pair.Send(nullptr, echo, nd::kOpSilentSuccess));
   }
@@ -49,7 +49,7 @@ void RunClient(nd::Adapter& adapter, nd::CompletionQueue& queue, const nd::Addre
     const std::string text = "to destination " + std::to_string(i);
     end.Receive();
     std::memcpy(end.buffer.data(), text.data(), text.size());
-    // Inline: the bytes are taken at once, so that the echo may come into the same buffer.
+    // Inline data is copied at the post, so the echo may arrive in the same buffer.
     const std::array message{end.region.Slice(end.buffer.data(), text.size())};
     Must(end.pair.Send(nullptr, message, nd::kOpInline | nd::kOpSilentSuccess));
     std::memset(end.buffer.data(), 0, text.size());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An open adapter: what it knows, what the broker makes for it, and its end.
+// An open adapter: its properties, the objects that the broker creates for it, and its close.
 #include "nd/adapter.h"
 
 #include <utility>
@@ -15,8 +15,6 @@ namespace nd {
 
 using client::InvalidHandle;
 using client::MakeHandle;
-using client::Op;
-using client::OpKind;
 using client::Reply;
 using client::Session;
 
@@ -52,11 +50,11 @@ Status Adapter::Impl::Check() const {
   return {};
 }
 
-Result<Reply> Adapter::Impl::Create(OpKind kind, Session::Life* life, const Address* local) {
+template <typename Op>
+Result<Reply> Adapter::Impl::Create(Op op, Session::Life* life) {
   if (Status status = Check(); !status.ok()) return status;
   const Session::Life own = session->adapter();
-  Op op(kind, own.handle);
-  if (local != nullptr) op.local = *local;
+  op.adapter = own.handle;
   auto reply = session->Call(std::move(op), own.epoch);
   if (reply.ok()) *life = {reply->handle, own.epoch};
   return reply;
@@ -73,9 +71,7 @@ Result<Address> Adapter::ResolveAddress(const Address& remote) const {
   if (!impl_) return InvalidHandle("the adapter");
   if (Status status = impl_->Check(); !status.ok()) return status;
   const Session::Life own = impl_->session->adapter();
-  Op op(OpKind::kResolveAddress, own.handle);
-  op.remote = remote;
-  auto reply = impl_->session->Call(std::move(op), own.epoch);
+  auto reply = impl_->session->Call(session::ResolveAddressOp{own.handle, remote}, own.epoch);
   if (!reply.ok()) return reply.status();
   return reply->address;
 }
@@ -84,15 +80,13 @@ Status Adapter::CheckAddress(const Address& local) const {
   if (!impl_) return InvalidHandle("the adapter");
   if (Status status = impl_->Check(); !status.ok()) return status;
   const Session::Life own = impl_->session->adapter();
-  Op op(OpKind::kCheckAddress, own.handle);
-  op.local = local;
-  return impl_->session->Perform(std::move(op), own.epoch, nullptr);
+  return impl_->session->Perform(session::CheckAddressOp{own.handle, local}, own.epoch, nullptr);
 }
 
 Result<Connector> Adapter::CreateConnector() {
   if (!impl_) return InvalidHandle("the adapter");
   Session::Life life;
-  auto reply = impl_->Create(OpKind::kCreateConnector, &life);
+  auto reply = impl_->Create(session::CreateConnectorOp{}, &life);
   if (!reply.ok()) return reply.status();
   return Connector(
       MakeHandle(Connector::Impl::Make(impl_->shared_from_this(), life, false), impl_->use.lock()));
@@ -101,7 +95,7 @@ Result<Connector> Adapter::CreateConnector() {
 Result<Listener> Adapter::CreateListener() {
   if (!impl_) return InvalidHandle("the adapter");
   Session::Life life;
-  auto reply = impl_->Create(OpKind::kCreateListener, &life);
+  auto reply = impl_->Create(session::CreateListenerOp{}, &life);
   if (!reply.ok()) return reply.status();
   return Listener(MakeHandle(Listener::Impl::Make(impl_->shared_from_this(), life), impl_->use.lock()));
 }
@@ -117,7 +111,7 @@ Result<Listener> Adapter::NdkListen(const Address& local, std::function<void(Con
 Result<SharedEndpoint> Adapter::CreateSharedEndpoint(const Address& local) {
   if (!impl_) return InvalidHandle("the adapter");
   Session::Life life;
-  auto reply = impl_->Create(OpKind::kCreateSharedEndpoint, &life, &local);
+  auto reply = impl_->Create(session::CreateSharedEndpointOp{{}, local}, &life);
   if (!reply.ok()) return reply.status();
   const Address bound = reply->address.well_formed() ? reply->address : local;
   return SharedEndpoint(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory, queues and queue pairs: what an adapter makes inside this process.
+// Creates memory, queues and queue pairs, which live in this process.
 #include <utility>
 
 #include "client-lib/src/adapter_impl.h"
@@ -12,8 +12,6 @@ namespace nd {
 using client::InvalidHandle;
 using client::LeakInChild;
 using client::MakeHandle;
-using client::Op;
-using client::OpKind;
 
 namespace {
 
@@ -37,7 +35,7 @@ Status CheckQueue(StatusCode code, const char* what, const Handle* queue,
   return {};
 }
 
-// Numbered by the fields of QueuePairOptions; the fourth, the context, is never wrong.
+// Statuses are numbered by the fields of QueuePairOptions; the fourth, the context, is always valid.
 Status CheckOptions(const QueuePairOptions& options, const AdapterInfo& info,
                     const std::shared_ptr<Adapter::Impl>& owner) {
   using enum StatusCode;
@@ -64,7 +62,7 @@ Status CheckOptions(const QueuePairOptions& options, const AdapterInfo& info,
   return {};
 }
 
-// Makes the queues outlive the queue pair; undone unless Keep() is called.
+// Makes the queues outlive the queue pair; the destructor undoes it unless Keep() was called.
 class Antecedents {
  public:
   bool Add(client::Lifetime& lifetime) {
@@ -104,7 +102,7 @@ Result<MemoryRegion> Adapter::Register(void* address, std::size_t length, std::u
   auto kept = LeakInChild(std::move(region).value());
   std::lock_guard lock(impl_->mutex);
   auto& regions = impl_->regions;
-  // Forgets the dead ones when the list would grow, so that its length stays in proportion to the living.
+  // Removes dead entries before the list would grow, so that its length stays proportional to the live ones.
   if (regions.size() == regions.capacity()) {
     std::erase_if(regions, [](const auto& weak) { return weak.expired(); });
   }
@@ -174,9 +172,7 @@ Result<QueuePair> Adapter::CreateQueuePair(const QueuePairOptions& options) {
   }
 
   const client::Session::Life own = impl_->session->adapter();
-  Op op(OpKind::kCreateQueuePair, own.handle);
-  op.receive_depth = options.receive_depth;
-  op.initiator_depth = options.initiator_depth;
+  session::CreateQueuePairOp op{own.handle, options.receive_depth, options.initiator_depth, 0};
 
   provider::QpOptions inner;
   inner.receive_cq = receive_cq->real;
@@ -188,7 +184,7 @@ Result<QueuePair> Adapter::CreateQueuePair(const QueuePairOptions& options) {
   inner.max_receive_sge = options.max_receive_sge;
   inner.max_initiator_sge = options.max_initiator_sge;
   inner.inline_size = options.inline_data_size;
-  // Who it belongs to is known only when the broker has named it.
+  // The owner is known only after the broker has assigned a handle.
   const auto owner_of = std::make_shared<std::weak_ptr<QueuePair::Impl>>();
   inner.on_peer_closed = [owner_of](DisconnectReason reason, Status cause) {
     if (auto queue_pair = owner_of->lock()) queue_pair->OnPeerClosed(reason, std::move(cause));
@@ -200,7 +196,7 @@ Result<QueuePair> Adapter::CreateQueuePair(const QueuePairOptions& options) {
     if (!queue_pair.ok()) return queue_pair.status();
     op.device_number = (*queue_pair)->device_number();
   }
-  auto reply = impl_->session->Call(std::move(op), own.epoch);
+  auto reply = impl_->session->Call(op, own.epoch);
   if (!reply.ok()) return reply.status();
 
   auto made = std::make_shared<QueuePair::Impl>(owner, client::Session::Life{reply->handle, own.epoch});
@@ -221,8 +217,8 @@ Result<QueuePair> Adapter::CreateQueuePair(const QueuePairOptions& options) {
     (*queue_pair)->UseCounters(inner.counters);
   }
   if (!queue_pair.ok()) {
-    Op close(OpKind::kClose, reply->handle);
-    static_cast<void>(impl_->session->Submit(std::move(close), own.epoch, [](const client::Reply&) {}));
+    static_cast<void>(
+        impl_->session->Submit(session::CloseOp{reply->handle}, own.epoch, [](const client::Reply&) {}));
     return queue_pair.status();
   }
   made->real = LeakInChild(std::move(queue_pair).value());

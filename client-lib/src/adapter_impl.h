@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What stands behind an open adapter, and how handles of the public API keep things alive.
+// The implementation of an open adapter, and the lifetime of objects behind public handles.
 //
-// Every public handle points to its object through a count of its own. When the last handle is gone the
-// object closes itself in the background, while the library's own references (completions on their way, a
-// goodbye in progress) keep the memory. When the last handle of everything made from an adapter is gone, the
-// session ends.
+// Public handles have a count of their own. When the last handle of an object is destroyed, the object closes
+// itself in the background; references of the library (pending completions, a disconnect in progress) keep
+// its memory. When the last handle of all objects of an adapter is destroyed, the session ends.
 #pragma once
 
 #include <memory>
@@ -19,7 +18,7 @@
 
 namespace nd {
 
-// Alive while the application has any handle.
+// Lives while the application has a handle.
 class SessionUse {
  public:
   explicit SessionUse(std::shared_ptr<client::Session> session) : session_(std::move(session)) {}
@@ -39,15 +38,15 @@ struct Adapter::Impl : std::enable_shared_from_this<Impl> {
 
   // INVALID_HANDLE after Close() and in a forked child.
   Status Check() const;
-  // Creates an object at the broker: its handle and life.
-  Result<client::Reply> Create(client::OpKind kind, client::Session::Life* life,
-                               const Address* local = nullptr);
+  // Creates an object of this adapter at the broker; returns its handle and life.
+  template <typename Op>
+  Result<client::Reply> Create(Op op, client::Session::Life* life);
   void LastHandleGone() {}
 };
 
 namespace client {
 
-// A public handle's pointer to `object`; see above. Null when the session is already ending.
+// The pointer of a public handle to `object`; see above. Null when the session is already ending.
 template <typename T>
 std::shared_ptr<T> MakeHandle(std::shared_ptr<T> object, std::shared_ptr<SessionUse> use) {
   if (!use) return nullptr;
@@ -69,7 +68,7 @@ inline Status InvalidHandle(const char* what) {
   return {StatusCode::kInvalidHandle, std::string(what) + " is closed, empty, or of the parent process"};
 }
 
-// True for the answer of Session::Submit and Perform when the broker is away.
+// True for the status of Session::Submit and Perform when the broker is away.
 inline bool IsUnreachable(const Status& status) {
   return status == StatusCode::kDeviceRemoved && status.detail() == Detail::kBrokerUnreachable;
 }
@@ -77,8 +76,8 @@ inline bool IsUnreachable(const Status& status) {
 // The buffer rules of behaviour b.5, shared by every getter.
 // `text` starts at bytes; BUFFER_OVERFLOW or BUFFER_TOO_SMALL with the prefix copied.
 Status CopyPrivateData(std::span<const std::byte> data, void* buffer, std::size_t* length, bool ndk);
-// BUFFER_OVERFLOW with nothing written.
-Status CopyAddress(const Address& address, void* buffer, std::size_t* length);
+// BUFFER_OVERFLOW or BUFFER_TOO_SMALL with nothing written.
+Status CopyAddress(const Address& address, void* buffer, std::size_t* length, bool ndk);
 
 }  // namespace client
 }  // namespace nd

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The two dialects disagree about short buffers, and addresses differ from private data; it is all said here.
+// The rules for short buffers, which differ between the dialects and between addresses and private data.
 #include <algorithm>
 #include <cstring>
 
@@ -21,14 +21,14 @@ Status CopyPrivateData(std::span<const std::byte> data, void* buffer, std::size_
           "the data has " + std::to_string(data.size()) + " bytes, the buffer " + std::to_string(room)};
 }
 
-Status CopyAddress(const Address& address, void* buffer, std::size_t* length) {
+Status CopyAddress(const Address& address, void* buffer, std::size_t* length, bool ndk) {
   if (length == nullptr) return {StatusCode::kAccessViolation, "no place for the length"};
   alignas(8) std::byte storage[32] = {};
   const std::size_t needed = address.ToSockaddr(storage);
   const std::size_t room = *length;
   *length = needed;
   if (room < needed) {
-    return {StatusCode::kBufferOverflow,
+    return {ndk ? StatusCode::kBufferTooSmall : StatusCode::kBufferOverflow,
             "the address has " + std::to_string(needed) + " bytes, the buffer " + std::to_string(room)};
   }
   if (buffer == nullptr)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Field by field: a slot is made of atomics, and the broker reads it at any time.
+// Copies field by field, because a slot consists of atomics that the broker may read at any time.
 #include "client-lib/src/carried_counters.h"
 
 #include <utility>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Queue pairs that outlive a broker go on counting in its pages. What they count is carried over into the
-// next broker's from time to time: that costs the data path nothing and asks nothing of a provider.
+// Queue pairs that survive a broker continue to count in its pages. The counts are copied periodically into
+// the pages of the next broker, which costs the data path nothing and needs no support of a provider.
 #pragma once
 
 #include <map>
@@ -12,7 +12,7 @@
 
 namespace nd::client {
 
-// A slot, and what keeps it mapped.
+// A slot and the reference that keeps it mapped.
 struct CounterSlot {
   std::shared_ptr<CountersPages> pages;
   provider::QpCounters* counters = nullptr;
@@ -21,12 +21,11 @@ struct CounterSlot {
 // Any thread.
 class CarriedCounters {
  public:
-  // From now on `to` shows what `from` counts, with the next Copy() at the latest. Replaces what was said of
-  // that owner before.
+  // From now on each Copy() copies `from` to `to`. Replaces the former slots of that owner.
   void Add(const void* owner, CounterSlot from, CounterSlot to);
-  // Nothing is written for `owner` any more when this returns: its slot may get a new user.
+  // After the return nothing is written for `owner`, so its slot may be used again.
   void Remove(const void* owner);
-  // False when there is nothing to carry.
+  // Returns false when there is nothing to copy.
   bool Copy();
 
  private:

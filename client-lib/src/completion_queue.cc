@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Handles over the provider's queues. Nothing here is on the way of the broker.
+// Handles of the queues of a provider. No call here needs the broker.
 #include <algorithm>
 #include <utility>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Connections against a fake broker and a fake provider: who is told what, in which order.
+// Connections with a fake broker and a fake provider: the calls and messages, and their order.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -23,7 +23,7 @@ class ConnectionTest : public ::testing::Test {
     ASSERT_TRUE(connector_.Bind(kHere).ok());
     ASSERT_TRUE(connector_.Connect(queue_pair_, kThere).ok());
     ASSERT_TRUE(connector_.CompleteConnect().ok());
-    handle_ = broker_.Await(OpKind::kCompleteConnect).handle;
+    handle_ = broker_.Await<session::CompleteConnectOp>().connector;
   }
 
   QueuePair MakeQueuePair() {
@@ -32,7 +32,7 @@ class ConnectionTest : public ::testing::Test {
     return adapter_.CreateQueuePair(options).value();
   }
 
-  static std::optional<Reply> Hold(const Op&) { return std::nullopt; }
+  static std::optional<Reply> Hold(const session::ClientMessage&) { return std::nullopt; }
 
   FakeBroker broker_;
   Adapter adapter_ = broker_.Open();
@@ -40,15 +40,15 @@ class ConnectionTest : public ::testing::Test {
   QueuePair queue_pair_ = MakeQueuePair();
   std::shared_ptr<FakeQueuePair> fake_ = broker_.device().queue_pair;
   Connector connector_ = adapter_.CreateConnector().value();
-  std::uint64_t handle_ = 0;
+  session::Handle handle_;
 };
 
 TEST_F(ConnectionTest, CostsOneMessagePerOperation) {
   Establish();
-  using enum OpKind;
-  EXPECT_EQ(broker_.Kinds(), (std::vector<OpKind>{kHello, kOpenAdapter, kCreateQueuePair, kCreateConnector,
-                                                  kBind, kConnect, kCompleteConnect}));
-  EXPECT_EQ(broker_.Await(kConnect).remote, kThere);
+  EXPECT_EQ(broker_.Names(),
+            (std::vector<std::string>{"Hello", "OpenAdapter", "CreateQueuePair", "CreateConnector", "Bind",
+                                      "Connect", "CompleteConnect"}));
+  EXPECT_EQ(broker_.Await<session::ConnectOp>().remote, kThere);
 }
 
 TEST_F(ConnectionTest, IsAttachedBeforeTheCompletionIsSeen) {
@@ -61,7 +61,7 @@ TEST_F(ConnectionTest, IsAttachedBeforeTheCompletionIsSeen) {
   EXPECT_TRUE(broker_.Acknowledged(fake_->record.id));
 }
 
-TEST_F(ConnectionTest, RefusesWhatTheBrokerCannotSee) {
+TEST_F(ConnectionTest, RefusesErrorsThatTheBrokerCannotSee) {
   ConnectOptions options;
   options.private_data = PrivateData(static_cast<const std::byte*>(nullptr), 4);
   EXPECT_EQ(connector_.Connect(queue_pair_, kThere, options), StatusCode::kAccessViolation);
@@ -77,19 +77,19 @@ TEST_F(ConnectionTest, RefusesWhatTheBrokerCannotSee) {
   EXPECT_EQ(adapter_.CreateQueuePair(foreign).code(), StatusCode::kInvalidParameter1);
   Connector none;
   EXPECT_EQ(none.Connect(queue_pair_, kThere), StatusCode::kInvalidHandle);
-  EXPECT_EQ(broker_.Count(OpKind::kConnect), 0u);
+  EXPECT_EQ(broker_.Count<session::ConnectOp>(), 0u);
 }
 
-TEST_F(ConnectionTest, DisconnectSaysGoodbyeThenReportsThenCompletes) {
+TEST_F(ConnectionTest, DisconnectEndsTheTransportThenReportsThenCompletes) {
   Establish();
-  broker_.On(OpKind::kDisconnect, Hold);
+  broker_.On<session::DisconnectOp>(Hold);
   Request request;
   ASSERT_TRUE(connector_.Disconnect(&request).pending());
-  const Op asked = broker_.Await(OpKind::kDisconnect);
-  broker_.Send(TransportCommand{handle_, TransportCommand::What::kDisconnect, {}, 5000});
-  const Op report = broker_.Await(OpKind::kTransportReport);
-  EXPECT_EQ(report.what, ReportWhat::kDisconnectDone);
-  EXPECT_EQ(report.handle, handle_);
+  const auto asked = broker_.Await<session::DisconnectOp>();
+  broker_.Send(session::TransportCommand{handle_, session::TransportCommand::What::kDisconnect, {}, 5000});
+  const auto report = broker_.Await<session::TransportReportOp>();
+  EXPECT_EQ(report.what, session::TransportReportOp::What::kDisconnectDone);
+  EXPECT_EQ(report.connector, handle_);
   EXPECT_EQ(fake_->log(), (Log{"attach", "disconnect"}));
   EXPECT_TRUE(request.GetResult(false).pending());
   broker_.Complete(asked.id);
@@ -97,11 +97,11 @@ TEST_F(ConnectionTest, DisconnectSaysGoodbyeThenReportsThenCompletes) {
   EXPECT_EQ(fake_->log(), (Log{"attach", "disconnect"}));
 }
 
-TEST_F(ConnectionTest, AfterThePeersGoodbyeBothAnswersAreInline) {
+TEST_F(ConnectionTest, AfterThePeersDisconnectBothAnswersAreInline) {
   Establish();
-  broker_.On(OpKind::kDisconnect, Hold);
-  broker_.On(OpKind::kTransportReport, Hold);
-  broker_.On(OpKind::kNotifyDisconnect, Hold);
+  broker_.On<session::DisconnectOp>(Hold);
+  broker_.On<session::TransportReportOp>(Hold);
+  broker_.On<session::NotifyDisconnectOp>(Hold);
   const Status cause(StatusCode::kConnectionAborted, "what the transport saw", Detail::kTransport, 7);
   fake_->options.on_peer_closed(DisconnectReason::kPeerProcessDied, cause);
   Request request;
@@ -109,67 +109,67 @@ TEST_F(ConnectionTest, AfterThePeersGoodbyeBothAnswersAreInline) {
   EXPECT_EQ(request.GetResult(false), StatusCode::kConnectionInvalid);  // It carried no operation.
   EXPECT_EQ(fake_->log(), Log{"attach"});
   EXPECT_EQ(connector_.Disconnect(&request), StatusCode::kSuccess);
-  // Not dropped: the provider still owes the peer an answer. The flush has happened.
+  // Not dropped, because the provider still has to answer the peer. The flush is done.
   EXPECT_EQ(fake_->log(), (Log{"attach", "disconnect", "flush"}));
   EXPECT_EQ(request.GetResult(false), StatusCode::kConnectionInvalid);
   EXPECT_EQ(adapter_.PollRequest(), nullptr);
   EXPECT_EQ(connector_.disconnect_reason(), DisconnectReason::kPeerProcessDied);
-  // The broker hears of both, in their order and before anything that comes after.
-  EXPECT_EQ(broker_.Await(OpKind::kDisconnect).handle, handle_);
-  const Op report = broker_.Await(OpKind::kTransportReport);
+  // The broker receives both, in order and before later messages.
+  EXPECT_EQ(broker_.Await<session::DisconnectOp>().connector, handle_);
+  const auto report = broker_.Await<session::TransportReportOp>();
   EXPECT_EQ(report.reason, DisconnectReason::kPeerProcessDied);
   EXPECT_EQ(report.status.ToString(), cause.ToString());
   EXPECT_TRUE(connector_.Close().ok());
-  using enum OpKind;
-  const std::vector<OpKind> kinds = broker_.Kinds();
-  EXPECT_EQ(std::vector(kinds.end() - 3, kinds.end()), (std::vector{kTransportReport, kDisconnect, kClose}));
-  EXPECT_EQ(broker_.Count(kNotifyDisconnect), 0u);
+  const std::vector<std::string> names = broker_.Names();
+  EXPECT_EQ(std::vector(names.end() - 3, names.end()),
+            (std::vector<std::string>{"TransportReport", "Disconnect", "Close"}));
+  EXPECT_EQ(broker_.Count<session::NotifyDisconnectOp>(), 0u);
 }
 
-TEST_F(ConnectionTest, TheBrokersWordOfThePeersGoodbyeIsEnough) {
+TEST_F(ConnectionTest, EventOfTheBrokerEndsTheConnection) {
   Establish();
   EXPECT_TRUE(connector_.NotifyDisconnect().ok());  // Providers whose goodbyes travel through the broker.
-  broker_.On(OpKind::kDisconnect, Hold);
-  broker_.On(OpKind::kNotifyDisconnect, Hold);
+  broker_.On<session::DisconnectOp>(Hold);
+  broker_.On<session::NotifyDisconnectOp>(Hold);
   EXPECT_EQ(connector_.NotifyDisconnect(), StatusCode::kSuccess);
   EXPECT_EQ(connector_.Disconnect(), StatusCode::kSuccess);
   EXPECT_EQ(fake_->log(), (Log{"attach", "disconnect", "flush"}));
 }
 
-TEST_F(ConnectionTest, ADisconnectThatCameBeforeThePeersIsNotOvertaken) {
+TEST_F(ConnectionTest, DisconnectBeforeThatOfThePeerIsNotOvertaken) {
   Establish();
-  broker_.On(OpKind::kDisconnect, Hold);
+  broker_.On<session::DisconnectOp>(Hold);
   Request first, second;
   ASSERT_TRUE(connector_.Disconnect(&first).pending());
   fake_->options.on_peer_closed(DisconnectReason::kPeerDisconnected, {});
-  const Op op = broker_.Await(OpKind::kDisconnect);
-  EXPECT_TRUE(connector_.Disconnect(&second).pending());  // Not for us to judge.
+  const auto op = broker_.Await<session::DisconnectOp>();
+  EXPECT_TRUE(connector_.Disconnect(&second).pending());  // The broker decides.
   broker_.Complete(op.id);
   EXPECT_TRUE(first.GetResult().ok());
   EXPECT_EQ(fake_->log(), (Log{"attach", "disconnect", "flush"}));
-  broker_.Complete(broker_.Await(OpKind::kDisconnect, 2).id, StatusCode::kConnectionInvalid);
+  broker_.Complete(broker_.Await<session::DisconnectOp>(2).id, StatusCode::kConnectionInvalid);
   EXPECT_EQ(second.GetResult(), StatusCode::kConnectionInvalid);
 }
 
-TEST_F(ConnectionTest, ARefusedDisconnectLeavesTheNextOneFree) {
+TEST_F(ConnectionTest, DisconnectIsPossibleAfterARefusedOne) {
   Establish();
-  broker_.On(OpKind::kDisconnect, [](const Op&) {
+  broker_.On<session::DisconnectOp>([](const session::ClientMessage&) {
     Reply reply;
     reply.status = StatusCode::kInvalidParameter;
     return reply;
   });
   EXPECT_EQ(connector_.Disconnect(), StatusCode::kInvalidParameter);
   fake_->options.on_peer_closed(DisconnectReason::kPeerDisconnected, {});
-  broker_.On(OpKind::kDisconnect, Hold);
+  broker_.On<session::DisconnectOp>(Hold);
   EXPECT_EQ(connector_.Disconnect(), StatusCode::kSuccess);
 }
 
-TEST_F(ConnectionTest, WithTheAdapterGoneTheBrokerAnswers) {
+TEST_F(ConnectionTest, BrokerAnswersAfterTheAdapterIsGone) {
   Establish();
   fake_->options.on_peer_closed(DisconnectReason::kPeerDisconnected, {});
-  broker_.Send(AdapterGone{});
+  broker_.Send(session::AdapterEvent{{}, session::AdapterEvent::What::kRemoved});
   ASSERT_TRUE(connector_.Cancel().ok());  // A round trip: the event has been handled.
-  broker_.On(OpKind::kNotifyDisconnect, [](const Op&) {
+  broker_.On<session::NotifyDisconnectOp>([](const session::ClientMessage&) {
     Reply reply;
     reply.status = StatusCode::kDeviceRemoved;
     return reply;
@@ -177,28 +177,28 @@ TEST_F(ConnectionTest, WithTheAdapterGoneTheBrokerAnswers) {
   EXPECT_EQ(connector_.NotifyDisconnect(), StatusCode::kDeviceRemoved);
 }
 
-TEST_F(ConnectionTest, AnAdministratorsEndIsAnsweredInlineToo) {
+TEST_F(ConnectionTest, KillByTheAdministratorIsAnsweredInline) {
   Establish();
-  broker_.Send(
-      TransportCommand{handle_, TransportCommand::What::kDrop, DisconnectReason::kLocalAdministrator, 0});
+  broker_.Send(session::TransportCommand{handle_, session::TransportCommand::What::kDrop,
+                                         DisconnectReason::kLocalAdministrator, 0});
   ASSERT_TRUE(connector_.Cancel().ok());
-  broker_.On(OpKind::kNotifyDisconnect, Hold);
+  broker_.On<session::NotifyDisconnectOp>(Hold);
   EXPECT_EQ(connector_.NotifyDisconnect(), StatusCode::kSuccess);
 }
 
-TEST_F(ConnectionTest, ClosingAfterThePeersGoodbyeDoesNotCutTheAnswerOff) {
+TEST_F(ConnectionTest, CloseAfterThePeersDisconnectLetsTheAnswerLeave) {
   Establish();
   fake_->options.on_peer_closed(DisconnectReason::kPeerDisconnected, {});
   EXPECT_TRUE(queue_pair_.Close().ok());
   EXPECT_EQ(fake_->log(), (Log{"attach", "disconnect", "flush"}));
   EXPECT_TRUE(connector_.Close().ok());
   EXPECT_EQ(fake_->log(), (Log{"attach", "disconnect", "flush"}));
-  using enum OpKind;
-  const std::vector<OpKind> kinds = broker_.Kinds();
-  EXPECT_EQ(std::vector(kinds.end() - 3, kinds.end()), (std::vector{kTransportReport, kClose, kClose}));
+  const std::vector<std::string> names = broker_.Names();
+  EXPECT_EQ(std::vector(names.end() - 3, names.end()),
+            (std::vector<std::string>{"TransportReport", "Close", "Close"}));
 }
 
-TEST_F(ConnectionTest, TheAnswerToTheGoodbyeKeepsTheQueuePairAlive) {
+TEST_F(ConnectionTest, AnswerToTheDisconnectKeepsTheQueuePairAlive) {
   Establish();
   fake_->hold_disconnect = true;
   fake_->options.on_peer_closed(DisconnectReason::kPeerDisconnected, {});
@@ -216,27 +216,28 @@ TEST_F(ConnectionTest, DisconnectCallbackRunsOnceAndOnlyWhenAsked) {
   std::promise<DisconnectReason> called;
   connector_.SetDisconnectCallback([&](DisconnectReason reason) { called.set_value(reason); });
   Establish();
-  EXPECT_TRUE(broker_.Await(OpKind::kCompleteConnect).events);
-  broker_.Send(DisconnectEvent{handle_, DisconnectReason::kPeerDisconnected});
-  broker_.Send(DisconnectEvent{handle_, DisconnectReason::kPeerDisconnected});
+  EXPECT_TRUE(broker_.Await<session::CompleteConnectOp>().disconnect_event);
+  broker_.Send(session::DisconnectEvent{handle_, DisconnectReason::kPeerDisconnected});
+  broker_.Send(session::DisconnectEvent{handle_, DisconnectReason::kPeerDisconnected});
   EXPECT_EQ(called.get_future().get(), DisconnectReason::kPeerDisconnected);
   EXPECT_TRUE(connector_.Close().ok());
 }
 
 TEST_F(ConnectionTest, DropEndsTheTransport) {
   Establish();
-  broker_.Send(
-      TransportCommand{handle_, TransportCommand::What::kDrop, DisconnectReason::kAdapterDisabled, 0});
+  broker_.Send(session::TransportCommand{handle_, session::TransportCommand::What::kDrop,
+                                         DisconnectReason::kAdapterDisabled, 0});
   ASSERT_TRUE(connector_.Cancel().ok());  // A round trip: the command has been handled.
   EXPECT_EQ(fake_->log(), (Log{"attach", "drop"}));
   EXPECT_EQ(connector_.disconnect_reason(), DisconnectReason::kAdapterDisabled);
 }
 
-TEST_F(ConnectionTest, TheBrokersReasonForTheEndCounts) {
+TEST_F(ConnectionTest, ReasonOfTheBrokerIsReported) {
   Establish();
-  fake_->options.on_peer_closed(DisconnectReason::kPeerDisconnected, {});  // It was dropped a moment earlier.
-  broker_.Send(
-      TransportCommand{handle_, TransportCommand::What::kDrop, DisconnectReason::kAdapterDisabled, 0});
+  fake_->options.on_peer_closed(DisconnectReason::kPeerDisconnected,
+                                {});  // The transport was dropped a moment earlier.
+  broker_.Send(session::TransportCommand{handle_, session::TransportCommand::What::kDrop,
+                                         DisconnectReason::kAdapterDisabled, 0});
   ASSERT_TRUE(connector_.Cancel().ok());
   EXPECT_EQ(connector_.disconnect_reason(), DisconnectReason::kAdapterDisabled);
 }
@@ -246,10 +247,10 @@ TEST_F(ConnectionTest, FailedAttachIsReportedAndFailsTheCall) {
   ASSERT_TRUE(connector_.Bind(kHere).ok());
   ASSERT_TRUE(connector_.Connect(queue_pair_, kThere).ok());
   EXPECT_EQ(connector_.CompleteConnect(), StatusCode::kAccessViolation);
-  EXPECT_EQ(broker_.Await(OpKind::kTransportReport).reason, DisconnectReason::kEstablishmentFailed);
+  EXPECT_EQ(broker_.Await<session::TransportReportOp>().reason, DisconnectReason::kEstablishmentFailed);
 }
 
-TEST_F(ConnectionTest, DamagedHandOversEndTheSession) {
+TEST_F(ConnectionTest, DamagedHandOverEndsTheSession) {
   const std::function<void(provider::HandOffRecord&)> damages[] = {
       [](provider::HandOffRecord& r) { r.magic = 1; },
       [](provider::HandOffRecord& r) { r.version = 9; },
@@ -267,7 +268,7 @@ TEST_F(ConnectionTest, DamagedHandOversEndTheSession) {
     adapter.SetSessionCallback([&](bool connected) {
       if (!connected && !told.exchange(true)) lost.set_value();
     });
-    broker.SendHandOff(1, damage);
+    broker.SendHandOff({1}, damage);
     lost.get_future().wait();
     EXPECT_FALSE(adapter.connected());
   }
@@ -283,7 +284,7 @@ TEST_F(ConnectionTest, MayBeClosedInsideItsOwnCallback) {
 }
 
 TEST_F(ConnectionTest, CloseIsDeliveredAfterEverythingElse) {
-  broker_.On(OpKind::kConnect, Hold);
+  broker_.On<session::ConnectOp>(Hold);
   std::vector<std::string> order;
   std::promise<void> done;
   Request connect([&](const Status& status) { order.push_back(std::string(Name(status.code()))); });
@@ -292,16 +293,16 @@ TEST_F(ConnectionTest, CloseIsDeliveredAfterEverythingElse) {
     done.set_value();
   });
   ASSERT_TRUE(connector_.Connect(queue_pair_, kThere, {}, &connect).pending());
-  const Op op = broker_.Await(OpKind::kConnect);
-  broker_.On(OpKind::kClose, [&](const Op&) {
+  const auto op = broker_.Await<session::ConnectOp>();
+  broker_.On<session::CloseOp>([&](const session::ClientMessage&) {
     broker_.Complete(op.id, StatusCode::kCanceled);
     return std::nullopt;
   });
   ASSERT_TRUE(connector_.Close(&close).pending());
-  broker_.Complete(broker_.Await(OpKind::kClose).id);
+  broker_.Complete(broker_.Await<session::CloseOp>().id);
   done.get_future().wait();
   EXPECT_EQ(order, (std::vector<std::string>{"CANCELED", "closed"}));
-  broker_.On(OpKind::kClose, {});
+  broker_.On<session::CloseOp>({});
 }
 
 TEST_F(ConnectionTest, CompletionQueueClosesAfterItsQueuePair) {
@@ -324,20 +325,20 @@ TEST_F(ConnectionTest, CompletionQueueClosesAfterItsQueuePair) {
 TEST_F(ConnectionTest, LastHandleClosesInTheBackground) {
   Establish();
   connector_ = Connector();
-  EXPECT_EQ(broker_.Await(OpKind::kClose).handle, handle_);
+  EXPECT_EQ(broker_.Await<session::CloseOp>().handle, handle_);
 }
 
-TEST_F(ConnectionTest, ListenerDeliversConnectorsAndRejectsUnkeptOnes) {
+TEST_F(ConnectionTest, ListenerDeliversConnectorsAndRejectsDroppedOnes) {
   std::promise<Connector> kept;
   Listener listener =
       adapter_.NdkListen(kThere, [&](Connector connector) { kept.set_value(std::move(connector)); }).value();
-  const std::uint64_t handle = broker_.Await(OpKind::kListen).handle;
-  broker_.Send(ConnectEvent{handle, 4711});
+  const session::Handle handle = broker_.Await<session::ListenOp>().listener;
+  broker_.Send(session::ConnectEvent{handle, {4711}});
   Connector connector = kept.get_future().get();
   EXPECT_TRUE(connector.Accept(queue_pair_).ok());
-  EXPECT_EQ(broker_.Await(OpKind::kAccept).handle, 4711u);
-  broker_.Send(ConnectEvent{handle + 999, 4712});  // Nobody's listener.
-  EXPECT_EQ(broker_.Await(OpKind::kClose).handle, 4712u);
+  EXPECT_EQ(broker_.Await<session::AcceptOp>().connector.value, 4711u);
+  broker_.Send(session::ConnectEvent{{handle.value + 999}, {4712}});  // An unknown listener.
+  EXPECT_EQ(broker_.Await<session::CloseOp>().handle.value, 4712u);
 }
 
 TEST_F(ConnectionTest, QueuePairOptionsAreNumbered) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The public face of connections: checks the handle, names the operation, fills the caller's buffers.
+// The public classes of connections: check the handle, submit the operation, fill the buffers of the caller.
 #include "nd/connector.h"
 
 #include <utility>
@@ -10,8 +10,6 @@
 namespace nd {
 
 using client::InvalidHandle;
-using client::Op;
-using client::OpKind;
 using client::Reply;
 
 namespace {
@@ -29,9 +27,7 @@ Connector::Connector(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Status Connector::Bind(const Address& local) {
   if (!Usable(impl_)) return InvalidHandle(kWhat);
   const auto life = impl_->life();
-  Op op(OpKind::kBind, life.handle);
-  op.local = local;
-  return impl_->adapter->session->Perform(std::move(op), life.epoch, nullptr,
+  return impl_->adapter->session->Perform(session::BindOp{life.handle, local}, life.epoch, nullptr,
                                           [impl = impl_->shared_from_this(), local](Reply& reply) {
                                             if (reply.status.ok()) {
                                               impl->SetAddresses(&local, nullptr);
@@ -50,8 +46,8 @@ Status Connector::Connect(QueuePair& queue_pair, const Address& remote, const Co
 Status Connector::NdkConnect(QueuePair& queue_pair, const Address& source, const Address& remote,
                              const ConnectOptions& options, Request* request) {
   if (!Usable(impl_)) return InvalidHandle(kWhat);
-  Op op;
-  op.local = source;
+  session::ConnectOp op;
+  op.source = source;
   return impl_->Connect(queue_pair, std::move(op), remote, options, request);
 }
 
@@ -65,7 +61,7 @@ Status Connector::NdkConnectWithSharedEndpoint(QueuePair& queue_pair, SharedEndp
     return {StatusCode::kInvalidParameter2,
             "the shared endpoint was made from another adapter than the connector"};
   }
-  Op op;
+  session::ConnectOp op;
   op.shared_endpoint = shared->life().handle;
   Status status = impl_->Connect(queue_pair, std::move(op), remote, options, request);
   if (status.ok() || status.pending()) impl_->SetAddresses(&shared->local, nullptr);
@@ -86,7 +82,7 @@ Status Connector::Reject(PrivateData private_data) {
 
 Status Connector::GetReadLimits(std::uint32_t* inbound, std::uint32_t* outbound) const {
   if (!Usable(impl_)) return InvalidHandle(kWhat);
-  auto reply = impl_->Ask(OpKind::kGetReadLimits);
+  auto reply = impl_->Ask<session::GetReadLimitsOp>();
   if (!reply.ok()) return reply.status();
   if (inbound != nullptr) *inbound = reply->limits.inbound;
   if (outbound != nullptr) *outbound = reply->limits.outbound;
@@ -95,48 +91,49 @@ Status Connector::GetReadLimits(std::uint32_t* inbound, std::uint32_t* outbound)
 
 Status Connector::GetPrivateData(void* buffer, std::size_t* length) const {
   if (!Usable(impl_)) return InvalidHandle(kWhat);
-  auto reply = impl_->Ask(OpKind::kGetPrivateData);
+  auto reply = impl_->Ask<session::GetPrivateDataOp>();
   if (!reply.ok()) return reply.status();
-  return client::CopyPrivateData(reply->private_data, buffer, length, false);
+  return client::CopyPrivateData(std::as_bytes(std::span(reply->private_data)), buffer, length, false);
 }
 
 Result<std::vector<std::byte>> Connector::GetPrivateData() const {
   if (!Usable(impl_)) return InvalidHandle(kWhat);
-  auto reply = impl_->Ask(OpKind::kGetPrivateData);
+  auto reply = impl_->Ask<session::GetPrivateDataOp>();
   if (!reply.ok()) return reply.status();
-  return std::move(reply->private_data);
+  const auto bytes = std::as_bytes(std::span(reply->private_data));
+  return std::vector<std::byte>(bytes.begin(), bytes.end());
 }
 
 Status Connector::NdkGetConnectionData(std::uint32_t* inbound, std::uint32_t* outbound, void* buffer,
                                        std::size_t* length) const {
   if (Status status = GetReadLimits(inbound, outbound); !status.ok()) return status;
-  auto reply = impl_->Ask(OpKind::kGetPrivateData);
+  auto reply = impl_->Ask<session::GetPrivateDataOp>();
   if (!reply.ok()) return reply.status();
-  return client::CopyPrivateData(reply->private_data, buffer, length, true);
+  return client::CopyPrivateData(std::as_bytes(std::span(reply->private_data)), buffer, length, true);
 }
 
 Result<Address> Connector::GetLocalAddress() const {
   if (!Usable(impl_)) return InvalidHandle(kWhat);
-  auto reply = impl_->Ask(OpKind::kGetLocalAddress);
+  auto reply = impl_->AskLocalAddress();
   if (!reply.ok()) return reply.status();
   return reply->address;
 }
 
 Result<Address> Connector::GetPeerAddress() const {
   if (!Usable(impl_)) return InvalidHandle(kWhat);
-  auto reply = impl_->Ask(OpKind::kGetPeerAddress);
+  auto reply = impl_->AskPeerAddress();
   if (!reply.ok()) return reply.status();
   return reply->address;
 }
 
 Status Connector::GetLocalAddress(void* sockaddr_buffer, std::size_t* length) const {
   auto address = GetLocalAddress();
-  return address.ok() ? client::CopyAddress(*address, sockaddr_buffer, length) : address.status();
+  return address.ok() ? client::CopyAddress(*address, sockaddr_buffer, length, false) : address.status();
 }
 
 Status Connector::GetPeerAddress(void* sockaddr_buffer, std::size_t* length) const {
   auto address = GetPeerAddress();
-  return address.ok() ? client::CopyAddress(*address, sockaddr_buffer, length) : address.status();
+  return address.ok() ? client::CopyAddress(*address, sockaddr_buffer, length, false) : address.status();
 }
 
 Status Connector::NotifyDisconnect(Request* request) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a connection ends: by the peer, by Disconnect, by Close. Where the broker is away, what it would have
-// done is done with the queue pair alone.
+// The end of a connection: by the peer, by Disconnect, by Close. While the broker is away the queue pair
+// alone ends the connection.
 #include <utility>
 
 #include "client-lib/src/connector_impl.h"
@@ -9,32 +9,26 @@ namespace nd {
 
 using client::InvalidHandle;
 using client::IsUnreachable;
-using client::Op;
-using client::OpKind;
 using client::Reply;
-using client::ReportWhat;
 
 namespace {
 
-// Without the broker's word for it, a goodbye may stay unanswered this long.
+// The time-out for the answer to a disconnect without a broker.
 constexpr Duration kLocalDisconnectTimeout = std::chrono::seconds(5);
 
 }  // namespace
 
-// In the background, on the keeper.
+// Reports in the background, on the keeper.
 void Connector::Impl::Report(ReportWhat what, DisconnectReason reason, Status status) {
   adapter->session->Post([self = shared_from_this(), what, reason, status = std::move(status)] {
     self->SendReport(what, reason, status);
   });
 }
 
-// If the broker is away, what it would have done is done here.
+// While the broker is away, does here what the broker would have done.
 void Connector::Impl::SendReport(ReportWhat what, DisconnectReason reason, Status status) {
   const Life at = life();
-  Op op(OpKind::kTransportReport, at.handle);
-  op.what = what;
-  op.reason = reason;
-  op.status = std::move(status);
+  session::TransportReportOp op{at.handle, what, reason, std::move(status)};
   const auto locally = [self = shared_from_this(), what, reason] {
     if (what == ReportWhat::kPeerClosed) self->FireCallback(reason);
   };
@@ -51,14 +45,14 @@ void Connector::Impl::OnPeerClosed(DisconnectReason reason, Status cause) {
     phase_ = Phase::kPeerClosed;
     reason_ = reason;
     cause_ = std::move(cause);
-    untold_ = true;
+    peer_close_unreported_ = true;
   }
   CompleteLocalNotifies({});
   adapter->session->Post([self = shared_from_this()] { self->TellPeerClosed(); });
 }
 
 void Connector::Impl::TellPeerClosed() {
-  std::lock_guard order(telling_);
+  std::lock_guard order(report_order_);
   TellPeerClosedInOrder();
 }
 
@@ -67,14 +61,14 @@ void Connector::Impl::TellPeerClosedInOrder() {
   Status cause;
   {
     std::lock_guard lock(mutex_);
-    if (!std::exchange(untold_, false)) return;
+    if (!std::exchange(peer_close_unreported_, false)) return;
     reason = reason_;
     cause = cause_;
   }
   SendReport(ReportWhat::kPeerClosed, reason, std::move(cause));
 }
 
-void Connector::Impl::HeardPeerClosed() {
+void Connector::Impl::OnPeerClosedByBroker() {
   std::lock_guard lock(mutex_);
   if (phase_ != Phase::kEstablished || leaving_ != 0) return;
   phase_ = Phase::kPeerClosed;
@@ -94,12 +88,12 @@ void Connector::Impl::OnDisconnectEvent(DisconnectReason reason) {
     std::lock_guard lock(mutex_);
     if (reason_ == DisconnectReason::kUnknown) reason_ = reason;
   }
-  HeardPeerClosed();
+  OnPeerClosedByBroker();
   FlushOnGoodbye();
   FireCallback(reason);
 }
 
-// On the keeper, since a device may take its time.
+// On the keeper, because a device may be slow.
 void Connector::Impl::FlushOnGoodbye() {
   std::lock_guard lock(mutex_);
   if (!flush_on_goodbye_ || !queue_pair_) return;
@@ -109,7 +103,7 @@ void Connector::Impl::FlushOnGoodbye() {
 void Connector::Impl::FireCallback(DisconnectReason reason) {
   std::function<void()> call;
   {
-    // Taken and posted in one: a close that finds no callback any more must come after it.
+    // The callback is taken and posted under one lock, so that a close that finds no callback comes after it.
     std::lock_guard lock(mutex_);
     if (!callback_) return;
     call = [callback = std::exchange(callback_, nullptr), reason] { callback(reason); };
@@ -127,23 +121,23 @@ void Connector::Impl::CompleteLocalNotifies(const Status& status) {
   for (const State& state : notifies) adapter->session->Finish(state, status);
 }
 
-void Connector::Impl::OnTransportCommand(const client::TransportCommand& command) {
-  if (command.what == client::TransportCommand::What::kPrepare) return Prepare(command.attributes);
+void Connector::Impl::OnTransportCommand(const session::TransportCommand& command) {
+  if (command.what == session::TransportCommand::What::kPrepare) return Prepare(command.attributes);
   std::shared_ptr<QueuePair::Impl> used;
   {
     std::lock_guard lock(mutex_);
     used = queue_pair_;
-    if (command.what == client::TransportCommand::What::kDrop) {
-      // An administrator's end looks to this side as if the peer had gone.
+    if (command.what == session::TransportCommand::What::kDrop) {
+      // To this side, an end by the administrator looks like the loss of the peer.
       const bool gone = command.reason == DisconnectReason::kLocalAdministrator;
       phase_ = gone && phase_ == Phase::kEstablished ? Phase::kPeerClosed : Phase::kDead;
-      // What ends both sides may show itself as the other side's end first; the broker knows.
+      // When both sides are ended, the end of the other side may show first; the broker knows the reason.
       if (command.reason != DisconnectReason::kUnknown) reason_ = command.reason;
     } else {
       phase_ = Phase::kDisconnecting;
     }
   }
-  if (command.what == client::TransportCommand::What::kDrop) {
+  if (command.what == session::TransportCommand::What::kDrop) {
     if (used) used->real->Drop();
     return CompleteLocalNotifies({});
   }
@@ -169,14 +163,14 @@ Status Connector::Impl::NotifyDisconnect(Request* request) {
     std::lock_guard lock(mutex_);
     here = AnswersHere();
   }
-  if (here) {  // Nothing to wait for: no operation, no completion.
+  if (here) {  // No operation and no completion to wait for.
     auto begun = adapter->session->Begin(request);
     if (!begun.ok()) return begun.status();
     (*begun)->Abort();
     return {};
   }
-  Status status = Simple(OpKind::kNotifyDisconnect, request, [self = shared_from_this()](Reply& reply) {
-    if (reply.status.ok()) self->HeardPeerClosed();
+  Status status = Simple<session::NotifyDisconnectOp>(request, [self = shared_from_this()](Reply& reply) {
+    if (reply.status.ok()) self->OnPeerClosedByBroker();
     return reply.status;
   });
   if (!IsUnreachable(status)) return status;
@@ -212,15 +206,15 @@ void Connector::Impl::Leave(const std::shared_ptr<QueuePair::Impl>& used) {
 
 Status Connector::Impl::Disconnect(Request* request) {
   std::shared_ptr<QueuePair::Impl> used;
-  std::unique_lock order(telling_);
+  std::unique_lock order(report_order_);
   bool here;
-  auto first_word = std::make_shared<bool>(false);  // This call counts in leaving_.
+  auto counts_as_leaving = std::make_shared<bool>(false);  // This call counts in leaving_.
   {
     std::lock_guard lock(mutex_);
     here = AnswersHere();
     used = queue_pair_;
-    *first_word = phase_ == Phase::kEstablished;
-    if (*first_word) ++leaving_;
+    *counts_as_leaving = phase_ == Phase::kEstablished;
+    if (*counts_as_leaving) ++leaving_;
   }
   if (here) {
     auto begun = adapter->session->Begin(request);
@@ -230,40 +224,39 @@ Status Connector::Impl::Disconnect(Request* request) {
       std::lock_guard lock(mutex_);
       phase_ = Phase::kDead;
     }
-    // Nothing can change the answer any more; the broker hears of it before anything that comes later.
+    // The answer is final; the broker learns of it before later messages.
     TellPeerClosedInOrder();
     const Life at = life();
     static_cast<void>(
-        adapter->session->Submit(Op(OpKind::kDisconnect, at.handle), at.epoch, [](const Reply&) {}));
+        adapter->session->Submit(session::DisconnectOp{at.handle}, at.epoch, [](const Reply&) {}));
     order.unlock();
     Leave(used);
     return {};
   }
   order.unlock();
   const bool waits = request == nullptr;
-  Status status =
-      Simple(OpKind::kDisconnect, request, [self = shared_from_this(), first_word, waits](Reply& reply) {
-        // The goodbye is out; only its answer was not waited for. A device keeps what was posted until it is
-        // told.
-        const bool unanswered =
-            reply.status == StatusCode::kCanceled || reply.status == StatusCode::kIoTimeout;
-        if (!reply.status.ok() && !(unanswered && self->OnDevice())) {
-          self->NotLeaving(*first_word);
-          // The operation ended with the broker; what it was for is done all the same. Who waits does it
-          // below.
-          if (IsUnreachable(reply.status) && !waits) self->GoodbyeWithoutBroker();
-          return reply.status;
-        }
-        std::shared_ptr<QueuePair::Impl> alive;
-        {
-          std::lock_guard lock(self->mutex_);
-          if (self->phase_ != Phase::kDead) alive = self->queue_pair_;
-        }
-        // The peer's goodbye was heard meanwhile: nobody asked us to do the same, so it is done here.
-        self->Leave(alive);
-        return reply.status;
-      });
-  if (!status.ok() && !status.pending()) NotLeaving(*first_word);
+  Status status = Simple<session::DisconnectOp>(request, [self = shared_from_this(), counts_as_leaving,
+                                                          waits](Reply& reply) {
+    // The disconnect was sent, and its answer is not waited for. A device keeps posted requests until they
+    // are flushed.
+    const bool unanswered = reply.status == StatusCode::kCanceled || reply.status == StatusCode::kIoTimeout;
+    if (!reply.status.ok() && !(unanswered && self->OnDevice())) {
+      self->NotLeaving(*counts_as_leaving);
+      // The operation ended with the broker, but the connection must still end. A blocking caller does it
+      // below.
+      if (IsUnreachable(reply.status) && !waits) self->GoodbyeWithoutBroker();
+      return reply.status;
+    }
+    std::shared_ptr<QueuePair::Impl> alive;
+    {
+      std::lock_guard lock(self->mutex_);
+      if (self->phase_ != Phase::kDead) alive = self->queue_pair_;
+    }
+    // The peer disconnected in the meantime, so this side ends too.
+    self->Leave(alive);
+    return reply.status;
+  });
+  if (!status.ok() && !status.pending()) NotLeaving(*counts_as_leaving);
   return IsUnreachable(status) ? DisconnectLocally(request) : status;
 }
 
@@ -272,9 +265,9 @@ bool Connector::Impl::OnDevice() {
   return queue_pair_ && queue_pair_->real->device_number() != 0;
 }
 
-void Connector::Impl::NotLeaving(bool& first_word) {
+void Connector::Impl::NotLeaving(bool& counts_as_leaving) {
   std::lock_guard lock(mutex_);
-  if (std::exchange(first_word, false)) --leaving_;
+  if (std::exchange(counts_as_leaving, false)) --leaving_;
 }
 
 void Connector::Impl::GoodbyeWithoutBroker() {
@@ -328,8 +321,8 @@ Status Connector::Impl::DisconnectLocally(Request* request) {
 
 Status Connector::Impl::Cancel() {
   CompleteLocalNotifies(StatusCode::kCanceled);
-  Status status = Simple(OpKind::kCancel, nullptr);
-  // The loss of the broker has completed everything else.
+  Status status = Simple<session::CancelOp>(nullptr);
+  // The loss of the broker has completed all other operations.
   return IsUnreachable(status) ? Status() : status;
 }
 
@@ -361,7 +354,7 @@ Status Connector::Impl::Close(Request* request, bool wait) {
   TellPeerClosed();
   const Life at = life();
   Status sent = adapter->session->Submit(
-      Op(OpKind::kClose, at.handle), at.epoch,
+      session::CloseOp{at.handle}, at.epoch,
       [finish, locally](const Reply& reply) { IsUnreachable(reply.status) ? locally() : finish(); });
   if (!sent.ok()) locally();
   return wait ? client::Session::Outcome(request, state) : Status(StatusCode::kPending);

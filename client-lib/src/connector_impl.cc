@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From Connect to the established connection, and back to it when the broker was away. Each operation is one
-// message and one completion. How a connection ends is in connector_end.cc.
+// From Connect to the established connection, and its re-attachment after the broker was away. Each operation
+// is one message and one completion. connector_end.cc has the end of connections.
 #include "client-lib/src/connector_impl.h"
 
 #include <utility>
@@ -8,15 +8,20 @@
 namespace nd {
 
 using client::InvalidHandle;
-using client::Op;
-using client::OpKind;
 using client::Reply;
-using client::ReportWhat;
 
 namespace {
 
-// Above every adapter's limit and below what a message may carry: the broker cannot be asked any more.
+// Above the limit of every adapter and below the maximum size of a message; larger data cannot be sent to the
+// broker.
 constexpr std::size_t kMaxCarriedData = 16384;
+
+template <typename Op>
+void SetPrivateData(PrivateData data, Op* op) {
+  const auto* first = reinterpret_cast<const std::uint8_t*>(data.data());
+  op->private_data.assign(first, first + data.size());
+  op->private_data_length = static_cast<std::uint32_t>(data.size());
+}
 
 }  // namespace
 
@@ -78,32 +83,30 @@ Status Connector::Impl::CheckData(PrivateData data) {
   return {};
 }
 
-Status Connector::Impl::Simple(OpKind kind, Request* request, client::Session::Then then) {
-  const Life at = life();
-  return adapter->session->Perform(Op(kind, at.handle), at.epoch, request, std::move(then));
-}
-
-Result<Reply> Connector::Impl::Ask(OpKind kind) {
-  const Life at = life();
-  auto reply = adapter->session->Call(Op(kind, at.handle), at.epoch);
-  if (reply.ok() && kind == OpKind::kGetLocalAddress) SetAddresses(&reply->address, nullptr);
-  if (reply.ok() && kind == OpKind::kGetPeerAddress) SetAddresses(nullptr, &reply->address);
+Result<Reply> Connector::Impl::AskLocalAddress() {
+  auto reply = Ask<session::GetLocalAddressOp>();
+  if (reply.ok()) SetAddresses(&reply->address, nullptr);
   return reply;
 }
 
-Status Connector::Impl::Connect(QueuePair& queue_pair, Op op, const Address& remote,
+Result<Reply> Connector::Impl::AskPeerAddress() {
+  auto reply = Ask<session::GetPeerAddressOp>();
+  if (reply.ok()) SetAddresses(nullptr, &reply->address);
+  return reply;
+}
+
+Status Connector::Impl::Connect(QueuePair& queue_pair, session::ConnectOp op, const Address& remote,
                                 const ConnectOptions& options, Request* request) {
   std::shared_ptr<QueuePair::Impl> used;
   if (Status status = CheckQueuePair(queue_pair, &used); !status.ok()) return status;
   if (Status status = CheckData(options.private_data); !status.ok()) return status;
   const Life at = life();
-  op.kind = OpKind::kConnect;
-  op.handle = at.handle;
+  op.connector = at.handle;
   op.queue_pair = used->life().handle;
   op.remote = remote;
   op.limits = options.limits;
-  op.data.assign(options.private_data.begin(), options.private_data.end());
-  const Address source = op.local.value_or(Address());
+  SetPrivateData(options.private_data, &op);
+  const Address source = op.source.value_or(Address());
   return adapter->session->Perform(std::move(op), at.epoch, request,
                                    [self = shared_from_this(), used, remote, source](Reply& reply) {
                                      if (reply.status.ok()) {
@@ -119,17 +122,17 @@ Status Connector::Impl::Connect(QueuePair& queue_pair, Op op, const Address& rem
 Status Connector::Impl::CompleteConnect(Request* request) {
   std::shared_ptr<QueuePair::Impl> used;
   const Life at = life();
-  Op op(OpKind::kCompleteConnect, at.handle);
+  session::CompleteConnectOp op{at.handle};
   {
     std::lock_guard lock(mutex_);
     used = queue_pair_;
-    op.events = callback_ != nullptr;
+    op.disconnect_event = callback_ != nullptr;
   }
   return adapter->session->Perform(std::move(op), at.epoch, request,
                                    [self = shared_from_this(), used](Reply& reply) {
                                      if (used) return self->Establish(used, reply);
-                                     // Asked for by one thread before the answer to Connect was through on
-                                     // another; it is by now.
+                                     // Submitted by one thread before another thread had processed the answer
+                                     // to Connect, which is done by now.
                                      std::shared_ptr<QueuePair::Impl> late;
                                      {
                                        std::lock_guard lock(self->mutex_);
@@ -144,14 +147,15 @@ Status Connector::Impl::Accept(QueuePair& queue_pair, const ConnectOptions& opti
   if (Status status = CheckQueuePair(queue_pair, &used); !status.ok()) return status;
   if (Status status = CheckData(options.private_data); !status.ok()) return status;
   const Life at = life();
-  Op op(OpKind::kAccept, at.handle);
+  session::AcceptOp op;
+  op.connector = at.handle;
   op.queue_pair = used->life().handle;
   op.limits = options.limits;
-  op.data.assign(options.private_data.begin(), options.private_data.end());
+  SetPrivateData(options.private_data, &op);
   {
     std::lock_guard lock(mutex_);
-    op.events = callback_ != nullptr;
-    // A second Accept will be refused and must not take the place of the first.
+    op.disconnect_event = callback_ != nullptr;
+    // A second Accept will be refused and must not replace the first.
     if (!accepting_) accepting_ = used;
   }
   const auto answered = [self = shared_from_this(), used] {
@@ -163,22 +167,22 @@ Status Connector::Impl::Accept(QueuePair& queue_pair, const ConnectOptions& opti
                                               answered();
                                               return self->Establish(used, reply);
                                             });
-  if (!status.ok() && !status.pending()) answered();  // It may never have been sent.
+  if (!status.ok() && !status.pending()) answered();  // The operation may not have been sent.
   return status;
 }
 
 Status Connector::Impl::Reject(PrivateData private_data) {
   if (Status status = CheckData(private_data); !status.ok()) return status;
   const Life at = life();
-  Op op(OpKind::kReject, at.handle);
-  op.data.assign(private_data.begin(), private_data.end());
+  session::RejectOp op{at.handle};
+  SetPrivateData(private_data, &op);
   return adapter->session->Perform(std::move(op), at.epoch, nullptr);
 }
 
 Status Connector::Impl::Establish(const std::shared_ptr<QueuePair::Impl>& queue_pair, Reply& reply) {
   if (!reply.status.ok()) return reply.status;
   Status status;
-  if (!queue_pair || !reply.transport || reply.transport->record.connector != life().handle) {
+  if (!queue_pair || !reply.transport || reply.transport->record.connector != life().handle.value) {
     status = Status(StatusCode::kInternalError, "the broker completed the connection without its transport",
                     Detail::kProtocol);
   } else {
@@ -188,11 +192,12 @@ Status Connector::Impl::Establish(const std::shared_ptr<QueuePair::Impl>& queue_
       queue_pair_ = queue_pair;
       phase_ = Phase::kEstablished;
       limits_ = {reply.transport->record.read_inbound, reply.transport->record.read_outbound};
+      proof_ = std::move(reply.proof);
       flush_on_goodbye_ = reply.transport->record.transport == provider::Transport::kVerbs &&
                           (reply.transport->record.flags & provider::kHandOffFlushOnGoodbye) != 0;
       holds_queue_pair_ = queue_pair->users.AddSuccessor();
     }
-    // Before Attach: the peer's goodbye may already be waiting inside.
+    // Before Attach, because the disconnect of the peer may be waiting in the transport.
     queue_pair->SetConnector(shared_from_this());
     status = queue_pair->real->Attach(std::move(*reply.transport));
   }
@@ -215,12 +220,13 @@ void Connector::Impl::Prepare(const std::vector<std::uint8_t>& attributes) {
     used = accepting_ ? accepting_ : queue_pair_;
   }
   const Life at = life();
-  Op op(OpKind::kTransportReport, at.handle);
+  session::TransportReportOp op;
+  op.connector = at.handle;
   op.what = ReportWhat::kPrepared;
   op.status = used ? used->real->Prepare(attributes)
                    : Status(StatusCode::kCanceled, "the queue pair was closed meanwhile");
-  // If the broker goes away now, so does the attempt.
-  adapter->session->Say(op, at.epoch);
+  // If the broker goes away now, the attempt ends.
+  adapter->session->Report(std::move(op), at.epoch);
 }
 
 void Connector::Impl::OnQueuePairClosed() {
@@ -228,10 +234,11 @@ void Connector::Impl::OnQueuePairClosed() {
 }
 
 void Connector::Impl::Reattach(Life queue_pair, const std::function<void()>& done) {
-  Op op(OpKind::kReattach, adapter->session->adapter().handle);
+  session::ReattachOp op;
+  op.adapter = adapter->session->adapter().handle;
   {
     std::lock_guard lock(mutex_);
-    // Without its addresses the broker cannot take it back; it lives on without one.
+    // Without its addresses the new broker cannot re-attach it; it continues without a broker.
     if (closed_ || phase_ != Phase::kEstablished || !local_.well_formed() || local_.port() == 0 ||
         !remote_.well_formed()) {
       return done();
@@ -241,6 +248,7 @@ void Connector::Impl::Reattach(Life queue_pair, const std::function<void()>& don
     op.remote = remote_;
     op.limits = limits_;
     op.passive = passive_;
+    op.proof = proof_;
   }
   Status sent = adapter->session->Submit(
       std::move(op), queue_pair.epoch,
@@ -256,11 +264,11 @@ void Connector::Impl::Reattach(Life queue_pair, const std::function<void()>& don
             closed = self->closed_ || self->phase_ == Phase::kDead || self->phase_ == Phase::kDisconnecting;
           }
           self->adapter->session->Register(reply.handle, self);
-          // What happened meanwhile, the new broker has not heard.
+          // The new broker does not know events of the meantime.
           if (gone) self->Report(ReportWhat::kPeerClosed, self->reason(), std::move(cause));
           if (closed) {
             static_cast<void>(self->adapter->session->Submit(
-                Op(OpKind::kClose, reply.handle), epoch, [](const Reply&) {},
+                session::CloseOp{reply.handle}, epoch, [](const Reply&) {},
                 client::Session::Sender::kKeeper));
           }
         }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A connection's local half. The broker keeps the state machine; here is only what must work when it is away,
-// and what ties the connection to its queue pair.
+// The local half of a connection. The broker has the state machine. This class has the parts that must work
+// without the broker, and the link to the queue pair.
 #pragma once
 
 #include <atomic>
@@ -17,8 +17,9 @@ namespace nd {
 
 struct Connector::Impl final : client::Target, std::enable_shared_from_this<Impl> {
   using Life = client::Session::Life;
+  using ReportWhat = session::TransportReportOp::What;
 
-  // Registers it with the session.
+  // Makes the connector and registers it with the session.
   static std::shared_ptr<Impl> Make(std::shared_ptr<Adapter::Impl> adapter, Life life, bool passive);
   Impl(std::shared_ptr<Adapter::Impl> owner, Life life, bool passive);
 
@@ -26,20 +27,30 @@ struct Connector::Impl final : client::Target, std::enable_shared_from_this<Impl
   void BeginClose() override { static_cast<void>(Close(nullptr, false)); }
   void LastHandleGone() { BeginClose(); }
   void OnDisconnectEvent(DisconnectReason reason) override;
-  void OnTransportCommand(const client::TransportCommand& command) override;
+  void OnTransportCommand(const session::TransportCommand& command) override;
   void OnAdapterGone() override;
 
   bool usable() const { return !closed_.load(std::memory_order_relaxed) && !adapter->session->in_child(); }
   Life life();
 
-  Status Connect(QueuePair& queue_pair, client::Op op, const Address& remote, const ConnectOptions& options,
-                 Request* request);
+  Status Connect(QueuePair& queue_pair, session::ConnectOp op, const Address& remote,
+                 const ConnectOptions& options, Request* request);
   Status CompleteConnect(Request* request);
   Status Accept(QueuePair& queue_pair, const ConnectOptions& options, Request* request);
   Status Reject(PrivateData private_data);
-  // An operation that only names the connector.
-  Status Simple(client::OpKind kind, Request* request, client::Session::Then then = {});
-  Result<client::Reply> Ask(client::OpKind kind);
+  // Submits an operation whose only argument is the connector.
+  template <typename Op>
+  Status Simple(Request* request, client::Session::Then then = {}) {
+    const Life at = life();
+    return adapter->session->Perform(Op{at.handle}, at.epoch, request, std::move(then));
+  }
+  template <typename Op>
+  Result<client::Reply> Ask() {
+    const Life at = life();
+    return adapter->session->Call(Op{at.handle}, at.epoch);
+  }
+  Result<client::Reply> AskLocalAddress();
+  Result<client::Reply> AskPeerAddress();
   Status NotifyDisconnect(Request* request);
   Status Disconnect(Request* request);
   Status Cancel();
@@ -50,13 +61,13 @@ struct Connector::Impl final : client::Target, std::enable_shared_from_this<Impl
   void SetAddresses(const Address* local, const Address* remote);
   void MakePassive();
 
-  // From the queue pair, on any thread: the peer's goodbye or the loss of the transport.
+  // Called by the queue pair, on any thread: the peer disconnected or the transport was lost.
   void OnPeerClosed(DisconnectReason reason, Status cause);
   // The queue pair was closed under the connection.
   void OnQueuePairClosed();
-  // The broker hears of the peer's goodbye before it hears anything that this side does about it.
+  // Reports the disconnect of the peer to the broker before any reaction of this side.
   void TellPeerClosed();
-  // The queue pair has a name at the new broker; tells it of the connection that lives on it.
+  // The queue pair has a handle at the new broker; re-attaches its connection.
   void Reattach(Life queue_pair, const std::function<void()>& done);
 
   const std::shared_ptr<Adapter::Impl> adapter;
@@ -67,52 +78,53 @@ struct Connector::Impl final : client::Target, std::enable_shared_from_this<Impl
 
   Status CheckQueuePair(const QueuePair& queue_pair, std::shared_ptr<QueuePair::Impl>* out);
   static Status CheckData(PrivateData data);
-  // With the completion that names the hand-over: the queue pair is connected before anyone hears of it.
+  // Handles the completion with the hand-over: connects the queue pair before the completion is delivered.
   Status Establish(const std::shared_ptr<QueuePair::Impl>& queue_pair, client::Reply& reply);
-  void Report(client::ReportWhat what, DisconnectReason reason, Status status);
-  void SendReport(client::ReportWhat what, DisconnectReason reason, Status status);
+  void Report(ReportWhat what, DisconnectReason reason, Status status);
+  void SendReport(ReportWhat what, DisconnectReason reason, Status status);
   Status DisconnectLocally(Request* request);
-  // Of an established connection, when the broker died over an asynchronous Disconnect.
+  // Ends an established connection whose asynchronous Disconnect lost its broker.
   void GoodbyeWithoutBroker();
-  void TellPeerClosedInOrder();  // `telling_` is held.
-  // A Disconnect failed; if it counted, it counts no more.
-  void NotLeaving(bool& first_word);
-  // NotifyDisconnect and Disconnect need nobody else. `mutex_` is held.
+  void TellPeerClosedInOrder();  // Requires report_order_.
+  // A Disconnect failed; if it counts in leaving_, it is subtracted.
+  void NotLeaving(bool& counts_as_leaving);
+  // True when NotifyDisconnect and Disconnect can be answered without the broker. Requires mutex_.
   bool AnswersHere() const;
-  // Ends this side of a connection whose peer has left.
+  // Ends this side of a connection whose peer disconnected.
   void Leave(const std::shared_ptr<QueuePair::Impl>& used);
-  // The peer left, by the broker's word.
-  void HeardPeerClosed();
+  // The broker reported the disconnect of the peer.
+  void OnPeerClosedByBroker();
   void FlushOnGoodbye();
-  // The queue pair lives in a device.
+  // True when the queue pair lives in a device.
   bool OnDevice();
-  // The broker's attributes for the queue pair that is being connected.
+  // Applies the attributes from the broker to the queue pair that is being connected.
   void Prepare(const std::vector<std::uint8_t>& attributes);
-  // The transport is over on this side too.
+  // The transport has ended on this side too.
   void Finished();
   void CompleteLocalNotifies(const Status& status);
   void FireCallback(DisconnectReason reason);
   void OnClosed();
 
-  // Held while the messages go out whose order matters. Before mutex_.
-  std::mutex telling_;
+  // Held while messages are sent whose order matters. Locked before mutex_.
+  std::mutex report_order_;
   std::mutex mutex_;
   Life life_;
   bool passive_;
   Phase phase_ = Phase::kSettingUp;
-  bool untold_ = false;  // The peer's goodbye, to the broker, with what the transport saw of it.
+  bool peer_close_unreported_ = false;  // The disconnect of the peer is not reported to the broker yet.
   Status cause_;
-  int leaving_ = 0;       // Disconnects made before the peer's goodbye was known, and not refused.
-  bool removed_ = false;  // With the adapter: the broker answers for it.
+  int leaving_ = 0;       // Disconnects submitted before that of the peer was known, and not refused.
+  bool removed_ = false;  // Removed with the adapter: the broker answers operations.
   std::shared_ptr<QueuePair::Impl> queue_pair_;
-  std::shared_ptr<QueuePair::Impl> accepting_;  // While Accept runs: what a Prepare is for.
+  std::shared_ptr<QueuePair::Impl> accepting_;  // The queue pair of a pending Accept, for Prepare.
   bool holds_queue_pair_ = false;
   Address local_, remote_;
   ReadLimits limits_;
+  session::Bytes proof_;           // Of the hand-over, for Reattach.
   bool flush_on_goodbye_ = false;  // Compatibility, on devices.
   DisconnectReason reason_ = DisconnectReason::kUnknown;
   std::function<void(DisconnectReason)> callback_;
-  std::vector<State> notifies_;  // NotifyDisconnects made while the broker was away.
+  std::vector<State> notifies_;  // NotifyDisconnects submitted while the broker was away.
   std::atomic<bool> closed_{false};
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counters live in shared memory, so that asking for them costs the data path nothing.
+// Counters are in shared memory, so that reading them costs the data path nothing.
 #include "client-lib/src/counters_pages.h"
 
 #include <new>
@@ -22,7 +22,7 @@ Status CountersPages::Add(const provider::CountersPageRecord& given, UniqueFd me
                                               " is out of range"};
   }
   const std::size_t counters = std::size_t{record.slot_count} * sizeof(provider::QpCounters);
-  // A table of another size is one of a later protocol.
+  // A table of another size belongs to a later protocol.
   const bool table = provider::RegionRowsOf(record) == provider::kRegionRows;
   const std::size_t size = counters + (table ? sizeof(provider::RegionTable) : 0);
   if (auto checked = CheckSealedMemfd(memory.get(), size); !checked.ok()) return checked.status();
@@ -34,7 +34,7 @@ Status CountersPages::Add(const provider::CountersPageRecord& given, UniqueFd me
     return {StatusCode::kRemoteError, "a second counters page for slot " + std::to_string(record.first_slot)};
   }
   slots_[record.first_slot] = record.slot_count;
-  // All zeros, which is an empty table.
+  // All zeros is an empty table.
   if (table && regions_ == nullptr) {
     regions_ = reinterpret_cast<provider::RegionTable*>(page->second.data() + counters);
   }
@@ -53,7 +53,7 @@ provider::QpCounters* CountersPages::Slot(std::uint32_t slot) {
   --it;
   const std::size_t offset = std::size_t{slot - it->first} * sizeof(provider::QpCounters);
   if (slot - it->first >= slots_.at(it->first)) return nullptr;
-  // Slots are used again, and what the queue pair before counted is not this one's.
+  // A slot is used again, so the counts of the former queue pair are cleared.
   return new (it->second.data() + offset) provider::QpCounters();
 }
 

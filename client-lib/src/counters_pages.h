@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pages in which this process's queue pairs count, so that the broker can show it.
+// The pages with the counters of the queue pairs of this process, which the broker reads.
 #pragma once
 
 #include <cstdint>
@@ -16,16 +16,16 @@ namespace nd::client {
 // Any thread. Pages stay mapped until it is destroyed.
 class CountersPages {
  public:
-  // ACCESS_VIOLATION: the record or its memory is not what it says; REMOTE_ERROR: that page is known.
+  // ACCESS_VIOLATION: the memory does not match the record; REMOTE_ERROR: the page is known already.
   Status Add(const provider::CountersPageRecord& record, UniqueFd memory);
-  // For a new queue pair: the slot, with every count at 0. Null when no page covers `slot`.
+  // Returns the slot for a new queue pair, with all counts 0; null when no page has `slot`.
   provider::QpCounters* Slot(std::uint32_t slot);
-  // Where the broker reads which regions there are. Null: it does not want to know, or no page has come yet.
+  // The table of regions for the broker; null when the broker has none or no page has arrived.
   provider::RegionTable* regions();
 
  private:
   std::mutex mutex_;
-  std::map<std::uint32_t, Mapping> pages_;  // By first slot.
+  std::map<std::uint32_t, Mapping> pages_;        // By first slot.
   std::map<std::uint32_t, std::uint32_t> slots_;  // By first slot: how many.
   provider::RegionTable* regions_ = nullptr;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Callbacks get a thread of their own, so that an application that blocks in one delays no completion.
+// Callbacks have a thread of their own, so that a blocking callback delays no completion.
 #include "client-lib/src/dispatcher.h"
 
 #include <utility>
@@ -13,7 +13,7 @@ thread_local const Dispatcher* current = nullptr;
 
 Dispatcher::~Dispatcher() {
   Stop();
-  // Destroyed by its own last task: nobody can join, and Run() touches nothing of it any more.
+  // Destroyed by its own last task: the thread cannot join itself, and Run() accesses no member any more.
   if (thread_.joinable()) thread_.detach();
 }
 
@@ -63,7 +63,7 @@ void Dispatcher::Run() {
     tasks_.pop_front();
     lock.unlock();
     task();
-    task = nullptr;  // What it captured may end much, but not us: the session holds the dispatcher.
+    task = nullptr;  // Its captures may destroy objects, but not the dispatcher, which the session holds.
     lock.lock();
   }
   stopped_ = true;

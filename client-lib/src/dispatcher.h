@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one thread of a session on which application callbacks run, in the order of posting.
+// The thread of a session that runs application callbacks in order of posting.
 #pragma once
 
 #include <condition_variable>
@@ -19,14 +19,15 @@ class Dispatcher {
 
   // Any thread. The thread starts with the first task. After Stop() the task runs at once, in the caller.
   void Post(std::function<void()> task);
-  // False, and nothing done, where Post() would run the task at once: for callers that hold a lock.
+  // As Post(), but returns false and does nothing where Post() would run the task at once. For callers that
+  // hold a lock.
   bool TryPost(std::function<void()>& task);
-  // Post(), but in the caller while nothing was ever posted: there is no callback that it could overtake, and
-  // an application without callbacks needs no thread for them.
+  // As Post(), but runs the task in the caller while nothing was ever posted: it cannot overtake a callback
+  // then, and an application without callbacks needs no thread.
   void PostUnlessUnused(std::function<void()> task);
   // True on the dispatch thread itself.
   bool OnThread() const;
-  // Runs what was posted, waits for it and ends the thread; from the dispatch thread itself, only says so.
+  // Waits until all posted tasks have run and ends the thread. On the dispatch thread it only requests that.
   void Stop();
 
  private:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A session belongs to the process that opened it. In a child made by fork() its handles only say no, its
+// A session belongs to the process that opened it. In a child made by fork() calls on its handles fail, its
 // objects are leaked instead of destroyed (their threads do not exist there, and gRPC must not be called),
-// and its control sockets are closed at once, so that the parent's death stays visible to the broker.
+// and its control sockets are closed at once, so that the broker notices the death of the parent.
 #pragma once
 
 #include <atomic>
@@ -27,13 +27,13 @@ class ForkMark {
 void CloseInChild(int fd);
 void ForgetInChild(int fd);
 
-// This process starts to use what no child survives with: from now on its children, and theirs, are strangers
-// until they exec.
+// Called before the first use of something that does not work in a forked child. From now on children must
+// exec before they use the library.
 void UseUnforkable();
 // True in a child that was forked after its parent's first UseUnforkable().
 bool ForkedAfterUse();
 
-// Keeps `object` for ever.
+// Leaks `object`.
 void Leak(std::shared_ptr<const void> object);
 
 // A pointer whose last copy leaks the object when it goes away in a forked child.
@@ -42,7 +42,7 @@ std::shared_ptr<T> LeakInChild(std::shared_ptr<T> object) {
   T* raw = object.get();
   return std::shared_ptr<T>(raw, [kept = std::move(object), mark = ForkMark()](T*) mutable {
     if (mark.InChild()) Leak(std::move(kept));
-    kept.reset();  // Now: a weak reference keeps this very function, and all that it holds, alive.
+    kept.reset();  // Reset here, because a weak reference keeps this function and its captures alive.
   });
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Descriptors cannot travel by gRPC. This socket also proves to the broker who we are, and its hang-up is how
-// either end learns that the other is gone.
+// The socket carries descriptors, proves the identity of the client to the broker, and its hang-up tells each
+// end that the other is gone.
 #include "client-lib/src/lane.h"
 
 #include <poll.h>
@@ -17,7 +17,8 @@
 namespace nd::client {
 namespace {
 
-// The broker keeps at most a few unacknowledged; more than this without an owner is a broken broker.
+// The broker has at most a few unacknowledged hand-overs; more than this without an owner means a broken
+// broker.
 constexpr std::size_t kMaxWaiting = 256;
 constexpr std::size_t kMaxDatagram = 512;
 
@@ -25,7 +26,7 @@ Status Broken(const std::string& what) {
   return {StatusCode::kRemoteError, "fd lane: " + what, Detail::kProtocol};
 }
 
-// All records start alike: magic, version, size.
+// All records start with magic, version and size.
 struct Head {
   std::uint32_t magic;
   std::uint16_t version;
@@ -105,29 +106,29 @@ Result<std::string> Lane::ReadToken(Time deadline) {
 }
 
 Result<std::span<const std::byte>> Lane::Receive() {
-  if (unheard_.empty()) {
+  if (unread_messages_.empty()) {
     auto messages = ReceiveMessages();
     if (!messages.ok()) return messages;
-    unheard_ = *messages;
+    unread_messages_ = *messages;
   }
   std::uint32_t length = 0;
-  if (unheard_.size() < sizeof(length)) return Broken("a message without its length");
-  std::memcpy(&length, unheard_.data(), sizeof(length));
-  unheard_ = unheard_.subspan(sizeof(length));
-  if (length > unheard_.size()) return Broken("a message that is shorter than its length");
-  const auto message = unheard_.first(length);
-  unheard_ = unheard_.subspan(length);
+  if (unread_messages_.size() < sizeof(length)) return Broken("a message without its length");
+  std::memcpy(&length, unread_messages_.data(), sizeof(length));
+  unread_messages_ = unread_messages_.subspan(sizeof(length));
+  if (length > unread_messages_.size()) return Broken("a message that is shorter than its length");
+  const auto message = unread_messages_.first(length);
+  unread_messages_ = unread_messages_.subspan(length);
   return message;
 }
 
-// The messages of the next datagram that has some.
+// Returns the messages of the next datagram that has any.
 Result<std::span<const std::byte>> Lane::ReceiveMessages() {
   constexpr std::size_t kSize = provider::kMaxServerDatagram;
   if (!buffer_) buffer_.reset(new std::byte[kSize]);
   const std::span buffer(buffer_.get(), kSize);
   for (;;) {
     if (!unacknowledged_.empty()) {
-      // The broker may read none of ours until we have read some of its: never wait for the one alone.
+      // The broker may stop reading until this side reads, so wait for both directions.
       pollfd entry{socket_.get(), POLLIN | POLLOUT, 0};
       if (poll(&entry, 1, -1) < 0 && errno != EINTR) return Broken("poll failed");
       if ((entry.revents & POLLOUT) != 0) {
@@ -222,8 +223,8 @@ Status Lane::Acknowledge(std::uint64_t id) {
   return SendAcknowledgements();
 }
 
-// As many as the socket takes now, when it also carries our messages; else one that it does not take is a
-// broker that does not read.
+// Sends as many as the socket takes now if it also carries messages. Otherwise a full socket means that the
+// broker does not read.
 Status Lane::SendAcknowledgements() {
   while (!unacknowledged_.empty()) {
     provider::AckRecord record;

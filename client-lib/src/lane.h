@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The client's end of the fd lane: tokens, hand-overs and counters pages in, acknowledgements out, and
-// messages both ways when the session is held here.
+// The client end of the fd lane: receives the token, hand-overs and counters pages, sends acknowledgements,
+// and carries messages both ways when the session uses the lane.
 #pragma once
 
 #include <cstdint>
@@ -29,30 +29,33 @@ class Lane {
   Lane(const Lane&) = delete;
   Lane& operator=(const Lane&) = delete;
 
-  // What the keeper of a session watches to Drain(); -1 once CarryMessages().
+  // The descriptor that the keeper watches to Drain(); -1 after CarryMessages().
   int fd() const { return carries_ ? -1 : socket_.get(); }
 
-  // The first datagram. IO_TIMEOUT; DEVICE_NOT_READY: the broker hung up instead; REMOTE_ERROR: not a token.
+  // Reads the first datagram. IO_TIMEOUT; DEVICE_NOT_READY: the broker closed the socket; REMOTE_ERROR: not a
+  // token.
   Result<std::string> ReadToken(Time deadline);
-  // Whether the broker takes messages here; known from the token.
+  // True when the broker accepts messages on the lane, according to the token.
   bool takes_messages() const { return takes_messages_; }
 
-  // Before anybody else uses the lane: from now on one thread calls Receive(), and Drain() does nothing.
+  // Call it before any other thread uses the lane: from now on one thread calls Receive(), and Drain() does
+  // nothing.
   void CarryMessages() { carries_ = true; }
-  // The next message, waiting for it; what else comes is handled on the way. The bytes are valid until the
-  // next call. Errors as Drain().
+  // Waits for the next message and handles other datagrams meanwhile. The bytes are valid until the next
+  // call. Errors as Drain().
   Result<std::span<const std::byte>> Receive();
-  // A whole datagram; waits for room. Not two at once. CONNECTION_DISCONNECTED: the lane is over.
+  // Sends a whole datagram and waits for room. One call at a time. CONNECTION_DISCONNECTED: the lane has
+  // ended.
   Status Send(std::span<const std::byte> datagram);
-  // Ends every call that waits.
+  // Ends every waiting call.
   void Shutdown();
 
-  // Takes everything that is there, checks and acknowledges it. Never blocks. SUCCESS: nothing more now;
-  // anything else ends the session: CONNECTION_DISCONNECTED: hung up; REMOTE_ERROR, ACCESS_VIOLATION: what
-  // came was wrong.
+  // Receives, checks and acknowledges all waiting datagrams. Never blocks. Any status but SUCCESS ends the
+  // session: CONNECTION_DISCONNECTED: closed by the broker; REMOTE_ERROR, ACCESS_VIOLATION: an invalid
+  // datagram.
   Status Drain();
-  // The hand-over of that id, once. Datagrams precede the completion that names them, so that a missing one
-  // (empty) after Drain() never comes.
+  // Takes the hand-over with that id. Datagrams precede the completion that names them, so a hand-over that
+  // is missing after Drain() will not arrive.
   std::optional<provider::HandOff> Take(std::uint64_t id);
   const std::shared_ptr<CountersPages>& counters() const { return counters_; }
 
@@ -66,8 +69,8 @@ class Lane {
   UniqueFd socket_;
   bool takes_messages_ = false;
   bool carries_ = false;
-  std::unique_ptr<std::byte[]> buffer_;  // Of Receive(). Mostly untouched memory.
-  std::span<const std::byte> unheard_;   // The messages in it that are still to be returned.
+  std::unique_ptr<std::byte[]> buffer_;         // Of Receive(). Mostly untouched memory.
+  std::span<const std::byte> unread_messages_;  // The messages in buffer_ that Receive() has not returned.
   std::deque<std::uint64_t> unacknowledged_;
   std::shared_ptr<CountersPages> counters_ = std::make_shared<CountersPages>();
   std::map<std::uint64_t, provider::HandOff> waiting_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pending closes are local for objects that the broker never hears of.
+// Pending closes of objects that the broker does not know.
 #include "client-lib/src/lifetime.h"
 
 #include <utility>

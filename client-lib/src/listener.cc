@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Listeners of both dialects: requests fetched one by one, or delivered to a function.
+// Listeners of both dialects: requests are fetched one by one or delivered to a function.
 #include <algorithm>
 #include <utility>
 #include <vector>
@@ -11,8 +11,6 @@
 namespace nd {
 
 using client::InvalidHandle;
-using client::Op;
-using client::OpKind;
 using client::Reply;
 
 namespace {
@@ -27,7 +25,7 @@ bool Usable(const std::shared_ptr<Listener::Impl>& impl) {
 
 Result<Address> client::Endpoint::GetLocalAddress() {
   const Session::Life at = life();
-  auto reply = adapter->session->Call(Op(OpKind::kGetLocalAddress, at.handle), at.epoch);
+  auto reply = adapter->session->Call(session::GetLocalAddressOp{at.handle}, at.epoch);
   if (!reply.ok()) return reply.status();
   return reply->address;
 }
@@ -49,21 +47,21 @@ Status client::Endpoint::Close(Request* request, bool wait) {
   };
   const Session::Life at = life();
   Status sent =
-      adapter->session->Submit(Op(OpKind::kClose, at.handle), at.epoch, [finish](const Reply&) { finish(); });
-  // The broker is away, and took it along.
+      adapter->session->Submit(session::CloseOp{at.handle}, at.epoch, [finish](const Reply&) { finish(); });
+  // The broker is away, and the object ended with it.
   if (!sent.ok()) finish();
   return wait ? Session::Outcome(request, state) : Status(StatusCode::kPending);
 }
 
-// A return under way.
+// A return to a new broker in progress.
 struct client::Endpoint::Return {
-  std::vector<Op> steps;
+  std::vector<Step> steps;
   std::size_t next = 0;
   Session::Life life;
   std::function<void()> done;
 };
 
-void client::Endpoint::ComeBack(std::vector<Op> steps, std::function<void()> done) {
+void client::Endpoint::ComeBack(std::vector<Step> steps, std::function<void()> done) {
   auto back = std::make_shared<Return>();
   back->steps = std::move(steps);
   back->life = adapter->session->adapter();
@@ -77,15 +75,14 @@ void client::Endpoint::NextStep(const std::shared_ptr<Return>& back) {
     return back->done();
   }
   const bool first = back->next == 0;
-  Op op = std::move(back->steps[back->next++]);
-  op.handle = back->life.handle;
+  session::Operation op = back->steps[back->next++](back->life.handle);
   const auto then = [self = shared_from_this(), back, first](const Reply& reply) {
     if (first && reply.status.ok()) back->life.handle = reply.handle;
     if (reply.status.ok()) return self->NextStep(back);
-    // Its address is somebody else's by now, or the policy has changed.
+    // Its address is taken by now, or the policy has changed.
     if (!first) {
       static_cast<void>(self->adapter->session->Submit(
-          Op(OpKind::kClose, back->life.handle), back->life.epoch, [](const Reply&) {},
+          session::CloseOp{back->life.handle}, back->life.epoch, [](const Reply&) {},
           Session::Sender::kKeeper));
     }
     back->done();
@@ -101,10 +98,10 @@ void client::Endpoint::Adopt(const Return& back) {
   }
   adapter->session->Register(back.life.handle, shared_from_this());
   if (!closed_) return;
-  // Closed meanwhile, when there was nothing to close.
+  // Closed in the meantime, when it had no object at the broker.
   adapter->session->Unregister(back.life.handle);
   static_cast<void>(adapter->session->Submit(
-      Op(OpKind::kClose, back.life.handle), back.life.epoch, [](const Reply&) {}, Session::Sender::kKeeper));
+      session::CloseOp{back.life.handle}, back.life.epoch, [](const Reply&) {}, Session::Sender::kKeeper));
 }
 
 std::shared_ptr<Listener::Impl> Listener::Impl::Make(std::shared_ptr<Adapter::Impl> adapter,
@@ -121,7 +118,7 @@ void Listener::Impl::OnClosed() {
   former.swap(on_connect_);
 }
 
-void Listener::Impl::OnConnectEvent(std::uint64_t handle, std::uint32_t epoch) {
+void Listener::Impl::OnConnectEvent(session::Handle handle, std::uint32_t epoch) {
   auto made = Connector::Impl::Make(adapter, {handle, epoch}, true);
   auto use = adapter->use.lock();
   std::function<void(Connector)> on_connect;
@@ -130,7 +127,7 @@ void Listener::Impl::OnConnectEvent(std::uint64_t handle, std::uint32_t epoch) {
     on_connect = on_connect_;
   }
   if (!use || !on_connect || !usable()) return made->BeginClose();
-  // If nobody keeps the connector, closing it rejects.
+  // If the callback does not keep the connector, its close rejects the request.
   adapter->session->dispatcher().Post(
       [on_connect = std::move(on_connect),
        connector = Connector(client::MakeHandle(std::move(made), std::move(use)))]() mutable {
@@ -144,35 +141,34 @@ Status Listener::Impl::NdkListen(const Address& local, std::function<void(Connec
     on_connect_ = std::move(on_connect);
   }
   const client::Session::Life at = life();
-  Op op(OpKind::kListen, at.handle);
-  op.local = local;
-  op.events = true;
-  return adapter->session->Perform(std::move(op), at.epoch, nullptr, [this](Reply& reply) {
-    std::lock_guard lock(mutex_);
-    if (reply.status.ok()) {
-      local_ = reply.address;
-      backlog_ = 0;
-    }
-    return reply.status;
-  });
+  return adapter->session->Perform(session::ListenOp{at.handle, 0, local, true}, at.epoch, nullptr,
+                                   [this](Reply& reply) {
+                                     std::lock_guard lock(mutex_);
+                                     if (reply.status.ok()) {
+                                       local_ = reply.address;
+                                       backlog_ = 0;
+                                     }
+                                     return reply.status;
+                                   });
 }
 
 void Listener::Impl::OnSessionBack(const std::function<void()>& done) {
-  std::vector<Op> steps;
+  using session::Handle;
+  std::vector<Step> steps;
   {
     std::lock_guard lock(mutex_);
     if (local_.port() != 0) {
-      steps.emplace_back(OpKind::kCreateListener);
-      steps.emplace_back(OpKind::kBind).local = local_;
+      steps.emplace_back([](Handle at) { return session::CreateListenerOp{at}; });
+      steps.emplace_back([local = local_](Handle at) { return session::BindOp{at, local}; });
     }
     if (backlog_) {
-      Op& listen = steps.emplace_back(OpKind::kListen);
-      listen.backlog = *backlog_;
-      listen.events = on_connect_ != nullptr;
+      steps.emplace_back([backlog = *backlog_, events = on_connect_ != nullptr](Handle at) {
+        return session::ListenOp{at, backlog, std::nullopt, events};
+      });
     }
-    if (paused_) steps.emplace_back(OpKind::kControlConnectEvents).pause = true;
+    if (paused_) steps.emplace_back([](Handle at) { return session::ControlConnectEventsOp{at, true}; });
   }
-  if (!usable() || steps.empty()) return done();  // One without an address is of no use to anybody.
+  if (!usable() || steps.empty()) return done();  // Without an address there is nothing to restore.
   ComeBack(std::move(steps), done);
 }
 
@@ -183,35 +179,32 @@ Address Listener::Impl::local() {
 
 Status Listener::Impl::Bind(const Address& local) {
   const client::Session::Life at = life();
-  Op op(OpKind::kBind, at.handle);
-  op.local = local;
-  return adapter->session->Perform(std::move(op), at.epoch, nullptr, [this](Reply& reply) {
-    std::lock_guard lock(mutex_);
-    if (reply.status.ok()) local_ = reply.address;
-    return reply.status;
-  });
+  return adapter->session->Perform(session::BindOp{at.handle, local}, at.epoch, nullptr,
+                                   [this](Reply& reply) {
+                                     std::lock_guard lock(mutex_);
+                                     if (reply.status.ok()) local_ = reply.address;
+                                     return reply.status;
+                                   });
 }
 
 Status Listener::Impl::Listen(std::uint32_t backlog) {
   const client::Session::Life at = life();
-  Op op(OpKind::kListen, at.handle);
-  op.backlog = backlog;
-  return adapter->session->Perform(std::move(op), at.epoch, nullptr, [this, backlog](Reply& reply) {
-    std::lock_guard lock(mutex_);
-    if (reply.status.ok()) backlog_ = backlog;
-    return reply.status;
-  });
+  return adapter->session->Perform(session::ListenOp{at.handle, backlog}, at.epoch, nullptr,
+                                   [this, backlog](Reply& reply) {
+                                     std::lock_guard lock(mutex_);
+                                     if (reply.status.ok()) backlog_ = backlog;
+                                     return reply.status;
+                                   });
 }
 
 Status Listener::Impl::ControlConnectEvents(bool pause) {
   const client::Session::Life at = life();
-  Op op(OpKind::kControlConnectEvents, at.handle);
-  op.pause = pause;
-  return adapter->session->Perform(std::move(op), at.epoch, nullptr, [this, pause](Reply& reply) {
-    std::lock_guard lock(mutex_);
-    if (reply.status.ok()) paused_ = pause;
-    return reply.status;
-  });
+  return adapter->session->Perform(session::ControlConnectEventsOp{at.handle, pause}, at.epoch, nullptr,
+                                   [this, pause](Reply& reply) {
+                                     std::lock_guard lock(mutex_);
+                                     if (reply.status.ok()) paused_ = pause;
+                                     return reply.status;
+                                   });
 }
 
 Status Listener::Impl::GetConnectionRequest(const std::shared_ptr<Connector::Impl>& connector,
@@ -221,10 +214,9 @@ Status Listener::Impl::GetConnectionRequest(const std::shared_ptr<Connector::Imp
   }
   const auto born = connector->life();
   const client::Session::Life at = life();
-  Op op(OpKind::kGetConnectionRequest, at.handle);
-  op.connector = born.handle;
-  // Of different lives: one of them is gone with the former broker, whichever it is.
-  return adapter->session->Perform(std::move(op), std::min(born.epoch, at.epoch), request,
+  // The two have different lives, so one of them ended with the former broker.
+  return adapter->session->Perform(session::GetConnectionRequestOp{at.handle, born.handle},
+                                   std::min(born.epoch, at.epoch), request,
                                    [connector, own = local()](Reply& reply) {
                                      if (reply.status.ok()) {
                                        connector->MakePassive();
@@ -251,7 +243,7 @@ Result<Address> Listener::GetLocalAddress() const {
 
 Status Listener::GetLocalAddress(void* sockaddr_buffer, std::size_t* length) const {
   auto address = GetLocalAddress();
-  return address.ok() ? client::CopyAddress(*address, sockaddr_buffer, length) : address.status();
+  return address.ok() ? client::CopyAddress(*address, sockaddr_buffer, length, false) : address.status();
 }
 
 Status Listener::GetConnectionRequest(Connector& connector, Request* request) {
@@ -268,8 +260,7 @@ Status Listener::ControlConnectEvents(bool pause) {
 Status Listener::Cancel() {
   if (!Usable(impl_)) return InvalidHandle(kWhat);
   const client::Session::Life at = impl_->life();
-  Op op(OpKind::kCancel, at.handle);
-  Status status = impl_->adapter->session->Perform(std::move(op), at.epoch, nullptr);
+  Status status = impl_->adapter->session->Perform(session::CancelOp{at.handle}, at.epoch, nullptr);
   return client::IsUnreachable(status) ? Status() : status;
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Listeners and shared endpoints: both are names at the broker, closed when their last connector is.
+// Listeners and shared endpoints. Both are objects of the broker and close when their last connector is
+// closed.
 #pragma once
 
 #include <atomic>
@@ -15,7 +16,7 @@
 namespace nd {
 namespace client {
 
-// What it is at the broker ends with the broker; the next one is told of it again, on the same address.
+// Its object at the broker ends with the broker and is made again at the next one, on the same address.
 class Endpoint : public Target, public std::enable_shared_from_this<Endpoint> {
  public:
   Endpoint(std::shared_ptr<Adapter::Impl> owner, Session::Life born)
@@ -37,8 +38,11 @@ class Endpoint : public Target, public std::enable_shared_from_this<Endpoint> {
 
  protected:
   virtual void OnClosed() {}
-  // Makes it again: `steps[0]` at the adapter, the others on what that gave. If one fails it stays dead.
-  void ComeBack(std::vector<Op> steps, std::function<void()> done);
+  // Makes an operation for a handle.
+  using Step = std::function<session::Operation(session::Handle)>;
+  // Makes the object again: `steps[0]` on the adapter, the others on its result. If a step fails, the object
+  // stays dead.
+  void ComeBack(std::vector<Step> steps, std::function<void()> done);
 
  private:
   struct Return;
@@ -56,7 +60,7 @@ struct Listener::Impl final : client::Endpoint {
   using Endpoint::Endpoint;
   static std::shared_ptr<Impl> Make(std::shared_ptr<Adapter::Impl> adapter, client::Session::Life life);
 
-  void OnConnectEvent(std::uint64_t connector, std::uint32_t epoch) override;
+  void OnConnectEvent(session::Handle connector, std::uint32_t epoch) override;
   Status NdkListen(const Address& local, std::function<void(Connector)> on_connect);
   void OnSessionBack(const std::function<void()>& done) override;
   Status Bind(const Address& local);
@@ -66,11 +70,11 @@ struct Listener::Impl final : client::Endpoint {
 
  private:
   void OnClosed() override;
-  // Where connections arrive; empty when that depends on the connection.
+  // The address of its connections; empty when it depends on the connection.
   Address local();
 
   std::mutex mutex_;
-  // What the next broker is told.
+  // The address for the next broker.
   Address local_;
   std::optional<std::uint32_t> backlog_;  // Listening.
   bool paused_ = false;

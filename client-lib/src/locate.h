@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the broker is, and a connection to it whose other end was checked.
+// Finds the broker and makes a connection whose other end is checked.
 #pragma once
 
 #include <sys/types.h>
@@ -13,20 +13,21 @@ namespace nd::client {
 
 struct Location {
   std::string directory;
-  // The owner of the directory may run the broker too: it was named by hand or is the system's. Otherwise
-  // only root and this user are believed.
+  // True: the owner of the directory may run the broker too, because the directory was named explicitly or is
+  // that of the system. Otherwise only root and this user are trusted.
   bool trust_owner = false;
 };
 
 // `option` when it is not empty, else where base/locate.h finds it.
 Location LocateBroker(const std::string& option);
 
-// Connects to DIRECTORY/`name` and checks with SO_PEERCRED who serves it. `type` is SOCK_SEQPACKET or
-// SOCK_STREAM. DEVICE_NOT_READY: nobody listens there (the message names the path); ACCESS_DENIED: no
-// permission, or a stranger's broker; INVALID_PARAMETER: the path does not fit a socket address.
+// Connects to the client socket `name` (ClientSocketPath of base/locate.h) and checks its server with
+// SO_PEERCRED. `type` is SOCK_SEQPACKET or SOCK_STREAM. DEVICE_NOT_READY: there is no listener (the message
+// names the path); ACCESS_DENIED: no permission, or an untrusted broker; INVALID_PARAMETER: the path does not
+// fit a socket address.
 Result<UniqueFd> ConnectToBroker(const Location& location, const char* name, int type);
 
-// True when a broker of user `server` may be believed.
+// True when a broker of user `server` is trusted.
 bool Trusted(const Location& location, uid_t server, uid_t own, uid_t directory_owner);
 
 }  // namespace nd::client

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Handles over the provider's memory objects.
+// Handles of the memory objects of a provider.
 #include "nd/memory.h"
 
 #include <utility>
@@ -33,7 +33,7 @@ Status MemoryRegion::Deregister() {
   if (!impl_) return {StatusCode::kInvalidHandle, "the memory region is empty or deregistered"};
   Status status = impl_->Deregister();
   if (!status.ok()) return status;
-  // Other handles of it may live on.
+  // Other handles of the region may remain.
   if (auto* listed = std::get_deleter<client::ListedRegion>(impl_)) listed->Forget();
   impl_.reset();
   return status;

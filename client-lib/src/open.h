@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Opening an adapter with something else behind it than this host's broker and providers; for tests.
+// Opens an adapter with another environment than the broker and the providers of this host, for tests.
 #pragma once
 
 #include <functional>
@@ -17,7 +17,7 @@ struct Environment {
   Duration first_backoff{};  // Zero: the session's default.
 };
 
-// Statuses as Adapter::Open(). A session alone serves questions that need no adapter.
+// Statuses as Adapter::Open(). A session without an adapter serves queries that need none.
 Result<std::shared_ptr<Session>> OpenSession(const OpenOptions& options, const Environment& environment,
                                              bool open_adapter);
 Result<Adapter> OpenAdapter(const OpenOptions& options, const Environment& environment);

@@ -25,7 +25,7 @@ class Queue : public Target, public std::enable_shared_from_this<Queue<ProviderQ
 
   bool usable() const { return !closed.load(std::memory_order_relaxed) && !adapter->session->in_child(); }
 
-  // INVALID_HANDLE the second time; otherwise SUCCESS in the end.
+  // INVALID_HANDLE for the second call; otherwise completes with SUCCESS.
   Status Close(Request* request, bool wait = true) {
     auto begun = adapter->session->Begin(request);
     if (!begun.ok()) return begun.status();

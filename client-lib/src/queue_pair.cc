@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Posting goes straight to the provider; only birth and end of a queue pair are the broker's business.
+// Posts go to the provider directly; only creation and close of a queue pair involve the broker.
 #include "nd/queue_pair.h"
 
 #include <utility>
@@ -9,14 +9,12 @@
 
 namespace nd {
 
-using client::Op;
-using client::OpKind;
 using client::Reply;
 using client::Session;
 
 namespace {
 
-// How long the answer to the peer's goodbye may take to leave.
+// The time-out for sending the answer to the disconnect of the peer.
 constexpr Duration kLastWords = std::chrono::seconds(1);
 
 }  // namespace
@@ -25,7 +23,7 @@ QueuePair::Impl::Impl(std::shared_ptr<Adapter::Impl> owner, Session::Life born)
     : adapter(std::move(owner)), life_(born) {}
 
 QueuePair::Impl::~Impl() {
-  // The provider may hold it a moment longer, and must not count in pages that go away with us.
+  // The provider may hold the queue pair a moment longer and must not count in pages that are unmapped here.
   if (real && !adapter->session->in_child()) real->Drop();
 }
 
@@ -51,22 +49,20 @@ void QueuePair::Impl::OnPeerClosed(DisconnectReason reason, Status cause) {
 
 void QueuePair::Impl::OnSessionBack(const std::function<void()>& done) {
   if (closed) return done();
-  Op op(OpKind::kCreateQueuePair, adapter->session->adapter().handle);
-  op.receive_depth = options.receive_depth;
-  op.initiator_depth = options.initiator_depth;
-  op.device_number = real->device_number();
-  const std::uint32_t epoch = adapter->session->adapter().epoch;
+  const auto [handle, epoch] = adapter->session->adapter();
+  const session::CreateQueuePairOp op{handle, options.receive_depth, options.initiator_depth,
+                                      real->device_number()};
   Status sent = adapter->session->Submit(
-      std::move(op), epoch,
-      [self = shared_from_this(), epoch, done](const Reply& reply) {
+      op, epoch,
+      [self = shared_from_this(), epoch = epoch, done](const Reply& reply) {
         if (!reply.status.ok()) return done();
         {
           std::lock_guard lock(self->mutex_);
           self->life_ = {reply.handle, epoch};
         }
-        if (self->closed) {  // Meanwhile, when there was nothing to close.
+        if (self->closed) {  // In the meantime, when it had no object at the broker.
           static_cast<void>(self->adapter->session->Submit(
-              Op(OpKind::kClose, reply.handle), epoch, [](const Reply&) {}, Session::Sender::kKeeper));
+              session::CloseOp{reply.handle}, epoch, [](const Reply&) {}, Session::Sender::kKeeper));
           return done();
         }
         self->CarryCounters(reply.counter_slot);
@@ -84,7 +80,7 @@ void QueuePair::Impl::CarryCounters(std::uint32_t slot) {
   adapter->session->regions()->Use(to.pages);
   if (to.counters == nullptr || counted == nullptr) return;
   adapter->session->Carry(this, {counters, counted}, std::move(to));
-  if (closed) adapter->session->carried().Remove(this);  // It began meanwhile.
+  if (closed) adapter->session->carried().Remove(this);  // The copying began in the meantime.
 }
 
 void QueuePair::Impl::ReleaseQueues() {
@@ -94,12 +90,12 @@ void QueuePair::Impl::ReleaseQueues() {
 }
 
 void QueuePair::Impl::Part() {
-  // Alive until the provider has said it.
+  // Kept alive until the provider has finished.
   real->Disconnect(kLastWords, [self = shared_from_this()](const Status&) {});
   static_cast<void>(real->Flush());
 }
 
-// Everything outstanding completes CANCELED, and the connection, if there is one, is over.
+// Completes every outstanding request with CANCELED and ends the connection, if any.
 void QueuePair::Impl::Drop() {
   if (peer_left_) {
     Part();
@@ -119,7 +115,7 @@ Status QueuePair::Impl::Close(Request* request, bool ndk, bool wait) {
     state->Abort();
     return client::InvalidHandle("the queue pair");
   }
-  adapter->session->carried().Remove(this);  // Its slot will be somebody else's.
+  adapter->session->carried().Remove(this);  // Another queue pair will use its slot.
   const bool direct = request == nullptr && wait && adapter->session->dispatcher().OnThread();
   auto finish = [self = shared_from_this(), state, direct] {
     self->Drop();
@@ -130,15 +126,13 @@ Status QueuePair::Impl::Close(Request* request, bool ndk, bool wait) {
   };
   if (auto connection = connector()) connection->TellPeerClosed();
   const Session::Life at = life();
-  Op op(OpKind::kClose, at.handle);
-  op.ndk = ndk;
   auto locally = [self = shared_from_this(), ndk, finish] {
     if (!ndk) return finish();
     self->users.Close(finish);
   };
-  Status sent = adapter->session->Submit(std::move(op), at.epoch, [finish, locally](const Reply& reply) {
-    client::IsUnreachable(reply.status) ? locally() : finish();
-  });
+  Status sent = adapter->session->Submit(
+      session::CloseOp{at.handle, ndk}, at.epoch,
+      [finish, locally](const Reply& reply) { client::IsUnreachable(reply.status) ? locally() : finish(); });
   if (!sent.ok()) locally();
   return wait ? Session::Outcome(request, state) : Status(StatusCode::kPending);
 }

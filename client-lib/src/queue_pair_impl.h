@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A queue pair: the provider's half, its name at the broker, and the connection that uses it.
+// A queue pair: the half of the provider, its handle at the broker, and the connection that uses it.
 #pragma once
 
 #include <atomic>
@@ -22,18 +22,19 @@ struct QueuePair::Impl final : client::Target, std::enable_shared_from_this<Impl
   Rank rank() const override { return Rank::kQueuePair; }
   void BeginClose() override { static_cast<void>(Close(nullptr, false, false)); }
   void LastHandleGone() { BeginClose(); }
-  // Names it to the new broker, and then the connection that lives on it.
+  // Makes it known to the new broker, and then its connection.
   void OnSessionBack(const std::function<void()>& done) override;
 
   bool usable() const { return !closed.load(std::memory_order_relaxed) && !adapter->session->in_child(); }
   Status Close(Request* request, bool ndk, bool wait);
-  // The connection that it carries from now on; null: none any more.
+  // Sets its connection; null: none.
   void SetConnector(const std::shared_ptr<Connector::Impl>& connector);
   std::shared_ptr<Connector::Impl> connector();
   client::Session::Life life();
-  // From the provider, on any thread.
+  // Called by the provider, on any thread.
   void OnPeerClosed(DisconnectReason reason, Status cause);
-  // The peer has left: everything is flushed on return, and the answer to its goodbye is not cut off.
+  // The peer has disconnected: flushes all requests before the return and lets the answer to the disconnect
+  // leave.
   void Part();
 
   const std::shared_ptr<Adapter::Impl> adapter;
@@ -41,14 +42,14 @@ struct QueuePair::Impl final : client::Target, std::enable_shared_from_this<Impl
   std::shared_ptr<CompletionQueue::Impl> receive_cq, initiator_cq;
   std::shared_ptr<SharedReceiveQueue::Impl> srq;
   std::shared_ptr<client::CountersPages> counters;  // Keeps the provider's counters mapped.
-  provider::QpCounters* counted = nullptr;          // In there; null: the provider's own.
+  provider::QpCounters* counted = nullptr;          // In `counters`; null: those of the provider.
   std::shared_ptr<provider::QueuePair> real;
   std::atomic<bool> closed{false};
-  client::Lifetime users;  // The connection; waited for by an NDK close while the broker is away.
+  client::Lifetime users;  // The connection; an NDK close waits for it while the broker is away.
 
  private:
   void ReleaseQueues();
-  // The new broker sees what is counted in the old one's page.
+  // Copies counts from the page of the old broker to that of the new one.
   void CarryCounters(std::uint32_t slot);
   void Drop();
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each row is a seqlock of one writer, so that the broker can read without asking.
+// Each row is a seqlock with one writer, so that the broker can read it at any time.
 #include "client-lib/src/region_table.h"
 
 namespace nd::client {
@@ -26,13 +26,13 @@ void RegionTable::Remove(std::uint64_t number) {
   if (found == entries_.end()) return;
   const std::optional<std::uint32_t> row = found->second.row;
   entries_.erase(found);
-  untold_.erase(number);
+  unlisted_.erase(number);
   if (row) {
     Write(*row, 0, {});
     free_.push_back(*row);
-    if (!untold_.empty()) {
-      const std::uint64_t next = *untold_.begin();
-      untold_.erase(untold_.begin());
+    if (!unlisted_.empty()) {
+      const std::uint64_t next = *unlisted_.begin();
+      unlisted_.erase(unlisted_.begin());
       Place(next, entries_.at(next));
     }
   }
@@ -46,7 +46,7 @@ void RegionTable::Use(const std::shared_ptr<CountersPages>& pages) {
   pages_ = pages;
   table_ = table;
   free_.clear();
-  untold_.clear();
+  unlisted_.clear();
   next_ = 0;
   for (auto& [number, entry] : entries_) {
     entry.row.reset();
@@ -63,7 +63,7 @@ void RegionTable::Place(std::uint64_t number, Entry& entry) {
     entry.row = next_++;
     table_->used.store(next_, std::memory_order_release);
   } else {
-    untold_.insert(number);
+    unlisted_.insert(number);
     CountUntold();
     return;
   }
@@ -84,7 +84,7 @@ void RegionTable::Write(std::uint32_t index, std::uint64_t number, const RegionF
 }
 
 void RegionTable::CountUntold() {
-  if (table_ != nullptr) table_->untold.store(untold_.size(), std::memory_order_relaxed);
+  if (table_ != nullptr) table_->unlisted.store(unlisted_.size(), std::memory_order_relaxed);
 }
 
 }  // namespace nd::client

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keeps the broker's table of this session's memory regions and windows up to date, so that ndctl can show
-// them.
+// Maintains the table of the memory regions and windows of this session, which the broker reads for ndctl.
 #pragma once
 
 #include <cstdint>
@@ -30,8 +29,8 @@ class RegionTable {
   std::uint64_t Add(const RegionFacts& facts);
   void SetFlags(std::uint64_t number, std::uint32_t flags);
   void Remove(std::uint64_t number);
-  // The pages of the broker that is there now: everything is written into their table. Nothing when they have
-  // none, or it is the one in use.
+  // Sets the pages of the present broker and writes every region into their table. Does nothing when they
+  // have no table or it is in use already.
   void Use(const std::shared_ptr<CountersPages>& pages);
 
  private:
@@ -46,14 +45,14 @@ class RegionTable {
   std::mutex mutex_;
   std::uint64_t last_ = 0;
   std::map<std::uint64_t, Entry> entries_;
-  std::set<std::uint64_t> untold_;
+  std::set<std::uint64_t> unlisted_;
   std::shared_ptr<CountersPages> pages_;  // Keeps `table_` mapped.
   provider::RegionTable* table_ = nullptr;
   std::vector<std::uint32_t> free_;  // Rows below `next_`.
   std::uint32_t next_ = 0;
 };
 
-// The deleter of a handle's pointer: the row ends with the last handle, or before it by Forget().
+// The deleter of the pointer of a handle: the row ends with the last handle, or earlier by Forget().
 class ListedRegion {
  public:
   ListedRegion(std::shared_ptr<const void> kept, std::shared_ptr<RegionTable> table, const RegionFacts& facts)

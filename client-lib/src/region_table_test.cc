@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the broker reads of this process's memory: every region there is, also after another broker came.
+// The table of regions that the broker reads: it has every region, also after a change of brokers.
 #include "client-lib/src/region_table.h"
 
 #include <gtest/gtest.h>
@@ -31,7 +31,7 @@ std::map<std::uint64_t, std::uint64_t> RowsOf(CountersPages& pages) {
   return rows;
 }
 
-TEST(RegionTable, ShowsWhatThereIsFromTheFirstPageOn) {
+TEST(RegionTable, ShowsEveryRegionFromTheFirstPageOn) {
   RegionTable table;
   const std::uint64_t early = table.Add({RegionKind::kRegion, 100, 3, 0});
   const auto pages = PagesWithTable();
@@ -50,7 +50,7 @@ TEST(RegionTable, ShowsWhatThereIsFromTheFirstPageOn) {
   EXPECT_EQ(pages->regions()->used, 2u) << "a free row is used again";
 }
 
-TEST(RegionTable, TellsTheNextBrokerEverythingAgain) {
+TEST(RegionTable, IsWrittenAgainForTheNextBroker) {
   RegionTable table;
   const auto first = PagesWithTable(), second = PagesWithTable();
   table.Use(first);
@@ -65,23 +65,23 @@ TEST(RegionTable, TellsTheNextBrokerEverythingAgain) {
   EXPECT_EQ(RowsOf(*first).size(), 1u) << "nothing is written there any more";
 }
 
-TEST(RegionTable, CountsWhatFindsNoRow) {
+TEST(RegionTable, CountsRegionsWithoutARow) {
   RegionTable table;
   const auto pages = PagesWithTable();
   table.Use(pages);
   std::vector<std::uint64_t> numbers;
   for (std::uint32_t i = 0; i < kRegionRows + 3; ++i)
     numbers.push_back(table.Add({RegionKind::kRegion, 1, 0, 0}));
-  EXPECT_EQ(pages->regions()->untold, 3u);
+  EXPECT_EQ(pages->regions()->unlisted, 3u);
   EXPECT_EQ(RowsOf(*pages).size(), kRegionRows);
   table.Remove(numbers.back());
-  EXPECT_EQ(pages->regions()->untold, 2u);
+  EXPECT_EQ(pages->regions()->unlisted, 2u);
   table.Remove(numbers.front());
-  EXPECT_EQ(pages->regions()->untold, 1u);
+  EXPECT_EQ(pages->regions()->unlisted, 1u);
   EXPECT_EQ(RowsOf(*pages).count(numbers[kRegionRows]), 1u) << "the next one has its row";
 }
 
-TEST(RegionTable, ABrokerWithoutOneIsNoTrouble) {
+TEST(RegionTable, BrokerWithoutATableIsSupported) {
   RegionTable table;
   provider::CountersPageRecord record;
   record.slot_count = 256;
@@ -94,7 +94,7 @@ TEST(RegionTable, ABrokerWithoutOneIsNoTrouble) {
   EXPECT_EQ(pages->regions(), nullptr);
 }
 
-TEST(RegionTable, ATableThatIsNotThereIsRefused) {
+TEST(RegionTable, MissingTableIsRefused) {
   provider::CountersPageRecord record;
   record.slot_count = 256;
   provider::RegionRowsOf(record) = kRegionRows;

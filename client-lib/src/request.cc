@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exactly one completion per operation, met in one of three ways, whatever the application destroys
-// meanwhile.
+// Delivers exactly one completion per operation, in one of three ways, whatever the application destroys in
+// the meantime.
 #include "nd/request.h"
 
 #include <sys/eventfd.h>
@@ -57,7 +57,7 @@ bool Request::State::Start(const std::shared_ptr<client::CompletionPort>& port) 
     pending_ = true;
     former = std::exchange(port_, port);
   }
-  // Used again before its last completion was taken: that one is not reported any more.
+  // Used again before its last completion was taken, which is then not reported.
   if (former) former->Remove(this);
   return true;
 }
@@ -80,8 +80,8 @@ void Request::State::Finish(Status status, client::Dispatcher& dispatcher) {
       if (!call && owner_ != nullptr) port = port_;
     }
   }
-  changed_
-      .notify_all();  // Without the lock, which the one that wakes wants first. The caller holds on to us.
+  changed_.notify_all();  // Without the lock, which the woken thread needs first. The caller keeps this
+                          // object alive.
   if (call) dispatcher.Post([self = shared_from_this()] { self->RunCallback(); });
   if (port) port->Push(shared_from_this());
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the result of an operation goes: a waiter, a callback, or the completion handle.
+// The destination of the result of an operation: a waiter, a callback, or the completion handle.
 #pragma once
 
 #include <condition_variable>
@@ -14,14 +14,14 @@
 
 namespace nd::client {
 
-// Finished Requests that wait to be taken, behind an eventfd. Any thread.
+// The queue of finished Requests, with an eventfd. Any thread.
 class CompletionPort {
  public:
   CompletionPort();
   int handle() const { return event_.get(); }
   void Push(std::shared_ptr<Request::State> state);
   void Remove(const Request::State* state);
-  Request* Pop();  // Null when none waits.
+  Request* Pop();  // Null when it is empty.
 
  private:
   std::mutex mutex_;
@@ -35,24 +35,25 @@ namespace nd {
 
 // Shared by the Request and the operation that runs with it. Any thread.
 struct Request::State : std::enable_shared_from_this<Request::State> {
-  // An anonymous one, of a blocking call: it goes to no completion handle.
+  // The state of a blocking call, which uses no completion handle.
   State() = default;
   State(Request* request, Callback function) : owner_(request), callback_(std::move(function)) {}
 
-  // False while an operation runs with it.
+  // Returns false while an operation uses it.
   bool Start(const std::shared_ptr<client::CompletionPort>& port);
-  // The operation never began; as before Start().
+  // The operation was not started; restores the state before Start().
   void Abort();
   // Exactly once per Start(). The callback, if any, is posted to `dispatcher`.
   void Finish(Status status, client::Dispatcher& dispatcher);
 
   Status GetResult(bool wait);
-  // False when nothing finished before `deadline`.
+  // Returns false when the operation did not finish before `deadline`.
   bool WaitUntil(std::chrono::steady_clock::time_point deadline);
 
   void SetOwner(Request* request);
   Request* owner();
-  // The Request is gone: no callback any more; a running one is waited for, except from inside itself.
+  // The Request is destroyed: its callback does not run any more. Waits for a running callback, unless called
+  // from it.
   void Abandon();
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One completion per operation, met by waiting, by callback or by the completion handle.
+// One completion per operation, delivered by waiting, by callback or by the completion handle.
 #include "nd/request.h"
 
 #include <gtest/gtest.h>
@@ -35,7 +35,7 @@ TEST_F(RequestTest, IsInvalidBeforeTheFirstOperation) {
   EXPECT_EQ(request.GetResult(), StatusCode::kConnectionInvalid);
 }
 
-TEST_F(RequestTest, IsPendingUntilFinishedAndThenAlwaysSaysTheSame) {
+TEST_F(RequestTest, IsPendingUntilFinishedAndThenConstant) {
   Request request;
   ASSERT_TRUE(request.state()->Start(port_));
   EXPECT_EQ(request.GetResult(false), StatusCode::kPending);
@@ -62,7 +62,7 @@ TEST_F(RequestTest, WaitsAtTheCompletionHandleInOrder) {
   EXPECT_EQ(port_->Pop(), nullptr);
 }
 
-TEST_F(RequestTest, IsForgottenByTheHandleWhenDestroyedAndFollowedWhenMoved) {
+TEST_F(RequestTest, LeavesTheHandleWhenDestroyedAndStaysWhenMoved) {
   auto gone = std::make_unique<Request>();
   Request from;
   ASSERT_TRUE(gone->state()->Start(port_));
@@ -76,7 +76,7 @@ TEST_F(RequestTest, IsForgottenByTheHandleWhenDestroyedAndFollowedWhenMoved) {
   EXPECT_FALSE(Readable(port_->handle()));
 }
 
-TEST_F(RequestTest, CallsBackOnceAndLeavesTheHandleSilent) {
+TEST_F(RequestTest, CallsBackOnceWithoutTheHandle) {
   std::promise<Status> called;
   Request request([&](const Status& status) { called.set_value(status); });
   ASSERT_TRUE(request.state()->Start(port_));

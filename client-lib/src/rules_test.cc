@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The small rules: buffers of the getters, pending closes, where the broker is and whom to believe.
+// Rules for the buffers of getters, pending closes, and finding a trusted broker.
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -45,7 +45,7 @@ TEST(BufferRules, NdkAndNd2DifferOnNullAndShort) {
   }
 }
 
-TEST(BufferRules, ExactAndLargeBuffersLeaveTheRestAlone) {
+TEST(BufferRules, ExactAndLargeBuffersKeepTheirRest) {
   for (std::size_t room : {5u, 16u}) {
     Guarded buffer;
     std::size_t length = room;
@@ -59,16 +59,20 @@ TEST(BufferRules, ExactAndLargeBuffersLeaveTheRestAlone) {
 
 TEST(BufferRules, ShortAddressBuffersStayUntouched) {
   const Address address = Address::Parse("10.1.2.3:7000").value();
-  Guarded buffer;
-  std::size_t length = sizeof(sockaddr_in) - 1;
-  EXPECT_EQ(CopyAddress(address, buffer.bytes.data(), &length), StatusCode::kBufferOverflow);
-  EXPECT_EQ(length, sizeof(sockaddr_in));
-  EXPECT_EQ(buffer.text(), "################");
-  length = 0;
-  EXPECT_EQ(CopyAddress(address, nullptr, &length), StatusCode::kBufferOverflow);
+  std::size_t length = 0;
+  for (const bool ndk : {false, true}) {
+    const StatusCode small = ndk ? StatusCode::kBufferTooSmall : StatusCode::kBufferOverflow;
+    Guarded buffer;
+    length = sizeof(sockaddr_in) - 1;
+    EXPECT_EQ(CopyAddress(address, buffer.bytes.data(), &length, ndk), small);
+    EXPECT_EQ(length, sizeof(sockaddr_in));
+    EXPECT_EQ(buffer.text(), "################");
+    length = 0;
+    EXPECT_EQ(CopyAddress(address, nullptr, &length, ndk), small);
+  }
   sockaddr_in6 large;
   length = sizeof(large);
-  EXPECT_TRUE(CopyAddress(address, &large, &length).ok());
+  EXPECT_TRUE(CopyAddress(address, &large, &length, false).ok());
   EXPECT_EQ(length, sizeof(sockaddr_in));
   EXPECT_EQ(Address::FromSockaddr(reinterpret_cast<sockaddr*>(&large), length), address);
 }
@@ -96,7 +100,7 @@ TEST(Lifetime, CloseWithoutSuccessorsFinishesAtOnce) {
   EXPECT_EQ(finished, 1);
 }
 
-TEST(Locate, TheOptionComesFirstAndMayBeServedByItsOwner) {
+TEST(Locate, OptionComesFirstAndItsOwnerIsTrusted) {
   const Location location = LocateBroker("/some/where");
   EXPECT_EQ(location.directory, "/some/where");
   EXPECT_TRUE(Trusted(location, 77, 1000, 77));

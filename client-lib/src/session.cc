@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operations out, completions and events in. What happens when the broker goes away is session_keeper.cc.
+// Sends operations, receives completions and events. session_keeper.cc handles the loss of the broker.
 #include "client-lib/src/session.h"
 
 #include <sys/eventfd.h>
@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "client-lib/src/session_link.h"
+#include "session/codec.h"
 
 namespace nd::client {
 namespace {
@@ -26,7 +27,7 @@ Session::Session(SessionOptions options)
           std::chrono::steady_clock::now().time_since_epoch().count() ^ getpid())) {}
 
 Session::~Session() {
-  // The keeper itself let go last: nobody else can join it, and it touches nothing any more.
+  // The keeper released the last reference: it cannot join itself and accesses no member any more.
   if (keeper_.joinable()) keeper_.detach();
 }
 
@@ -44,36 +45,49 @@ Result<std::shared_ptr<Session>> Session::Open(SessionOptions options) {
   return session;
 }
 
-Status Session::Unreachable() const {
-  return {StatusCode::kDeviceRemoved, "the broker went away, and with it this operation or its object",
+Status Session::Unreachable(const Status& why) {
+  const std::string reason = why.message().empty() ? "" : " (" + why.message() + ")";
+  return {StatusCode::kDeviceRemoved,
+          "the broker went away, and with it this operation or its object" + reason,
           Detail::kBrokerUnreachable};
 }
 
-Status Session::Submit(Op op, std::uint32_t epoch, Done done, Sender sender) {
+Status Session::Submit(session::Operation op, std::uint32_t epoch, Done done, Sender sender) {
+  // An object that is restored already may be closed while others are being restored.
+  const bool early = sender == Sender::kKeeper || std::holds_alternative<session::CloseOp>(op);
+  return Send({0, std::move(op)}, early, epoch, std::move(done));
+}
+
+// `early`: also before the session is established.
+Status Session::Send(session::ClientMessage message, bool early, std::uint32_t epoch, Done done) {
+  const auto* op = std::get_if<session::Operation>(&message.content);
+  const bool makes_queue_pair = op != nullptr && std::holds_alternative<session::CreateQueuePairOp>(*op);
   std::shared_ptr<Link> link;
   {
     std::lock_guard lock(mutex_);
-    // What is back already may be closed while others are still being brought back: nobody else would do it.
-    const bool early = sender == Sender::kKeeper || op.kind == OpKind::kClose;
     const bool open = state_ == State::kUp || (state_ == State::kConnecting && early);
     if (!open || !link_ || link_->over || (epoch != 0 && epoch != epoch_)) return Unreachable();
-    op.id = ++last_op_;
+    message.op_id = ++last_op_;
     link = link_;
-    link->pending.emplace(op.id, Link::Pending{op.kind, std::move(done)});
+    link->pending.emplace(message.op_id, Link::Pending{makes_queue_pair, std::move(done)});
   }
-  // A failed write means that the stream is over: the keeper completes everything that is pending then.
-  link->stream->Send(op);
+  // After a failed write the session has ended, and the keeper completes all pending operations.
+  std::vector<std::byte> bytes;
+  session::Append(message, &bytes);
+  link->carrier->Send(bytes);
   return {};
 }
 
-void Session::Say(const Op& report, std::uint32_t epoch) {
+void Session::Report(session::TransportReportOp report, std::uint32_t epoch) {
   std::shared_ptr<Link> link;
   {
     std::lock_guard lock(mutex_);
     if (!link_ || link_->over || (epoch != 0 && epoch != epoch_)) return;
     link = link_;
   }
-  link->stream->Send(report);
+  std::vector<std::byte> bytes;
+  session::Append(session::ClientMessage{0, std::move(report)}, &bytes);
+  link->carrier->Send(bytes);
 }
 
 Result<std::shared_ptr<Request::State>> Session::Begin(Request* request) {
@@ -101,12 +115,12 @@ Status Session::Outcome(Request* request, const std::shared_ptr<Request::State>&
   return request == nullptr ? state->GetResult(true) : Status(StatusCode::kPending);
 }
 
-Status Session::Perform(Op op, std::uint32_t epoch, Request* request, Then then, bool closing,
+Status Session::Perform(session::Operation op, std::uint32_t epoch, Request* request, Then then, bool closing,
                         std::function<void()> after) {
   auto begun = Begin(request);
   if (!begun.ok()) return begun.status();
   const std::shared_ptr<Request::State> state = *begun;
-  // A close that blocks the dispatch thread cannot wait for that thread to deliver it.
+  // A blocking close on the dispatch thread cannot wait for that thread.
   const bool direct = request == nullptr && dispatcher_.OnThread();
   Status sent = Submit(std::move(op), epoch,
                        [self = shared_from_this(), state, then = std::move(then), closing, direct,
@@ -124,7 +138,7 @@ Status Session::Perform(Op op, std::uint32_t epoch, Request* request, Then then,
   return Outcome(request, state);
 }
 
-Result<Reply> Session::Call(Op op, std::uint32_t epoch) {
+Result<Reply> Session::Call(session::Operation op, std::uint32_t epoch) {
   Reply result;
   Status status = Perform(std::move(op), epoch, nullptr, [&result](Reply& reply) {
     result = std::move(reply);
@@ -134,26 +148,22 @@ Result<Reply> Session::Call(Op op, std::uint32_t epoch) {
   return result;
 }
 
-// A greeting or the adapter of a new link: bounded, because a broker that accepts and then says nothing must
-// not hold Open() or the keeper for ever.
-Result<Reply> Session::CallWithin(Op op, Duration timeout) {
-  const std::string what = op.kind == OpKind::kHello ? "the greeting" : "the request for its adapters";
+// Hello, or opening the adapter of a new link. Bounded, because a silent broker must not block Open() or the
+// keeper for ever.
+Result<Reply> Session::CallWithin(session::ClientMessage message, const char* what, Duration timeout) {
   auto answer = std::make_shared<std::optional<Reply>>();
-  Status sent = Submit(
-      std::move(op), 0,
-      [this, answer](Reply reply) {
-        std::lock_guard lock(mutex_);
-        *answer = std::move(reply);
-        changed_.notify_all();
-      },
-      Sender::kKeeper);
+  Status sent = Send(std::move(message), true, 0, [this, answer](Reply reply) {
+    std::lock_guard lock(mutex_);
+    *answer = std::move(reply);
+    changed_.notify_all();
+  });
   if (!sent.ok()) return sent;
   std::unique_lock lock(mutex_);
   const std::shared_ptr<Link> link = link_;
   changed_.wait_for(lock, timeout, [&] { return answer->has_value() || link->over; });
   if (!answer->has_value() && link->over) return link->why;
   if (!answer->has_value()) {
-    return Status(StatusCode::kDeviceNotReady, "the broker did not answer " + what + " in time",
+    return Status(StatusCode::kDeviceNotReady, std::string("the broker did not answer ") + what + " in time",
                   Detail::kBrokerUnreachable);
   }
   if (!(*answer)->status.ok()) return (*answer)->status;
@@ -167,19 +177,19 @@ void Session::PostAt(Time when, std::function<void()> task) {
     const auto added = tasks_.emplace(when, std::move(task));
     first = added == tasks_.begin();
   }
-  if (first) Wake();  // Else the keeper wakes before anyway.
+  if (first) Wake();  // Otherwise the keeper wakes earlier anyway.
 }
 
 void Session::Wake() {
   eventfd_write(wake_.get(), 1);
 }
 
-void Session::Register(std::uint64_t handle, std::shared_ptr<Target> target) {
+void Session::Register(session::Handle handle, std::shared_ptr<Target> target) {
   std::lock_guard lock(mutex_);
   by_handle_[handle] = std::move(target);
 }
 
-void Session::Unregister(std::uint64_t handle) {
+void Session::Unregister(session::Handle handle) {
   std::shared_ptr<Target> kept;  // Destroyed outside the lock.
   std::lock_guard lock(mutex_);
   if (const auto it = by_handle_.find(handle); it != by_handle_.end()) {
@@ -221,66 +231,91 @@ bool Session::connected() const {
 }
 
 void Session::SetCallback(std::function<void(bool)> callback) {
-  if (callback) dispatcher_.Post([] {});  // Its thread is there before it is needed in the middle of trouble.
+  if (callback) dispatcher_.Post([] {});  // Starts its thread before it is needed.
   std::function<void(bool)> former;       // Destroyed outside the lock.
   std::lock_guard lock(mutex_);
   former = std::exchange(callback_, std::move(callback));
 }
 
-std::shared_ptr<Target> Session::Find(std::uint64_t handle) {
+std::shared_ptr<Target> Session::Find(session::Handle handle) {
   std::lock_guard lock(mutex_);
   const auto it = by_handle_.find(handle);
   return it == by_handle_.end() ? nullptr : it->second;
 }
 
-void Session::OnMessage(Link& link, Incoming message) {
-  reading = this;
-  if (auto* reply = std::get_if<Reply>(&message)) {
-    OnReply(link, std::move(*reply));
-  } else if (const auto* request = std::get_if<ConnectEvent>(&message)) {
-    std::uint32_t epoch;
-    {
-      std::lock_guard lock(mutex_);
-      epoch = epoch_;
-    }
-    if (auto target = Find(request->listener)) {
-      target->OnConnectEvent(request->connector, epoch);
-    } else {
-      // The listener is gone: nobody will answer, so the peer hears it at once.
-      Op close(OpKind::kClose, request->connector);
-      static_cast<void>(Submit(std::move(close), epoch, [](const Reply&) {}));
-    }
-  } else if (const auto* gone = std::get_if<DisconnectEvent>(&message)) {
-    if (auto target = Find(gone->connector)) target->OnDisconnectEvent(gone->reason);
-  } else if (const auto* command = std::get_if<TransportCommand>(&message)) {
-    if (auto target = Find(command->connector)) {
-      target->OnTransportCommand(*command);
-    } else if (command->what == TransportCommand::What::kDisconnect) {
-      Op report(OpKind::kTransportReport, command->connector);
-      report.what = ReportWhat::kDisconnectDone;
-      Say(report, 0);
-    }
-  } else {
-    std::set<std::shared_ptr<Target>> targets;
-    {
-      std::lock_guard lock(mutex_);
-      targets = live_;
-    }
-    for (const auto& target : targets) target->OnAdapterGone();
+bool Session::OnMessage(Link& link, std::span<const std::byte> bytes) {
+  Result<std::optional<session::ServerMessage>> message = session::DecodeServerMessage(bytes);
+  if (!message.ok()) {
+    Break(link, SessionEnded(StatusCode::kDeviceRemoved, message.status().message()));
+    return false;
   }
+  if (!message->has_value()) return true;  // A message of a newer broker.
+  if (const auto* end = std::get_if<session::SessionEnd>(&**message)) {
+    Break(link, SessionEnded(end->status.code(), end->status.message()));
+    return false;
+  }
+  reading = this;
+  std::visit(
+      [&](auto& content) {
+        using T = std::decay_t<decltype(content)>;
+        if constexpr (std::is_same_v<T, session::Completion>) {
+          OnReply(link, Reply(std::move(content)));
+        } else if constexpr (!std::is_same_v<T, session::SessionEnd>) {
+          OnEvent(content);
+        }
+      },
+      **message);
   reading = nullptr;
+  return true;
+}
+
+void Session::OnEvent(const session::ConnectEvent& event) {
+  std::uint32_t epoch;
+  {
+    std::lock_guard lock(mutex_);
+    epoch = epoch_;
+  }
+  if (auto target = Find(event.listener)) return target->OnConnectEvent(event.connector, epoch);
+  // The listener is gone, so the request is rejected at once.
+  static_cast<void>(Submit(session::CloseOp{event.connector}, epoch, [](const Reply&) {}));
+}
+
+void Session::OnEvent(const session::DisconnectEvent& event) {
+  if (auto target = Find(event.connector)) target->OnDisconnectEvent(event.reason);
+}
+
+void Session::OnEvent(const session::TransportCommand& command) {
+  using What = session::TransportCommand::What;
+  // A newer broker may have commands that this library does not know.
+  if (command.what == What::kUnspecified || command.what > What::kPrepare) return;
+  if (auto target = Find(command.connector)) return target->OnTransportCommand(command);
+  if (command.what != What::kDisconnect) return;
+  session::TransportReportOp report;
+  report.connector = command.connector;
+  report.what = session::TransportReportOp::What::kDisconnectDone;
+  Report(std::move(report), 0);
+}
+
+void Session::OnEvent(const session::AdapterEvent& event) {
+  if (event.what == session::AdapterEvent::What::kEnabled) return;
+  std::set<std::shared_ptr<Target>> targets;
+  {
+    std::lock_guard lock(mutex_);
+    targets = live_;
+  }
+  for (const auto& target : targets) target->OnAdapterGone();
 }
 
 void Session::OnReply(Link& link, Reply reply) {
   Link::Pending pending;
   {
     std::lock_guard lock(mutex_);
-    const auto it = link.pending.find(reply.id);
+    const auto it = link.pending.find(reply.op_id);
     if (it == link.pending.end()) return;
     pending = std::move(it->second);
     link.pending.erase(it);
   }
-  if (reply.hand_off != 0 || pending.kind == OpKind::kCreateQueuePair) {
+  if (reply.hand_off != 0 || pending.makes_queue_pair) {
     Status drained = link.lane.Drain();
     if (reply.hand_off != 0) reply.transport = link.lane.Take(reply.hand_off);
     if (drained.ok() && reply.hand_off != 0 && !reply.transport) {
@@ -332,7 +367,7 @@ void Session::CloseAll() {
     for (const auto& target : targets) target->BeginClose();
     if (!own) AwaitRank(rank, deadline);
   }
-  std::function<void(bool)> callback;  // May hold the last reference to anything.
+  std::function<void(bool)> callback;  // May hold the last reference to an object.
   {
     std::lock_guard lock(mutex_);
     closing_ = true;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// One session with the broker: the fd lane and the stream, operations and their one completion each, events
-// to the objects they name, and a way back when the broker went away.
+// One session with the broker: the fd lane and the carrier of messages, operations with one completion each,
+// events for objects, and the return to a restarted broker.
 //
-// Threads of a session: the stream's reader (completions, events; never blocks), the keeper (fd lane,
+// Threads of a session: the carrier's reader (completions, events; never blocks), the keeper (fd lane,
 // deferred work, reconnecting) and the dispatcher (application callbacks). Public calls come from any thread.
 #pragma once
 
@@ -27,16 +27,18 @@
 #include "client-lib/src/message.h"
 #include "client-lib/src/region_table.h"
 #include "client-lib/src/request_state.h"
-#include "client-lib/src/session_stream.h"
+#include "nd/carrier.h"
 #include "nd/request.h"
+#include "session/events.h"
+#include "session/operations.h"
 
 namespace nd::client {
 
 // A new connection to the broker; replaced in tests.
 struct Channel {
   UniqueFd lane;
-  // Called once the lane's token is there.
-  std::function<Result<std::unique_ptr<SessionStream>>(Lane& lane, SessionStream::Sink* sink)> open_stream;
+  // Called after the token of the lane has arrived.
+  std::function<Result<std::unique_ptr<Carrier>>(Lane& lane, Carrier::Sink* sink)> open_carrier;
 };
 
 struct SessionOptions {
@@ -51,37 +53,37 @@ struct SessionOptions {
   Duration greeting_timeout = std::chrono::seconds(5);
 };
 
-// An object of this process that the broker knows, or that its close must wait for. Calls come from the
-// reader or the keeper and must not block.
+// An object of this process that the broker knows or whose close must be awaited. Its members are called by
+// the reader or the keeper and must not block.
 class Target {
  public:
   virtual ~Target() = default;
-  virtual void OnConnectEvent(std::uint64_t /*connector*/, std::uint32_t /*epoch*/) {}
+  virtual void OnConnectEvent(session::Handle /*connector*/, std::uint32_t /*epoch*/) {}
   virtual void OnDisconnectEvent(DisconnectReason /*reason*/) {}
-  virtual void OnTransportCommand(const TransportCommand& /*command*/) {}
-  virtual void OnAdapterGone() {}  // Disabled or removed; what existed then stays dead.
-  // A new broker answers: brings back what can be, then calls `done` once.
+  virtual void OnTransportCommand(const session::TransportCommand& /*command*/) {}
+  virtual void OnAdapterGone() {}  // Disabled or removed; existing objects stay dead.
+  // A new broker answers: restores the object if possible, then calls `done` once.
   virtual void OnSessionBack(const std::function<void()>& done) { done(); }
   // Successors first.
   enum class Rank { kConnector, kQueuePair, kQueue, kEndpoint };
   virtual Rank rank() const = 0;
-  // Closes without anyone waiting for it; nothing when it is closing already.
+  // Starts a close that nobody waits for; does nothing when it is closing already.
   virtual void BeginClose() = 0;
 };
 
 class Session final : public std::enable_shared_from_this<Session> {
  public:
-  // Runs on the reader; returns the status that the caller of the operation shall see.
+  // Runs on the reader; returns the status for the caller of the operation.
   using Then = std::function<Status(Reply& reply)>;
   using Done = std::function<void(Reply reply)>;
-  // Objects of the broker live as long as the session with it: each new one is a new epoch.
+  // Objects of the broker live as long as its session; each new session is a new epoch.
   struct Life {
-    std::uint64_t handle = 0;
+    session::Handle handle;
     std::uint32_t epoch = 0;
   };
   enum class Sender { kApplication, kKeeper };
 
-  // Connects, says Hello, opens the adapter. DEVICE_NOT_READY, ACCESS_DENIED, INVALID_PARAMETER,
+  // Connects, sends Hello and opens the adapter. DEVICE_NOT_READY, ACCESS_DENIED, INVALID_PARAMETER,
   // INSUFFICIENT_RESOURCES.
   static Result<std::shared_ptr<Session>> Open(SessionOptions options);
   explicit Session(SessionOptions options);
@@ -89,18 +91,18 @@ class Session final : public std::enable_shared_from_this<Session> {
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  // Sends. SUCCESS: `done` runs exactly once, on the reader or the keeper. DEVICE_REMOVED (detail
-  // kBrokerUnreachable): the broker is away, or the object was of a former life; `done` is dropped. Epoch 0
-  // means any life.
-  Status Submit(Op op, std::uint32_t epoch, Done done, Sender sender = Sender::kApplication);
-  // A transport report, of which nobody wants to hear what becomes.
-  void Say(const Op& report, std::uint32_t epoch);
-  // The whole operation: PENDING with a Request, else the result. `closing`: the last thing delivered for
-  // its object; `after` runs once its callback returned.
-  Status Perform(Op op, std::uint32_t epoch, Request* request, Then then = {}, bool closing = false,
-                 std::function<void()> after = {});
-  // Perform() without a Request, and its reply.
-  Result<Reply> Call(Op op, std::uint32_t epoch);
+  // Sends an operation. SUCCESS: `done` runs exactly once, on the reader or the keeper. DEVICE_REMOVED
+  // (detail kBrokerUnreachable): the broker is away or the object belongs to a former epoch; `done` is
+  // dropped. Epoch 0 means any epoch.
+  Status Submit(session::Operation op, std::uint32_t epoch, Done done, Sender sender = Sender::kApplication);
+  // Sends a transport report, which has no answer. Does nothing while the broker is away.
+  void Report(session::TransportReportOp report, std::uint32_t epoch);
+  // Performs an operation: returns PENDING with a Request, else the result. `closing`: the last completion of
+  // its object; `after` runs once its callback has returned.
+  Status Perform(session::Operation op, std::uint32_t epoch, Request* request, Then then = {},
+                 bool closing = false, std::function<void()> after = {});
+  // Perform() without a Request; returns the reply.
+  Result<Reply> Call(session::Operation op, std::uint32_t epoch);
 
   // For operations without the broker: Begin, Finish exactly once, Outcome.
   Result<std::shared_ptr<Request::State>> Begin(Request* request);
@@ -112,8 +114,9 @@ class Session final : public std::enable_shared_from_this<Session> {
   void Post(std::function<void()> task) { PostAt({}, std::move(task)); }
   void PostAt(Time when, std::function<void()> task);
 
-  void Register(std::uint64_t handle, std::shared_ptr<Target> target);  // Events for `handle` go there.
-  void Unregister(std::uint64_t handle);
+  void Register(session::Handle handle,
+                std::shared_ptr<Target> target);  // Routes events for `handle` to `target`.
+  void Unregister(session::Handle handle);
   void AddLive(std::shared_ptr<Target> target);
   void RemoveLive(const std::shared_ptr<Target>& target);
 
@@ -122,7 +125,7 @@ class Session final : public std::enable_shared_from_this<Session> {
   const AdapterInfo& info() const { return info_; }  // Fixed after Open.
   Life adapter() const;
   std::shared_ptr<CountersPages> counters() const;
-  // See CarriedCounters::Add; the copying is done from now on.
+  // See CarriedCounters::Add; starts the copying.
   void Carry(const void* owner, CounterSlot from, CounterSlot to);
   CarriedCounters& carried() { return carried_; }
   const std::shared_ptr<RegionTable>& regions() const { return regions_; }
@@ -130,8 +133,8 @@ class Session final : public std::enable_shared_from_this<Session> {
   bool in_child() const { return mark_.InChild(); }
   void SetCallback(std::function<void(bool)> callback);
 
-  // Closes every live object, successors first, then the session; returns when no callback runs any more.
-  // From a thread of the session itself it only sets that going.
+  // Closes every live object, successors first, then the session, and waits until no callback runs. On a
+  // thread of the session it only starts that.
   void CloseAll();
   // True on the reader, the keeper or the dispatcher.
   bool OnOwnThread() const;
@@ -141,13 +144,14 @@ class Session final : public std::enable_shared_from_this<Session> {
   enum class State { kConnecting, kUp, kDown };
 
   Status ConnectLink();
-  Result<Reply> CallWithin(Op op, Duration timeout);
+  Status Send(session::ClientMessage message, bool early, std::uint32_t epoch, Done done);
+  Result<Reply> CallWithin(session::ClientMessage message, const char* what, Duration timeout);
   void TearDown(const Status& why);
   void Keep();
   void Serve(const std::shared_ptr<Link>& link);
   bool Reconnect();
   void BringBack();
-  // Until each of them is back or never will be.
+  // Waits until each of them is restored or has failed.
   void BringBack(const std::vector<std::shared_ptr<Target>>& targets);
   bool Closing();
   void RunTasks();
@@ -155,12 +159,18 @@ class Session final : public std::enable_shared_from_this<Session> {
   void Wake();
   void Tell(bool connected);
   void CopyCounters();
-  void OnMessage(Link& link, Incoming message);
+  // Returns false when the session has ended.
+  bool OnMessage(Link& link, std::span<const std::byte> bytes);
+  void OnEvent(const session::ConnectEvent& event);
+  void OnEvent(const session::DisconnectEvent& event);
+  void OnEvent(const session::TransportCommand& command);
+  void OnEvent(const session::AdapterEvent& event);
   void OnReply(Link& link, Reply reply);
   void Break(Link& link, Status why);
-  std::shared_ptr<Target> Find(std::uint64_t handle);
+  std::shared_ptr<Target> Find(session::Handle handle);
   bool AwaitRank(Target::Rank rank, Time deadline);
-  Status Unreachable() const;
+  // `why`: the status that ended the link.
+  static Status Unreachable(const Status& why = {});
 
   const SessionOptions options_;
   const ForkMark mark_;
@@ -176,9 +186,9 @@ class Session final : public std::enable_shared_from_this<Session> {
   State state_ = State::kConnecting;
   std::shared_ptr<Link> link_;
   std::uint32_t epoch_ = 0;
-  std::uint64_t adapter_handle_ = 0;
-  std::uint64_t last_op_ = 0;
-  std::map<std::uint64_t, std::shared_ptr<Target>> by_handle_;
+  session::Handle adapter_handle_;
+  session::OpId last_op_ = 0;
+  std::map<session::Handle, std::shared_ptr<Target>> by_handle_;
   std::set<std::shared_ptr<Target>> live_;
   std::multimap<Time, std::function<void()>> tasks_;
   std::function<void(bool)> callback_;

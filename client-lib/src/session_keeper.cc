@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The thread that keeps a session alive: it watches the fd lane, does deferred work, and when the broker is
-// gone it answers what was pending, connects again and brings back what survived.
+// The thread that maintains a session: it watches the fd lane and does deferred work. When the broker is gone
+// it completes pending operations, connects again and restores the objects.
 #include <poll.h>
 #include <sys/eventfd.h>
 
@@ -9,11 +9,12 @@
 
 #include "client-lib/src/session.h"
 #include "client-lib/src/session_link.h"
+#include "session/limits.h"
 
 namespace nd::client {
 namespace {
 
-// How old the counts of a connection may look that outlived its broker.
+// The interval for copying the counts of connections that survived their broker.
 constexpr Duration kCarryInterval = std::chrono::seconds(1);
 
 }  // namespace
@@ -24,27 +25,25 @@ Status Session::ConnectLink() {
   auto link = std::make_shared<Link>(this, std::move(channel->lane));
   auto token = link->lane.ReadToken(std::chrono::steady_clock::now() + options_.greeting_timeout);
   if (!token.ok()) return token.status();
-  auto stream = channel->open_stream(link->lane, link.get());
-  if (!stream.ok()) return stream.status();
-  link->stream = std::move(stream).value();
+  auto carrier = channel->open_carrier(link->lane, link.get());
+  if (!carrier.ok()) return carrier.status();
+  link->carrier = std::move(carrier).value();
   {
     std::lock_guard lock(mutex_);
     link_ = link;
     ++epoch_;
     state_ = State::kConnecting;
   }
-  Op hello(OpKind::kHello);
-  hello.token = *token;
-  hello.text = options_.application;
-  if (auto reply = CallWithin(std::move(hello), options_.greeting_timeout); !reply.ok())
-    return reply.status();
+  session::Hello hello{session::Bytes(token->begin(), token->end()), session::kProtocolVersion,
+                       session::kProtocolVersion, options_.application};
+  auto greeted = CallWithin({0, std::move(hello)}, "the greeting", options_.greeting_timeout);
+  if (!greeted.ok()) return greeted.status();
   if (!options_.open_adapter) return {};
 
-  Op open(OpKind::kOpenAdapter);
-  open.text = info_.name.empty() ? options_.adapter : info_.name;
-  if (open.text.empty() && options_.local.family() != Address::Family::kUnspecified)
-    open.local = options_.local;
-  auto opened = CallWithin(std::move(open), options_.greeting_timeout);
+  session::OpenAdapterOp open;
+  open.name = info_.name.empty() ? options_.adapter : info_.name;
+  if (open.name.empty()) open.local = options_.local;
+  auto opened = CallWithin({0, std::move(open)}, "the request for its adapters", options_.greeting_timeout);
   if (!opened.ok()) return opened.status();
   if (info_.name.empty()) {
     if (opened->adapters.empty()) {
@@ -60,7 +59,7 @@ Status Session::ConnectLink() {
 
 void Session::TearDown(const Status& why) {
   std::shared_ptr<Link> link;
-  std::map<std::uint64_t, std::shared_ptr<Target>> handles;
+  std::map<session::Handle, std::shared_ptr<Target>> handles;
   {
     std::lock_guard lock(mutex_);
     state_ = State::kDown;
@@ -68,15 +67,14 @@ void Session::TearDown(const Status& why) {
     handles.swap(by_handle_);
   }
   if (!link) return;
-  link->stream->Close();
-  std::map<std::uint64_t, Link::Pending> pending;
+  link->carrier->Close();
+  std::map<session::OpId, Link::Pending> pending;
   {
     std::lock_guard lock(mutex_);
     pending.swap(link->pending);
   }
   for (auto& [id, entry] : pending) {
     Reply reply;
-    reply.id = id;
     reply.status = why;
     entry.done(std::move(reply));
   }
@@ -91,7 +89,12 @@ void Session::Keep() {
     }
     Serve(link);
     const bool closing = Closing();
-    TearDown(closing ? Status(StatusCode::kCanceled, "the adapter was closed") : Unreachable());
+    Status why;
+    {
+      std::lock_guard lock(mutex_);
+      why = link->why;
+    }
+    TearDown(closing ? Status(StatusCode::kCanceled, "the adapter was closed") : Unreachable(why));
     link.reset();
     RunTasks();
     if (closing) break;
@@ -100,13 +103,15 @@ void Session::Keep() {
     Tell(true);
   }
   dispatcher_.Stop();
-  // Of a close that ran into its deadline. Declared first: destroyed outside the lock.
+  // The objects of a close that reached its deadline. Declared first, so that it is destroyed outside the
+  // lock.
   std::set<std::shared_ptr<Target>> left;
   std::lock_guard lock(mutex_);
   left.swap(live_);
 }
 
-// True when the session shall end now: asked for, and nothing is left to close or it took too long.
+// True when the session is to end now: it was requested, and all objects are closed or the deadline has
+// passed.
 bool Session::Closing() {
   std::lock_guard lock(mutex_);
   return closing_ && (live_.empty() || std::chrono::steady_clock::now() >= close_deadline_);
@@ -125,7 +130,7 @@ void Session::Serve(const std::shared_ptr<Link>& link) {
   }
 }
 
-// Until `fd` (unless -1) is readable, somebody woke us, a task is due, or `until`.
+// Sleeps until `fd` (unless -1) is readable, another thread wakes it, a task is due, or `until`.
 void Session::Sleep(int fd, Time until) {
   {
     std::lock_guard lock(mutex_);
@@ -159,7 +164,7 @@ void Session::RunTasks() {
 bool Session::Reconnect() {
   Duration backoff = options_.first_backoff;
   for (;;) {
-    // Jitter: the applications of a host must not all come back in the same instant.
+    // Jitter, so that the applications of a host do not all return at the same instant.
     const double part = std::uniform_real_distribution<double>(0.5, 1.0)(random_);
     const Time next = std::chrono::steady_clock::now() + std::chrono::duration_cast<Duration>(backoff * part);
     while (std::chrono::steady_clock::now() < next || !options_.reconnect) {

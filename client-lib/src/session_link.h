@@ -9,26 +9,27 @@
 
 #include "client-lib/src/lane.h"
 #include "client-lib/src/session.h"
-#include "client-lib/src/session_stream.h"
 
 namespace nd::client {
 
-struct Session::Link final : SessionStream::Sink {
+struct Session::Link final : Carrier::Sink {
   struct Pending {
-    OpKind kind = OpKind::kHello;
+    bool makes_queue_pair = false;  // Its answer may follow a counters page.
     Done done;
   };
 
   Link(Session* owner, UniqueFd socket) : session(owner), lane(std::move(socket)) {}
 
-  void OnMessage(Incoming message) override { session->OnMessage(*this, std::move(message)); }
-  void OnClosed(const Status& status) override { session->Break(*this, status); }
+  bool OnMessage(std::span<const std::byte> bytes) override { return session->OnMessage(*this, bytes); }
+  void OnClosed(const Status& status) override {
+    session->Break(*this, SessionEnded(status.code(), status.message()));
+  }
 
-  Session* const session;  // Outlives the stream: the keeper closes it.
+  Session* const session;  // Outlives the carrier: the keeper closes it.
   Lane lane;
-  std::unique_ptr<SessionStream> stream;
+  std::unique_ptr<Carrier> carrier;
   // Under the session's mutex:
-  std::map<std::uint64_t, Pending> pending;  // In order of submission.
+  std::map<session::OpId, Pending> pending;  // In order of submission.
   bool over = false;
   Status why;
 };

@@ -45,13 +45,13 @@ TEST(Session, SaysWhyItCannotOpen) {
   auto adapter = OpenAdapter({}, broker.environment());
   EXPECT_EQ(adapter.code(), StatusCode::kDeviceNotReady);
   broker.Start();
-  broker.On(OpKind::kOpenAdapter, [](const Op&) {
+  broker.On<session::OpenAdapterOp>([](const session::ClientMessage&) {
     Reply reply;
     reply.status = Status(StatusCode::kInvalidParameter, "no such adapter");
     return reply;
   });
   EXPECT_EQ(OpenAdapter({}, broker.environment()).code(), StatusCode::kInvalidParameter);
-  broker.On(OpKind::kHello, [](const Op&) {
+  broker.On<session::Hello>([](const session::ClientMessage&) {
     Reply reply;
     reply.status = Status(StatusCode::kAccessDenied, "policy");
     return reply;
@@ -67,7 +67,7 @@ TEST(Session, HandlesOfAClosedAdapterAreInvalid) {
   Buffer buffer = adapter.AllocateBuffer(64).value();
   MemoryRegion region = adapter.Register(buffer, kAllowLocalWrite).value();
   EXPECT_TRUE(adapter.Close().ok());
-  EXPECT_EQ(broker.Count(OpKind::kClose), 1u);
+  EXPECT_EQ(broker.Count<session::CloseOp>(), 1u);
   EXPECT_EQ(broker.device().region->deregistered, 1);
   EXPECT_EQ(adapter.Close(), StatusCode::kInvalidHandle);
   EXPECT_EQ(connector.Bind(kHere), StatusCode::kInvalidHandle);
@@ -97,14 +97,14 @@ TEST(Session, CloseOfTheAdapterWaitsForRunningCallbacks) {
     Status status = adapter.Close();
     return std::pair(status.code(), left.load());
   });
-  broker.Await(OpKind::kClose, 2);
+  broker.Await<session::CloseOp>(2);
   leave.set_value();
   EXPECT_EQ(closed.get(), std::pair(StatusCode::kSuccess, true));
 }
 
 TEST(Session, PendingOperationsAreCanceledByClosing) {
   FakeBroker broker;
-  broker.On(OpKind::kGetConnectionRequest, [](const Op&) { return std::nullopt; });
+  broker.On<session::GetConnectionRequestOp>([](const session::ClientMessage&) { return std::nullopt; });
   Adapter adapter = broker.Open();
   Connector connector = adapter.CreateConnector().value();
   Listener listener = adapter.CreateListener().value();
@@ -137,7 +137,7 @@ TEST(Session, WithoutTheBrokerTheConnectionLivesOn) {
   Adapter adapter = broker.Open({.reconnect = false});
   Watch watch(adapter);
   Up up(broker, adapter);
-  broker.On(OpKind::kNotifyDisconnect, [](const Op&) { return std::nullopt; });
+  broker.On<session::NotifyDisconnectOp>([](const session::ClientMessage&) { return std::nullopt; });
   Request pending, local;
   ASSERT_TRUE(up.connector.NotifyDisconnect(&pending).pending());
   broker.Kill();
@@ -187,14 +187,15 @@ TEST(Session, BringsLiveConnectionsToTheNewBroker) {
   broker.Start();
   watch.Await(2);
   EXPECT_TRUE(adapter.connected());
-  const Op reattach = broker.Await(OpKind::kReattach);
+  const auto reattach = broker.Await<session::ReattachOp>();
   EXPECT_EQ(reattach.local, kHere.WithPort(50000));
   EXPECT_EQ(reattach.remote, kThere);
   EXPECT_FALSE(reattach.passive);
-  EXPECT_EQ(broker.Count(OpKind::kCreateQueuePair), 2u);
+  EXPECT_EQ(reattach.proof, kProof);
+  EXPECT_EQ(broker.Count<session::CreateQueuePairOp>(), 2u);
   // The connection works again by its new name; what was not established is of the former life.
   EXPECT_TRUE(up.connector.GetPrivateData().ok());
-  EXPECT_GT(broker.Await(OpKind::kGetPrivateData).handle, reattach.queue_pair);
+  EXPECT_GT(broker.Await<session::GetPrivateDataOp>().connector, reattach.queue_pair);
   EXPECT_EQ(idle.Bind(kHere), StatusCode::kDeviceRemoved);
   EXPECT_EQ(listener.Bind(kHere), StatusCode::kDeviceRemoved);
   EXPECT_TRUE(idle.Close().ok());
@@ -210,24 +211,23 @@ TEST(Session, WhatEndsAConnectionWhileItComesBackIsToldTheNewBroker) {
   Up up(broker, adapter);
   broker.Kill();
   watch.Await(1);
-  broker.On(OpKind::kReattach, [](const Op&) { return std::nullopt; });
+  broker.On<session::ReattachOp>([](const session::ClientMessage&) { return std::nullopt; });
   broker.Start();
-  const Op reattach = broker.Await(OpKind::kReattach);
+  const auto reattach = broker.Await<session::ReattachOp>();
   const Status cause(StatusCode::kConnectionAborted, "CRC mismatch.", Detail::kProtocol);
   up.fake->options.on_peer_closed(DisconnectReason::kUnknown, cause);
-  Reply made;
-  made.id = reattach.id;
-  made.handle = 888;
+  session::Completion made{reattach.id, {}, {}};
+  made.reply.handle = {888};
   broker.Send(std::move(made));
   watch.Await(2);
-  const Op report = broker.Await(OpKind::kTransportReport);
-  EXPECT_EQ(report.handle, 888u);
+  const auto report = broker.Await<session::TransportReportOp>();
+  EXPECT_EQ(report.connector.value, 888u);
   EXPECT_EQ(report.status.ToString(), cause.ToString());
 }
 
 TEST(Session, WhatIsClosedWhileTheSessionComesBackIsClosedAtTheNewBroker) {
   std::mutex mutex;
-  std::vector<std::uint64_t> closed;
+  std::vector<session::Handle> closed;
   FakeBroker broker;
   Adapter adapter = broker.Open();
   Watch watch(adapter);
@@ -240,27 +240,26 @@ TEST(Session, WhatIsClosedWhileTheSessionComesBackIsClosedAtTheNewBroker) {
   QueuePair queue_pair = adapter.CreateQueuePair(options).value();
   broker.Kill();
   watch.Await(1);
-  broker.On(OpKind::kCreateQueuePair, [](const Op&) { return std::nullopt; });
-  broker.On(OpKind::kClose, [&](const Op& op) {
+  broker.On<session::CreateQueuePairOp>([](const session::ClientMessage&) { return std::nullopt; });
+  broker.On<session::CloseOp>([&](const session::ClientMessage& message) {
     std::lock_guard lock(mutex);
-    closed.push_back(op.handle);
+    closed.push_back(std::get<session::CloseOp>(std::get<session::Operation>(message.content)).handle);
     return Reply();
   });
   broker.Start();
   // Listeners first: this one is back, the queue pair is on its way.
-  const Op on_its_way = broker.Await(OpKind::kCreateQueuePair, 2);
-  const std::uint64_t back = broker.Await(OpKind::kListen, 2).handle;
+  const auto on_its_way = broker.Await<session::CreateQueuePairOp>(2);
+  const session::Handle back = broker.Await<session::ListenOp>(2).listener;
   EXPECT_TRUE(listener.Close().ok());
   EXPECT_TRUE(queue_pair.Close().ok());
-  Reply made;
-  made.id = on_its_way.id;
-  made.handle = 777;
+  session::Completion made{on_its_way.id, {}, {}};
+  made.reply.handle = {777};
   broker.Send(std::move(made));
   watch.Await(2);
   const Result<Connector> last = adapter.CreateConnector();  // Behind everything that was sent.
   EXPECT_TRUE(last.ok());
   std::lock_guard lock(mutex);
-  EXPECT_EQ(closed, (std::vector<std::uint64_t>{back, 777}));
+  EXPECT_EQ(closed, (std::vector<session::Handle>{back, {777}}));
 }
 
 TEST(Session, BringsListenersAndSharedEndpointsToTheNewBroker) {
@@ -282,20 +281,21 @@ TEST(Session, BringsListenersAndSharedEndpointsToTheNewBroker) {
   EXPECT_EQ(listener.Listen(), StatusCode::kDeviceRemoved);
   broker.Start();
   watch.Await(2);
-  EXPECT_EQ(broker.Count(OpKind::kCreateListener), 3u);
-  EXPECT_EQ(broker.Count(OpKind::kCreateSharedEndpoint), 2u);
-  const Op bind = broker.Await(OpKind::kBind), listen = broker.Await(OpKind::kListen),
-           pause = broker.Await(OpKind::kControlConnectEvents);
+  EXPECT_EQ(broker.Count<session::CreateListenerOp>(), 3u);
+  EXPECT_EQ(broker.Count<session::CreateSharedEndpointOp>(), 2u);
+  const auto bind = broker.Await<session::BindOp>();
+  const auto listen = broker.Await<session::ListenOp>();
+  const auto pause = broker.Await<session::ControlConnectEventsOp>();
   EXPECT_EQ(bind.local, given);
   EXPECT_EQ(listen.backlog, 17u);
   EXPECT_TRUE(pause.pause);
-  EXPECT_EQ(bind.handle, listen.handle);
-  EXPECT_LT(listen.handle, broker.Await(OpKind::kReattach).queue_pair) << "before the connections";
+  EXPECT_EQ(bind.handle, listen.listener);
+  EXPECT_LT(listen.listener, broker.Await<session::ReattachOp>().queue_pair) << "before the connections";
   // They work again by their new names.
   EXPECT_TRUE(listener.Cancel().ok());
-  EXPECT_EQ(broker.Await(OpKind::kCancel).handle, bind.handle);
+  EXPECT_EQ(broker.Await<session::CancelOp>().handle, bind.handle);
   EXPECT_TRUE(listener.Close().ok());
-  EXPECT_EQ(broker.Await(OpKind::kClose).handle, bind.handle);
+  EXPECT_EQ(broker.Await<session::CloseOp>().handle, bind.handle);
   EXPECT_TRUE(endpoint.Close().ok());
 }
 
@@ -307,14 +307,14 @@ TEST(Session, AListenerWhoseAddressIsTakenStaysDead) {
   ASSERT_TRUE(listener.Bind(kHere).ok());
   broker.Kill();
   watch.Await(1);
-  broker.On(OpKind::kBind, [](const Op&) {
+  broker.On<session::BindOp>([](const session::ClientMessage&) {
     Reply reply;
     reply.status = Status(StatusCode::kSharingViolation, "taken");
     return reply;
   });
   broker.Start();
   watch.Await(2);
-  EXPECT_EQ(broker.Await(OpKind::kClose).handle, broker.Await(OpKind::kBind).handle);
+  EXPECT_EQ(broker.Await<session::CloseOp>().handle, broker.Await<session::BindOp>().handle);
   EXPECT_EQ(listener.Listen(), StatusCode::kDeviceRemoved);
   EXPECT_TRUE(listener.Close().ok());
 }
@@ -390,7 +390,7 @@ TEST(Session, ManyThreadsShareIt) {
   }
   for (auto& thread : threads) thread.join();
   EXPECT_TRUE(adapter.Close().ok());
-  EXPECT_EQ(broker.Count(OpKind::kClose), 800u);
+  EXPECT_EQ(broker.Count<session::CloseOp>(), 800u);
 }
 
 }  // namespace

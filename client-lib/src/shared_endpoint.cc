@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One local port for many destinations; all of its rules are the broker's.
+// One local port for many destinations; the broker has all of its rules.
 #include <utility>
 
 #include "client-lib/src/listener_impl.h"
@@ -19,9 +19,10 @@ std::shared_ptr<SharedEndpoint::Impl> SharedEndpoint::Impl::Make(std::shared_ptr
 
 void SharedEndpoint::Impl::OnSessionBack(const std::function<void()>& done) {
   if (!usable()) return done();
-  client::Op make(client::OpKind::kCreateSharedEndpoint);
-  make.local = local;
-  ComeBack({std::move(make)}, done);
+  ComeBack({[bound = local](session::Handle at) {
+             return session::CreateSharedEndpointOp{at, bound};
+           }},
+           done);
 }
 
 SharedEndpoint::SharedEndpoint(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -33,7 +34,7 @@ Result<Address> SharedEndpoint::GetLocalAddress() const {
 
 Status SharedEndpoint::GetLocalAddress(void* sockaddr_buffer, std::size_t* length) const {
   auto address = GetLocalAddress();
-  return address.ok() ? client::CopyAddress(*address, sockaddr_buffer, length) : address.status();
+  return address.ok() ? client::CopyAddress(*address, sockaddr_buffer, length, true) : address.status();
 }
 
 Status SharedEndpoint::Close(Request* request) {

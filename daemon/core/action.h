@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Everything that the core can ask of the world. Executed in order; none of them calls back into the core.
+// The actions that the core requests. The shell executes them in order; none calls back into the core.
 #pragma once
 
 #include <cstdint>
@@ -13,28 +13,12 @@
 
 namespace nd::core {
 
-// What a successful operation returns beside its status; only the fields that the operation has.
-struct Reply {
-  Handle handle;
-  Address address;
-  Address peer;  // With hand_off: what the client needs to bring the connection back to a new broker.
-  ReadLimits limits;
-  Bytes private_data;
-  std::uint64_t hand_off = 0;
-  std::uint32_t counter_slot = 0;
-  std::vector<AdapterInfo> adapters;
-};
-
 // The one completion of an operation.
-struct Complete {
+struct Complete : session::Completion {
   SessionId session;
-  OpId op_id = 0;
-  Status status;
-  Reply reply;
 };
 // Take the transport from the connection manager and send it on the fd lane under `hand_off`. The Complete
-// that mentions it follows in the same list. Failure (no descriptors, lane gone) is the shell's to answer
-// with SessionClosed.
+// that refers to it follows in the same list. When the lane is gone, the shell answers with SessionClosed.
 struct HandOffTo {
   SessionId session;
   CmId id;
@@ -43,36 +27,24 @@ struct HandOffTo {
   ReadLimits limits;  // Final limits of this side, for the record.
   bool flush_on_peer_disconnect = false;
 };
-struct SendConnectEvent {
+struct SendConnectEvent : ConnectEvent {
   SessionId session;
-  Handle listener, connector;
 };
-struct SendDisconnectEvent {
+struct SendDisconnectEvent : DisconnectEvent {
   SessionId session;
-  Handle connector;
-  DisconnectReason reason;
 };
-struct SendTransportCommand {
-  enum class What { kDisconnect, kDrop, kPrepare };
+struct SendTransportCommand : TransportCommand {
   SessionId session;
-  Handle connector;
-  What what = What::kDisconnect;
-  DisconnectReason reason = DisconnectReason::kUnknown;
-  std::uint32_t timeout_ms = 0;
-  Bytes attributes{};  // kPrepare
 };
-struct SendAdapterEvent {
-  enum class What { kRemoved, kDisabled, kEnabled };
+struct SendAdapterEvent : AdapterEvent {
   SessionId session;
-  Handle adapter;
-  What what = What::kRemoved;
 };
-// End this session (it broke the protocol, or the administrator said so); SessionClosed will follow.
+// Ends this session, because it broke the protocol or by order of the administrator; SessionClosed follows.
 struct EndSession {
   SessionId session;
   Status why;
 };
-// The wire; each as the ConnectionManager method of the same name.
+// Commands for the wire; each is the ConnectionManager method of the same name.
 struct CmReserve {
   EndpointId endpoint;
   std::string adapter;
@@ -114,7 +86,7 @@ struct CmAbort {
 struct CmDisconnect {
   CmId id;
 };
-// A port has a holder now, or its holder gave it back (or did not come back for it): for the journal.
+// For the journal: a port has a holder now, or its holder released it or did not return for it.
 struct LeaseTaken {
   Lease lease;
 };
@@ -122,18 +94,18 @@ struct LeaseFreed {
   std::string adapter;
   Address local;
 };
-// The one answer to a ReservePort: SUCCESS, the statuses of Broker::CheckReserve, what the provider said, or
-// CANCELED when it was taken back before the provider had answered.
+// The answer to a ReservePort: SUCCESS, a status of Broker::CheckReserve or of the provider, or CANCELED when
+// the reservation was released before the provider answered.
 struct ReserveDone {
   std::uint64_t request = 0;
   Status status;
 };
-// Something worth telling an operator: log line, watch event.
+// A fact for operators: a log line and a watch event.
 struct Notice {
   enum class Level { kInfo, kWarning };
   Level level = Level::kInfo;
   std::string type;    // "connection.connected"
-  std::string object;  // Id as ndctl shows it.
+  std::string object;  // The id that ndctl shows.
   std::string message;
 };
 

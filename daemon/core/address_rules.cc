@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One place for the answers that several operations share.
+// Rules that several operations share.
 #include "daemon/core/address_rules.h"
 
 #include <string>

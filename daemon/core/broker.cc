@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The outside of the state machine: dispatch of events, timers, and nothing that decides.
+// The interface of the state machine: dispatch of events, and timers.
 #include "daemon/core/broker.h"
 
 #include <cstdio>
@@ -48,6 +48,15 @@ std::optional<Time> Broker::OldestPending() const {
 bool Broker::draining() const {
   return impl_->draining();
 }
+bool Broker::reclaiming() const {
+  return impl_->reclaiming();
+}
+bool Broker::HasSession(SessionId session) const {
+  return impl_->HasSession(session);
+}
+std::uint64_t Broker::BytesKeptFor(std::uint32_t uid) const {
+  return impl_->BytesKeptFor(uid);
+}
 const Policy& Broker::policy() const {
   return impl_->policy();
 }
@@ -57,17 +66,20 @@ Quota::Usage Broker::UsageOf(std::uint32_t uid) const {
 std::optional<Identity> Broker::OwnerOf(SessionId session) const {
   return impl_->OwnerOf(session);
 }
+std::uint32_t Broker::NextCounterSlot(SessionId session) const {
+  return impl_->NextCounterSlot(session);
+}
 Status Broker::CheckReserve(const Address& local) const {
-  return impl_->CheckReserve(local);
+  return impl_->ports().CheckReserve(local);
 }
 Status Broker::CheckRelease(const Address& local) const {
-  return impl_->CheckRelease(local);
+  return impl_->ports().CheckRelease(local);
 }
 std::string Broker::CheckInvariants() const {
   return impl_->CheckInvariants();
 }
 
-// A range that makes no sense is answered with the default one; the file's reader has said so before.
+// Replaces an invalid range by the default. The reader of the configuration has reported it already.
 void Broker::Impl::FixRange(Settings* settings) {
   if (settings->ephemeral_first != 0 && settings->ephemeral_first <= settings->ephemeral_last) return;
   settings->ephemeral_first = Settings().ephemeral_first;
@@ -81,22 +93,31 @@ Settings Broker::Impl::Fixed(Settings settings) {
 
 Broker::Impl::Impl(Options options)
     : settings_(Fixed(options.settings)),
+      reclaim_slice_(options.reclaim_slice),
       policy_(std::move(options.policy)),
       resolve_(std::move(options.resolve)),
-      may_come_back_(std::move(options.may_come_back)),
-      ports_(options.seed, settings_.ephemeral_first, settings_.ephemeral_last),
-      objects_(options.boot_epoch) {
+      prove_(std::move(options.prove)),
+      grace_(options.grace),
+      connections_return_until_(options.leases_until),
+      ports_({options.seed, options.owner_uid, std::move(options.may_come_back)}, settings_, adapters_,
+             quota_, output_),
+      objects_(options.boot_epoch),
+      sessions_(quota_),
+      attempts_(settings_.max_handshakes_in_flight) {
   for (provider::AdapterDescription& description : options.adapters) {
     adapters_.push_back({std::move(description), true, true, 0});
   }
-  HoldLeases(options.leases, options.leases_until);
+  if (ports_.HoldLeases(options.leases)) {
+    grace_timer_ = {options.leases_until, next_sequence_++};
+    timers_.insert({grace_timer_, {{}, TimerKind::kGrace}});
+  }
 }
 
 void Broker::Impl::Step(Time now, const Event& event, Actions* actions) {
   now_ = now;
-  out_ = actions;
+  output_.set_actions(actions);
   std::visit([this](const auto& e) { On(e); }, event);
-  out_ = nullptr;
+  output_.set_actions(nullptr);
 }
 
 std::optional<Time> Broker::Impl::NextDeadline() const {
@@ -109,7 +130,7 @@ void Broker::Impl::On(const Tick&) {
     const Timer timer = timers_.begin()->second;
     if (timer.kind == TimerKind::kGrace) {
       Disarm(grace_timer_);
-      EndGrace();
+      ports_.EndLeases();
       continue;
     }
     Connector& c = ConnectorAt(timer.connector);
@@ -118,7 +139,7 @@ void Broker::Impl::On(const Tick&) {
         break;
       case TimerKind::kPace:
         Disarm(c.pace_timer);
-        ReleaseFlight(c);
+        LeaveAttempts(c);
         break;
       case TimerKind::kEstablish:
         Disarm(c.establish_timer);
@@ -147,10 +168,6 @@ void Broker::Impl::Disarm(TimerKey& key) {
   const std::size_t erased = timers_.erase(key);
   ND_CORE_CHECK(erased == 1);
   key = {};
-}
-
-void Broker::Impl::Note(Notice::Level level, std::string_view type, std::string object, std::string message) {
-  Emit(Notice{level, std::string(type), std::move(object), std::move(message)});
 }
 
 std::string Broker::Impl::Show(Handle handle) {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The broker's state machine: sessions, port space, listeners, connectors, shared endpoints, quotas.
 //
-// One call, Step(event) -> actions. No thread, system call, clock or random device inside; the order of
-// everything is defined, so the same events give the same actions, in the daemon and in the simulator. One
-// thread at a time. Nothing an event contains can make it abort: a wrong operation is answered, a broken
-// session is ended. Its own invariants are CHECKed.
+// One call, Step(event) -> actions. It contains no thread, system call, clock or random device, and every
+// order is defined, so the same events give the same actions in the daemon and in the simulator. One thread
+// at a time. No event can make it abort: a wrong operation gets an answer, and a session that breaks the
+// protocol is ended. Its own invariants are CHECKed.
 #pragma once
 
 #include <cstdint>
@@ -20,6 +20,7 @@
 #include "daemon/core/connector_state.h"
 #include "daemon/core/event.h"
 #include "daemon/core/policy.h"
+#include "daemon/core/proof.h"
 #include "daemon/core/quota.h"
 #include "daemon/core/record.h"
 #include "daemon/core/settings.h"
@@ -38,10 +39,10 @@ struct ConnectionRow {
   provider::CmId cm_id{};
   ReadLimits limits;
   Time created;
-  std::uint32_t counter_slot = 0;  // Of the queue pair; meaningful when has_queue_pair.
+  std::uint32_t counter_slot = 0;  // Of the queue pair; valid when has_queue_pair.
   bool has_queue_pair = false;
   Handle through;                    // Listener or shared endpoint.
-  std::optional<PhaseTimes> phases;  // Of the attempt, or the latest one; absent before the first.
+  std::optional<PhaseTimes> phases;  // Of the present or latest attempt; absent before the first.
 };
 struct ListenerRow {
   Handle id;
@@ -78,8 +79,8 @@ struct PortRow {
   std::string kind;   // "listener", "connector", "shared endpoint", "lease", "reservation"
   std::string state;  // "held", "lingering", "reserved", "unheld" (a lease whose host port another has)
   Handle holder;
-  std::optional<Identity> owner;  // Absent: of nobody. Of a reservation: only the uid.
-  std::string comment;            // Of a reservation; of what is unheld, why.
+  std::optional<Identity> owner;  // Absent: no owner. Of a reservation only the uid is set.
+  std::string comment;            // Of a reservation; of a port that is not held, the reason.
   std::uint32_t references = 0;
 };
 struct SessionRow {
@@ -89,7 +90,7 @@ struct SessionRow {
   std::uint32_t connectors = 0, listeners = 0, shared_endpoints = 0, queue_pairs = 0;
   std::uint64_t operations = 0;
   std::uint32_t pending_operations = 0;
-  std::string adapter;  // The first that it opened; empty: none.
+  std::string adapter;  // The first adapter that it opened; empty: none.
 };
 struct AdapterRow {
   provider::AdapterDescription description;
@@ -99,34 +100,46 @@ struct AdapterRow {
 struct Counters {
   std::uint64_t connect = 0, accept = 0, connect_failure = 0, connection_error = 0, active_connection = 0;
   std::vector<std::pair<StatusCode, std::uint64_t>> failures;  // Completions that were not SUCCESS.
-  std::vector<std::pair<Detail, std::uint64_t>> refusals;      // Inbound requests refused here, by cause.
+  std::vector<std::pair<Detail, std::uint64_t>>
+      refusals;  // Inbound requests that were refused here, by cause.
 };
 
 class Broker {
  public:
   struct Options {
-    std::uint32_t boot_epoch = 1;  // Differs from that of the previous life.
-    std::uint64_t seed = 0;        // Start of the ephemeral port search.
+    std::uint32_t boot_epoch = 1;  // Differs from that of the previous process.
+    std::uint64_t seed = 0;        // Where the search for ephemeral ports starts.
     Settings settings;
+    // How many objects, waiting requests and operations of an ended session one step reclaims, until a
+    // ReclaimSome gives another number.
+    std::uint32_t reclaim_slice = 64;
     Policy policy;
     std::vector<provider::AdapterDescription> adapters;
-    // Answers ResolveAddress; pure for the core's purposes. Null: the first address of the same family.
+    // Answers ResolveAddress; must behave as a pure function. Null: the first address of the same family.
     std::function<Result<Address>(const std::string& adapter, const Address& remote)> resolve;
-    // Ports that processes held when the previous life ended; kept for them until `leases_until`. Those of an
-    // adapter that is not there, and those that cannot both be true, are left out.
+    // Ports that processes held when the previous broker ended; kept for them until `leases_until`. Leases of
+    // a missing adapter and contradictory leases are left out.
     std::vector<Lease> leases;
+    // Until then a client may bring back its connections, too.
     Time leases_until{};
-    // Whether the holder of a lease may still come back for it; asked when somebody else wants the port. Pure for
-    // the core's purposes. Null: it may.
+    // For so long after the broker ended a session its user may bring back connections to the same broker.
+    Duration grace{};
+    // Null: no connection is taken back.
+    Prove prove;
+    // The user that the broker runs as. It shares its ephemeral ports with nobody (port_share.h); absent: all
+    // users share.
+    std::optional<std::uint32_t> owner_uid;
+    // Tells whether the holder of a lease may still return; asked when another process wants the port. Must
+    // behave as a pure function. Null: it may.
     std::function<bool(const Process&)> may_come_back;
   };
 
   explicit Broker(Options options);
   ~Broker();
 
-  // Applies one event; appends what is to be done to `actions`.
+  // Applies one event and appends the resulting actions.
   void Step(Time now, const Event& event, Actions* actions);
-  // When a Tick is due next, if ever.
+  // The time of the next Tick, if one is due.
   std::optional<Time> NextDeadline() const;
 
   std::vector<AdapterRow> Adapters() const;
@@ -137,21 +150,29 @@ class Broker {
   std::vector<PortRow> Ports() const;
   std::vector<SessionRow> Sessions() const;
   Counters counters() const;
-  // Submission time of the oldest operation that still waits.
+  // The submission time of the oldest pending operation.
   std::optional<Time> OldestPending() const;
   bool draining() const;
+  // True when a ReclaimSome is due: objects of ended sessions remain.
+  bool reclaiming() const;
+  // True also for an ended session that is being reclaimed.
+  bool HasSession(SessionId session) const;
+  // The bytes of completions that are kept for the sessions of this user.
+  std::uint64_t BytesKeptFor(std::uint32_t uid) const;
   const Policy& policy() const;
-  // What this user holds.
+  // The resources of this user.
   Quota::Usage UsageOf(std::uint32_t uid) const;
   // Absent: there is no such session.
   std::optional<Identity> OwnerOf(SessionId session) const;
-  // What the event ReservePort would do if the provider agrees: SUCCESS, SHARING_VIOLATION with the holder,
+  // The counter slot of the next queue pair of this session; 0: no such session.
+  std::uint32_t NextCounterSlot(SessionId session) const;
+  // The answer to the event ReservePort if the provider agrees: SUCCESS, SHARING_VIOLATION with the holder,
   // INVALID_ADDRESS, INVALID_PARAMETER. And ReleasePort: SUCCESS or INVALID_HANDLE.
   Status CheckReserve(const Address& local) const;
   Status CheckRelease(const Address& local) const;
 
-  // Recounts everything from scratch and compares (tests, simulator): empty when all invariants hold,
-  // otherwise one line per violation.
+  // Recounts every table and compares, for tests and the simulator. Returns one line per violation; empty
+  // when all invariants hold.
   std::string CheckInvariants() const;
 
  private:

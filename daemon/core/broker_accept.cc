@@ -4,27 +4,13 @@
 #include <utility>
 
 #include "daemon/core/address_rules.h"
+#include "daemon/core/answers.h"
 #include "daemon/core/check.h"
 #include "daemon/core/impl.h"
 #include "daemon/core/read_limits.h"
 
 namespace nd::core {
 namespace {
-
-ReadLimits CapsOf(const AdapterInfo& info) {
-  return {info.max_inbound_read_limit, info.max_outbound_read_limit};
-}
-
-Status BadHandle() {
-  return {StatusCode::kInvalidHandle, "A handle names no open object of this session."};
-}
-Status Removed() {
-  return {StatusCode::kDeviceRemoved, "The adapter was removed or disabled."};
-}
-
-Status WrongState(StatusCode code, const Connector& c) {
-  return {code, "The connector is in state " + std::string(Name(c.state)) + "."};
-}
 
 TupleKey RequestTuple(AdapterNo adapter, const provider::InboundRequest& request) {
   return {adapter, request.local, request.remote};
@@ -42,12 +28,9 @@ void Broker::Impl::RefuseInbound(const provider::InboundRequest& request, Listen
 
 Listener* Broker::Impl::ListenerFor(AdapterNo adapter, const provider::InboundRequest& request, Detail* why) {
   *why = Detail::kNoListener;
-  const std::optional<PortKey> key = ports_.Match(adapter, request.local);
-  if (!key) return nullptr;
-  const PortEntry* const entry = ports_.Find(*key);
-  if (MayTake(entry->holding(), Newcomer::kInbound) != PortAnswer::kOk) return nullptr;
-  Listener* const l = Find<Listener>(entry->holder);
-  if (l == nullptr || l->state != Listener::State::kListening) return nullptr;
+  const std::optional<Handle> holder = ports_.ListenerAt(adapter, request.local);
+  Listener* const l = holder ? Find<Listener>(*holder) : nullptr;
+  if (l == nullptr || l->state != Listener::State::kListening || SessionOf(l->session).closed) return nullptr;
   return l;
 }
 
@@ -55,7 +38,7 @@ void Broker::Impl::On(const CmRequested& event) {
   const provider::InboundRequest& request = event.request;
   const auto id = static_cast<std::uint64_t>(request.id);
   if (id == 0 || cm_.contains(id)) return;
-  const std::optional<AdapterNo> adapter = AdapterNamed(request.adapter);
+  const std::optional<AdapterNo> adapter = AdapterNamed(adapters_, request.adapter);
   if (!adapter || !adapters_[*adapter].enabled) {
     RefuseInbound(request, nullptr, Detail::kAdapterDisabled);
     return;
@@ -79,7 +62,8 @@ void Broker::Impl::On(const CmRequested& event) {
   const TupleKey tuple = RequestTuple(*adapter, request);
   const TupleHolder other = tuples_.Conflict(tuple, Role::kPassive, settings_.allow_same_owner_bind_sharing);
   if (other.attempt != 0) {
-    // A connection that the peer has ended, or that is dead here, is no duplicate: the new one replaces it.
+    // A connection that the peer has ended, or that is dead here, is not a duplicate; the new one replaces
+    // it.
     const Connector* const old = other.connector ? Find<Connector>(other.connector) : nullptr;
     const bool ended = old != nullptr && old->passive &&
                        (old->state == ConnectorState::kDead || old->state == ConnectorState::kPeerClosed);
@@ -88,12 +72,12 @@ void Broker::Impl::On(const CmRequested& event) {
       return;
     }
   }
-  if (l->connect_events) {
-    DeliverEvent(s, *l, request);
-    return;
-  }
   if (judgement == ListenerQueue::Judgement::kFull) {
     RefuseInbound(request, l, Detail::kBacklogFull);
+    return;
+  }
+  if (l->connect_events) {
+    DeliverEvent(s, *l, request);
     return;
   }
   tuples_.Put(tuple, Role::kPassive, {id, {}});
@@ -110,7 +94,7 @@ void Broker::Impl::DeliverEvent(Session& s, Listener& l, const provider::Inbound
   OpenedAdapter* const adapter = Find<OpenedAdapter>(l.adapter);
   ND_CORE_CHECK(adapter != nullptr);
   Status why;
-  // An application that closed its adapter only waits for its listener to end.
+  // An application that closed its adapter gets no new connectors; it waits for its listener to end.
   Connector* const c = adapter->closing ? nullptr : Create<Connector>(s, *adapter, &why);
   if (c == nullptr) {
     RefuseInbound(request, &l, adapter->closing ? Detail::kListenerClosed : Detail::kQuota);
@@ -119,7 +103,16 @@ void Broker::Impl::DeliverEvent(Session& s, Listener& l, const provider::Inbound
   tuples_.Put(RequestTuple(l.adapter_no, request), Role::kPassive,
               {static_cast<std::uint64_t>(request.id), {}});
   Deliver(*c, l, request);
-  Emit(SendConnectEvent{l.session, l.handle, c->handle});
+  c->unanswered = true;
+  l.queue.AddUnanswered();
+  Emit(SendConnectEvent{{l.handle, c->handle}, l.session});
+}
+
+void Broker::Impl::LeaveBacklog(Connector& c) {
+  if (!std::exchange(c.unanswered, false)) return;
+  Listener* const l = Find<Listener>(c.through);
+  ND_CORE_CHECK(l != nullptr);
+  l->queue.RemoveUnanswered();
 }
 
 void Broker::Impl::Deliver(Connector& c, Listener& l, provider::InboundRequest request) {
@@ -137,11 +130,10 @@ void Broker::Impl::Deliver(Connector& c, Listener& l, provider::InboundRequest r
   cm_[id] = {c.handle, {}, 0, {}};
   tuples_.Put(TupleOf(c), Role::kPassive, {id, c.handle});
   c.has_tuple = true;
-  c.claim.key = l.claim.key;
-  ports_.AddReference(*c.claim.key);
+  ports_.Join(l.claim, &c.claim);
   c.through = l.handle;
   ++l.successors;
-  // A wire that could not carry the peer's wishes sets no bounds of its own.
+  // When the wire does not carry the limits of the peer, there are no bounds.
   constexpr std::uint32_t kUnbounded = std::numeric_limits<std::uint32_t>::max();
   c.limits_known = request.limits_known;
   c.offer = request.limits_known ? request.peer_offer : ReadLimits{kUnbounded, kUnbounded};
@@ -163,7 +155,7 @@ void Broker::Impl::Do(Session& s, Pending p, const GetConnectionRequestOp& op) {
     return;
   }
   if (l->removed || c->removed) {
-    Finish(s.id, p, Removed());
+    Finish(s.id, p, AdapterGone());
     return;
   }
   if (l->adapter_no != c->adapter_no) {
@@ -179,7 +171,7 @@ void Broker::Impl::Do(Session& s, Pending p, const GetConnectionRequestOp& op) {
   }
   const StatusCode verdict = VerdictOf(ConnectorOp::kGetConnectionRequest, *c);
   if (verdict != StatusCode::kSuccess) {
-    Finish(s.id, p, WrongState(verdict, *c));
+    Finish(s.id, p, WrongState(verdict, c->state));
     return;
   }
   c->op = p;
@@ -201,7 +193,7 @@ void Broker::Impl::Do(Session& s, Pending p, const AcceptOp& op) {
     return;
   }
   if (c->removed || q->removed) {
-    Finish(s.id, p, Removed());
+    Finish(s.id, p, AdapterGone());
     return;
   }
   const AdapterInfo& info = StateOf(*c).description.info;
@@ -216,7 +208,7 @@ void Broker::Impl::Do(Session& s, Pending p, const AcceptOp& op) {
   }
   const StatusCode verdict = VerdictOf(ConnectorOp::kAccept, *c);
   if (verdict != StatusCode::kSuccess) {
-    Finish(s.id, p, verdict == c->ended.code() && !c->ended.ok() ? c->ended : WrongState(verdict, *c));
+    Finish(s.id, p, verdict == c->ended.code() && !c->ended.ok() ? c->ended : WrongState(verdict, c->state));
     return;
   }
   if (Status busy = CheckQueuePair(*q); !busy.ok()) {
@@ -226,6 +218,7 @@ void Broker::Impl::Do(Session& s, Pending p, const AcceptOp& op) {
     Finish(s.id, p, std::move(busy));
     return;
   }
+  LeaveBacklog(*c);
   c->queue_pair = q->handle;
   q->connector = c->handle;
   c->phases->End(Phase::kAccept, now_);
@@ -250,7 +243,7 @@ void Broker::Impl::Do(Session& s, Pending p, const RejectOp& op) {
     return;
   }
   if (c->removed) {
-    Finish(s.id, p, Removed());
+    Finish(s.id, p, AdapterGone());
     return;
   }
   const AdapterInfo& info = StateOf(*c).description.info;
@@ -261,7 +254,7 @@ void Broker::Impl::Do(Session& s, Pending p, const RejectOp& op) {
   }
   const StatusCode verdict = VerdictOf(ConnectorOp::kReject, *c);
   if (verdict != StatusCode::kSuccess) {
-    Finish(s.id, p, verdict == c->ended.code() && !c->ended.ok() ? c->ended : WrongState(verdict, *c));
+    Finish(s.id, p, verdict == c->ended.code() && !c->ended.ok() ? c->ended : WrongState(verdict, c->state));
     return;
   }
   Emit(CmReject{*c->cm, Detail::kPeerRejected, op.private_data});

@@ -1,43 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the administrator and the provider do to everybody: adapters off and on, kills, new settings.
+// Events of the administrator and the provider: adapters off and on, kills, new settings.
 #include <utility>
 
+#include "daemon/core/answers.h"
 #include "daemon/core/check.h"
 #include "daemon/core/impl.h"
 
 namespace nd::core {
-namespace {
-
-Status Removed() {
-  return {StatusCode::kDeviceRemoved, "The adapter was removed or disabled.", Detail::kAdapterDisabled};
-}
-
-}  // namespace
-
-std::optional<AdapterNo> Broker::Impl::AdapterNamed(std::string_view name) const {
-  for (AdapterNo no = 0; no < adapters_.size(); ++no) {
-    if (adapters_[no].present && adapters_[no].description.info.name == name) return no;
-  }
-  return std::nullopt;
-}
 
 void Broker::Impl::RemoveObject(Connector& c) {
   c.removed = true;
   const Ending ending{c.established ? ConnectionRecord::Outcome::kBroken : ConnectionRecord::Outcome::kFailed,
-                      Removed()};
+                      AdapterGone(Detail::kAdapterDisabled)};
   if (c.state == ConnectorState::kConnecting) ++counters_.connect_failure;
-  CancelAll(c, Removed());
-  if (c.state == ConnectorState::kIncoming) {
+  CancelAll(c, AdapterGone(Detail::kAdapterDisabled));
+  if (c.state == ConnectorState::kIncoming && c.cm) {
     Emit(CmReject{*c.cm, Detail::kAdapterDisabled, {}});
     ForgetCm(c, false);
   }
   if (c.state == ConnectorState::kConnected || c.state == ConnectorState::kDisconnecting) {
     if (c.state == ConnectorState::kConnected) ++counters_.connection_error;
     c.reason = DisconnectReason::kAdapterDisabled;
-    Emit(SendTransportCommand{c.session, c.handle, SendTransportCommand::What::kDrop, c.reason, 0});
-    if (std::exchange(c.disconnect_event, false)) Emit(SendDisconnectEvent{c.session, c.handle, c.reason});
+    Emit(SendTransportCommand{{c.handle, TransportCommand::What::kDrop, c.reason, 0}, c.session});
+    if (std::exchange(c.disconnect_event, false) && !SessionOf(c.session).closed) {
+      Emit(SendDisconnectEvent{{c.handle, c.reason}, c.session});
+    }
   }
-  c.closing = c.closing || c.reattaching;  // The client never learned the handle.
+  c.closing = c.closing || c.reattaching;  // The client never received the handle.
   Kill(c, ending);
   AfterDead(c);
 }
@@ -45,45 +34,47 @@ void Broker::Impl::RemoveObject(Connector& c) {
 void Broker::Impl::RemoveObject(Listener& l) {
   l.removed = true;
   if (l.op) {
-    Finish(l.session, l.op, Removed());
-    DropPort(l.claim);
+    Finish(l.session, l.op, AdapterGone(Detail::kAdapterDisabled));
+    ports_.Drop(&l.claim);
   }
-  StopListening(l, Detail::kAdapterDisabled, Removed());
+  StopListening(l, Detail::kAdapterDisabled, AdapterGone(Detail::kAdapterDisabled));
 }
 
 void Broker::Impl::RemoveObject(SharedEndpoint& e) {
   e.removed = true;
   if (!e.op) return;
-  Finish(e.session, e.op, Removed());
+  Finish(e.session, e.op, AdapterGone(Detail::kAdapterDisabled));
   Close(e);
 }
 
 void Broker::Impl::TellAdapter(AdapterNo adapter, SendAdapterEvent::What what) {
-  for (const auto& [id, s] : sessions_) {
+  for (const auto& [id, s] : sessions_.all()) {
     if (s.ending) continue;
-    for (const auto& [sequence, handle] : s.objects) {
+    for (const auto& [sequence, handle] : s.Of(ObjectKind::kAdapter)) {
       const Object* const object = FindAny(handle);
-      if (object->kind != ObjectKind::kAdapter || object->adapter_no != adapter || object->closing) continue;
-      Emit(SendAdapterEvent{id, handle, what});
+      if (object->adapter_no != adapter || object->closing) continue;
+      Emit(SendAdapterEvent{{handle, what}, id});
     }
   }
 }
 
 void Broker::Impl::RemoveFromUse(AdapterNo adapter, SendAdapterEvent::What what) {
   std::vector<Handle> handles;
-  for (const auto& [id, s] : sessions_) {
-    for (const auto& [sequence, handle] : s.objects) {
-      const Object* const object = FindAny(handle);
-      if (object->adapter_no == adapter && !object->removed) handles.push_back(handle);
+  for (const auto& [id, s] : sessions_.all()) {
+    for (const Session::Objects& objects : s.objects) {
+      for (const auto& [sequence, handle] : objects) {
+        const Object* const object = FindAny(handle);
+        if (object->adapter_no == adapter && !object->removed) handles.push_back(handle);
+      }
     }
   }
-  // As for a dead session: none of them is sent by the room that the others make.
+  // As for an ended session: places that become free must not launch queued connects of this one.
   for (const Handle handle : handles) {
-    if (Connector* const c = Find<Connector>(handle)) LeaveQueue(*c);
+    if (Connector* const c = Find<Connector>(handle)) LeaveLine(*c);
   }
   for (const Handle handle : handles) {
     Object* const object = FindAny(handle);
-    if (object == nullptr) continue;  // Went with another one.
+    if (object == nullptr) continue;  // Destroyed together with another object.
     switch (object->kind) {
       case ObjectKind::kConnector:
         RemoveObject(static_cast<Connector&>(*object));
@@ -98,15 +89,15 @@ void Broker::Impl::RemoveFromUse(AdapterNo adapter, SendAdapterEvent::What what)
         object->removed = true;
         break;
       case ObjectKind::kAdapter:
-        break;  // Usable again when the adapter is.
+        break;  // Usable again together with the adapter.
     }
   }
   TellAdapter(adapter, what);
-  LaunchQueued();
+  LaunchWaiting();
 }
 
 void Broker::Impl::On(const SetAdapter& event) {
-  const std::optional<AdapterNo> no = AdapterNamed(event.name);
+  const std::optional<AdapterNo> no = AdapterNamed(adapters_, event.name);
   if (!no || adapters_[*no].enabled == event.enabled) return;
   adapters_[*no].enabled = event.enabled;
   Note(Notice::Level::kWarning, event.enabled ? "adapter.enabled" : "adapter.disabled", event.name,
@@ -146,20 +137,12 @@ void Broker::Impl::On(const AdaptersChanged& event) {
     if (stays) continue;
     adapters_[no].present = false;
     Note(Notice::Level::kWarning, "adapter.removed", name, "The provider no longer has it.");
-    // The journal knows adapters by name, and one that comes back is another.
-    for (const auto& [key, entry] : ports_.entries()) {
-      if (key.adapter == no) Emit(LeaseFreed{name, key.local()});
-    }
+    ports_.ForgetLeasesOf(no);
     RemoveFromUse(no, SendAdapterEvent::What::kRemoved);
-    // Its reservations, too: an adapter that comes back is a new one.
-    std::vector<PortKey> reserved;
-    for (const auto& [key, reservation] : ports_.reservations()) {
-      if (key.adapter == no) reserved.push_back(key);
-    }
-    for (const PortKey& key : reserved) DropReservation(key);
+    ports_.DropReservationsOf(no);
   }
   for (const provider::AdapterDescription& now : event.adapters) {
-    if (AdapterNamed(now.info.name)) continue;
+    if (AdapterNamed(adapters_, now.info.name)) continue;
     adapters_.push_back({now, true, true, 0});
     if (now.problem.ok()) {
       Note(Notice::Level::kInfo, "adapter.added", now.info.name, "The provider has a new adapter.");
@@ -167,13 +150,13 @@ void Broker::Impl::On(const AdaptersChanged& event) {
     NoteProblem(&adapters_.back());
   }
   for (AdapterNo no = 0; no < adapters_.size(); ++no) {
-    if (adapters_[no].present) KeepLeases(no);
+    if (adapters_[no].present) ports_.HoldHostPorts(no);
   }
 }
 
 void Broker::Impl::On(const KillSession& event) {
-  Session* const s = FindSession(event.session);
-  if (s == nullptr) return;
+  Session* const s = sessions_.Find(event.session);
+  if (s == nullptr || s->closed) return;
   s->killed = true;
   EndSessionNow(*s,
                 {StatusCode::kCanceled, "The administrator ended the session.", Detail::kLocalAdministrator});
@@ -181,7 +164,7 @@ void Broker::Impl::On(const KillSession& event) {
 
 void Broker::Impl::On(const KillConnection& event) {
   Connector* const c = Find<Connector>(event.connector);
-  if (c == nullptr || c->closing || c->reattaching) return;
+  if (c == nullptr || c->closing || c->reattaching || SessionOf(c->session).closed) return;
   const Status killed(StatusCode::kCanceled, "The administrator ended the connection.",
                       Detail::kLocalAdministrator);
   const Status aborted(StatusCode::kConnectionAborted, killed.message(), killed.detail());
@@ -210,8 +193,9 @@ void Broker::Impl::On(const KillConnection& event) {
       break;
     case ConnectorState::kConnected:
       if (StateOf(*c).description.client_disconnects) {
-        Emit(SendTransportCommand{c->session, c->handle, SendTransportCommand::What::kDrop,
-                                  DisconnectReason::kLocalAdministrator, 0});
+        Emit(SendTransportCommand{
+            {c->handle, TransportCommand::What::kDrop, DisconnectReason::kLocalAdministrator, 0},
+            c->session});
       }
       ForgetCm(*c, true);
       c->reason = DisconnectReason::kLocalAdministrator;
@@ -219,17 +203,40 @@ void Broker::Impl::On(const KillConnection& event) {
       PeerClosed(*c, DisconnectReason::kLocalAdministrator);
       break;
     default:
-      break;  // Nothing on the wire, or on its way out already.
+      break;  // Not on the wire, or ending already.
   }
-  LaunchQueued();
+  LaunchWaiting();
 }
 
 void Broker::Impl::On(const SettingsChanged& event) {
   settings_ = event.settings;
   policy_ = event.policy;
   FixRange(&settings_);
-  ports_.SetRange(settings_.ephemeral_first, settings_.ephemeral_last);
-  LaunchQueued();
+  attempts_.set_limit(settings_.max_handshakes_in_flight);
+  ports_.SettingsChanged();
+  LaunchWaiting();
+}
+
+Status Broker::Impl::Draining() const {
+  if (!draining_) return {};
+  return {StatusCode::kDeviceNotReady,
+          "The broker is draining: it takes nothing new. Ask its administrator, or use another host.",
+          Detail::kPaused};
+}
+
+void Broker::Impl::On(const SetDraining& event) {
+  if (draining_ == event.drain) return;
+  draining_ = event.drain;
+  Note(Notice::Level::kWarning, draining_ ? "broker.draining" : "broker.resumed", "",
+       draining_ ? "Nothing new is taken; what is established lives on." : "New work is taken again.");
+}
+
+void Broker::Impl::On(const ReservePort& event) {
+  ports_.Reserve(event);
+}
+
+void Broker::Impl::On(const ReleasePort& event) {
+  ports_.Release(event);
 }
 
 }  // namespace nd::core

@@ -1,134 +1,50 @@
 // SPDX-License-Identifier: Apache-2.0
-// Taking and giving back local ports, with the provider's consent where ports are the host's.
+// Bind, and the operations that continue when the provider has answered for a host port.
 #include <utility>
 
 #include "daemon/core/address_rules.h"
+#include "daemon/core/answers.h"
 #include "daemon/core/check.h"
 #include "daemon/core/impl.h"
 
 namespace nd::core {
-namespace {
 
-Newcomer NewcomerOf(PortKind kind) {
-  switch (kind) {
-    case PortKind::kListener:
-      return Newcomer::kListen;
-    case PortKind::kConnector:
-      return Newcomer::kExclusive;
-    case PortKind::kSharedEndpoint:
-      return Newcomer::kCreateEndpoint;
-    case PortKind::kLease:
-      break;
-  }
-  return Newcomer::kExclusive;
+PortClaim& Broker::Impl::ClaimOf(Object& object) {
+  if (object.kind == ObjectKind::kConnector) return static_cast<Connector&>(object).claim;
+  if (object.kind == ObjectKind::kListener) return static_cast<Listener&>(object).claim;
+  ND_CORE_CHECK(object.kind == ObjectKind::kSharedEndpoint);
+  return static_cast<SharedEndpoint&>(object).claim;
 }
 
-}  // namespace
-
-Status Broker::Impl::CheckPrivileged(const Session& s, const Address& local) const {
-  if (local.port() == 0 || local.port() >= settings_.privileged_ports_below || s.who.uid == 0) return {};
-  return {StatusCode::kAccessDenied,
-          "Ports below " + std::to_string(settings_.privileged_ports_below) + " need uid 0.",
-          Detail::kPolicy};
+PortTaker Broker::Impl::TakerOf(const Session& s, const Object& object) const {
+  const PortKind kind = object.kind == ObjectKind::kListener         ? PortKind::kListener
+                        : object.kind == ObjectKind::kSharedEndpoint ? PortKind::kSharedEndpoint
+                                                                     : PortKind::kConnector;
+  return {object.handle,
+          object.adapter_no,
+          kind,
+          {s.id, UserOf(s.who), s.who.pid, s.who.born},
+          LimitOf(policy_.LimitsOf(s.who), Resource::kPorts)};
 }
 
-Status Broker::Impl::TakePort(const Session& s, const Object& object, PortClaim& claim, const Address& local,
-                              PortKind kind, Address* taken) {
-  ND_CORE_CHECK(!claim.key);
-  if (Status denied = CheckPrivileged(s, local); !denied.ok()) return denied;
-  Address chosen = local;
-  if (local.port() == 0) {
-    Result<std::uint16_t> port = ports_.Choose(object.adapter_no, local);
-    if (!port.ok()) return port.status();
-    chosen.set_port(*port);
-    claim.any = true;
-    ++claim.candidates;
-  } else {
-    const PortKey key = PortKey::Of(object.adapter_no, local);
-    PortEntry* const held = ports_.Find(key);
-    const bool mine = held != nullptr && held->owner.uid == s.who.uid && held->owner.pid == s.who.pid;
-    // While the provider's answer is awaited it is for the first holder alone.
-    const bool settled =
-        held != nullptr && !reservations_.contains(static_cast<std::uint64_t>(held->endpoint));
-    const bool own_binding = mine && settled && kind == PortKind::kConnector &&
-                             settings_.allow_same_owner_bind_sharing && held->kind != PortKind::kLease &&
-                             held->kind != PortKind::kSharedEndpoint && !held->closing;
-    // A listener made anew after the broker restarted, on the port whose connections outlived it.
-    const bool comes_back =
-        settled && held->reattached && held->owner.session == s.id && kind == PortKind::kListener;
-    if (own_binding || comes_back) {
-      ports_.AddReference(key);
-      if (comes_back) {
-        held->kind = PortKind::kListener;
-        held->holder = object.handle;
-        held->reattached = false;
-      }
-      claim.key = key;
-      *taken = chosen;
-      return {};
-    }
-    if (Status kept = ports_.CheckReserved(key, s.who.uid); !kept.ok()) return kept;
-    DropDeadLeases(key);
-    const Process who = ProcessOf(s);
-    if (Status conflict = ports_.Check(key, NewcomerOf(kind), &who); !conflict.ok()) return conflict;
-  }
-  Status why;
-  std::optional<Quota::Token> charge = Charge(s, Resource::kPorts, &why);
-  if (!charge) return why;
-  PortEntry entry;
-  entry.kind = kind;
-  entry.holder = object.handle;
-  entry.owner = {s.id, s.who.uid, s.who.pid, s.who.born};
-  entry.endpoint = provider::EndpointId{next_endpoint_++};
-  entry.charge = std::move(*charge);
-  claim.key = PortKey::Of(object.adapter_no, chosen);
-  const auto own = [who = ProcessOf(s)](const Process& holder) { return holder == who; };
-  for (const PortKey& lease : ports_.Leases(*claim.key, own)) DropLease(lease, &claim.replaced);
-  ports_.Add(*claim.key, std::move(entry));
-  Emit(LeaseTaken{{StateOf(object).description.info.name, chosen, kind, ProcessOf(s)}});
-  *taken = chosen;
-  return {};
-}
-
-bool Broker::Impl::Reserve(const Object& object, PortClaim& claim) {
-  const AdapterState& adapter = StateOf(object);
-  PortEntry* const entry = ports_.Find(*claim.key);
-  const bool asks = adapter.description.reserve_ports && !entry->reserved;
-  if (asks) {
-    entry->reserved = true;
-    claim.reserving = true;
-    reservations_.insert({static_cast<std::uint64_t>(entry->endpoint), object.handle});
-    Emit(CmReserve{entry->endpoint, adapter.description.info.name, claim.key->local()});
-  }
-  for (const EndpointId old : std::exchange(claim.replaced, {})) LetGo(old);
-  return asks;
-}
-
-void Broker::Impl::DropPort(PortClaim& claim) {
-  if (!claim.key) {
-    claim = {};  // What an attempt that got no port asked for.
-    return;
-  }
-  if (claim.reserving) {
-    reservations_.erase(static_cast<std::uint64_t>(ports_.Find(*claim.key)->endpoint));
-    claim.reserving = false;
-  }
-  std::optional<PortEntry> last = ports_.Release(*claim.key);
-  if (last && last->reserved) Emit(CmRelease{last->endpoint});
-  for (const EndpointId old : claim.replaced) LetGo(old);
-  // The leases of an adapter that vanished ended with it.
-  const AdapterState& adapter = adapters_[claim.key->adapter];
-  if (last && adapter.present) Emit(LeaseFreed{adapter.description.info.name, claim.key->local()});
-  claim = {};
+Status Broker::Impl::CheckBind(const Session& s, const Object& object, const Address& local) const {
+  // What comes back to its holder was judged when it was taken, and then perhaps chosen by the broker.
+  if (ports_.IsKeptFor(object.adapter_no, local, ProcessOf(s))) return {};
+  const Verdict verdict = policy_.MayBind(s.who, local);
+  if (verdict.allowed) return {};
+  return {StatusCode::kAccessDenied, verdict.reason, Detail::kPolicy};
 }
 
 void Broker::Impl::On(const CmReserved& event) {
-  if (Kept(event)) return;
-  const auto found = reservations_.find(static_cast<std::uint64_t>(event.endpoint));
-  if (found == reservations_.end()) return;  // Given up in the meantime.
-  Object* const object = FindAny(found->second);
-  reservations_.erase(found);
+  const std::optional<Handle> asker = ports_.Answered(event);
+  if (!asker) return;
+  Object* const object = FindAny(*asker);
   ND_CORE_CHECK(object != nullptr);
+  if (SessionOf(object->session).closed) {
+    Reclaim(*object);
+    LaunchWaiting();
+    return;
+  }
   switch (object->kind) {
     case ObjectKind::kConnector:
       Reserved(static_cast<Connector&>(*object), event.status);
@@ -142,28 +58,7 @@ void Broker::Impl::On(const CmReserved& event) {
     default:
       ND_CORE_CHECK(false);
   }
-  LaunchQueued();
-}
-
-// After a refusal by the provider: gives the port up and, when any would do, asks for another one. True when
-// an answer has to be awaited again; otherwise the port is gone and *status is what to say.
-bool Broker::Impl::NextCandidate(const Object& object, PortClaim& claim, PortKind kind, Address* local,
-                                 Status* status) {
-  const bool again = claim.any && *status == StatusCode::kSharingViolation;
-  const std::uint32_t candidates = claim.candidates;
-  PortEntry* const entry = ports_.Find(*claim.key);
-  entry->reserved = false;  // The provider said no: there is nothing to release.
-  claim.reserving = false;
-  DropPort(claim);
-  if (!again) return false;
-  const std::uint32_t range = 1u + settings_.ephemeral_last - settings_.ephemeral_first;
-  if (candidates >= range) {
-    *status = Status(StatusCode::kTooManyAddresses, "The host uses every port of the ephemeral range.");
-    return false;
-  }
-  claim.candidates = candidates;
-  *status = TakePort(SessionOf(object.session), object, claim, local->WithPort(0), kind, local);
-  return status->ok() && Reserve(object, claim);
+  LaunchWaiting();
 }
 
 void Broker::Impl::Do(Session& s, Pending p, const BindOp& op) {
@@ -171,12 +66,11 @@ void Broker::Impl::Do(Session& s, Pending p, const BindOp& op) {
   const bool usable = object != nullptr && object->session == s.id && !object->closing &&
                       (object->kind == ObjectKind::kConnector || object->kind == ObjectKind::kListener);
   if (!usable) {
-    Finish(s.id, p,
-           {StatusCode::kInvalidHandle, "The handle names no connector or listener of this session."});
+    Finish(s.id, p, BadHandle("connector or listener"));
     return;
   }
   if (object->removed) {
-    Finish(s.id, p, {StatusCode::kDeviceRemoved, "The adapter was removed or disabled."});
+    Finish(s.id, p, AdapterGone());
     return;
   }
   const AdapterInfo& info = StateOf(*object).description.info;
@@ -192,10 +86,11 @@ void Broker::Impl::Do(Session& s, Pending p, const BindOp& op) {
       return;
     }
     Status status = CheckLocal(s, info, op.local, true);
-    if (status.ok()) status = TakePort(s, l, l.claim, op.local, PortKind::kListener, &l.local);
+    if (status.ok()) status = CheckBind(s, l, op.local);
+    if (status.ok()) status = ports_.Take(TakerOf(s, l), op.local, &l.claim, &l.local);
     l.op = p;
     l.listen_after_bind = false;
-    if (status.ok() && Reserve(l, l.claim)) return;
+    if (status.ok() && ports_.AskHost(TakerOf(s, l), &l.claim)) return;
     Reserved(l, status);
     return;
   }
@@ -206,9 +101,10 @@ void Broker::Impl::Do(Session& s, Pending p, const BindOp& op) {
     return;
   }
   Status status = CheckLocal(s, info, op.local, false);
-  if (status.ok()) status = TakePort(s, c, c.claim, op.local, PortKind::kConnector, &c.local);
+  if (status.ok()) status = CheckBind(s, c, op.local);
+  if (status.ok()) status = ports_.Take(TakerOf(s, c), op.local, &c.claim, &c.local);
   c.op = p;
-  if (status.ok() && Reserve(c, c.claim)) return;
+  if (status.ok() && ports_.AskHost(TakerOf(s, c), &c.claim)) return;
   Reserved(c, status);
 }
 
@@ -217,9 +113,9 @@ void Broker::Impl::Reserved(Connector& c, Status status) {
   c.claim.reserving = false;
   if (awaited && !status.ok()) {
     ReleaseTuple(c);
-    if (NextCandidate(c, c.claim, PortKind::kConnector, &c.local, &status)) {
+    if (ports_.TakeAnother(TakerOf(SessionOf(c.session), c), &c.claim, &c.local, &status)) {
       if (c.state == ConnectorState::kConnecting) {
-        // A fresh ephemeral port cannot collide with a live tuple.
+        // A new ephemeral port has no live tuple.
         c.has_tuple = true;
         tuples_.Put(TupleOf(c), Role::kActive, {c.attempt, c.handle});
       }
@@ -264,7 +160,9 @@ void Broker::Impl::Reserved(Connector& c, Status status) {
 void Broker::Impl::Reserved(Listener& l, Status status) {
   const bool awaited = l.claim.reserving;
   l.claim.reserving = false;
-  if (awaited && !status.ok() && NextCandidate(l, l.claim, PortKind::kListener, &l.local, &status)) return;
+  if (awaited && !status.ok() &&
+      ports_.TakeAnother(TakerOf(SessionOf(l.session), l), &l.claim, &l.local, &status))
+    return;
   Reply reply;
   if (!status.ok()) {
     l.local = {};
@@ -282,7 +180,8 @@ void Broker::Impl::Reserved(Listener& l, Status status) {
 void Broker::Impl::Reserved(SharedEndpoint& e, Status status) {
   const bool awaited = e.claim.reserving;
   e.claim.reserving = false;
-  if (awaited && !status.ok() && NextCandidate(e, e.claim, PortKind::kSharedEndpoint, &e.local, &status))
+  if (awaited && !status.ok() &&
+      ports_.TakeAnother(TakerOf(SessionOf(e.session), e), &e.claim, &e.local, &status))
     return;
   if (!status.ok()) {
     Finish(e.session, e.op, status);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cancel, Close and the reclaim of a dead client's objects, successors always before antecedents.
+// Cancel, Close and the reclaim of the objects of an ended client; successors always before antecedents.
 #include <utility>
 
+#include "daemon/core/answers.h"
 #include "daemon/core/check.h"
 #include "daemon/core/impl.h"
 
@@ -23,7 +24,7 @@ void Broker::Impl::CancelAll(Connector& c, const Status& status) {
     c.waits_at = {};
     c.state = ConnectorState::kUnbound;
   }
-  // An operation and notifications never wait together.
+  // An operation and notifications are never pending together.
   Finish(c.session, c.op, status);
   FinishNotifies(c, status);
 }
@@ -33,7 +34,7 @@ void Broker::Impl::Cancel(Connector& c) {
     case ConnectorState::kUnbound:
       CancelAll(c, Canceled());
       if (c.claim.reserving) {
-        DropPort(c.claim);
+        ports_.Drop(&c.claim);
         c.local = {};
       }
       return;
@@ -51,8 +52,8 @@ void Broker::Impl::Cancel(Connector& c) {
       return;
     case ConnectorState::kDisconnecting:
       if (StateOf(c).description.client_disconnects) {
-        Emit(SendTransportCommand{c.session, c.handle, SendTransportCommand::What::kDrop,
-                                  DisconnectReason::kUnknown, 0});
+        Emit(SendTransportCommand{{c.handle, TransportCommand::What::kDrop, DisconnectReason::kUnknown, 0},
+                                  c.session});
       }
       FinishGoodbye(c, Canceled());
       return;
@@ -64,7 +65,7 @@ void Broker::Impl::Cancel(Connector& c) {
 void Broker::Impl::Cancel(Listener& l) {
   if (l.op) {
     Finish(l.session, l.op, Canceled());
-    DropPort(l.claim);
+    ports_.Drop(&l.claim);
     l.local = {};
     l.connect_events = false;
   }
@@ -74,7 +75,7 @@ void Broker::Impl::Cancel(Listener& l) {
 void Broker::Impl::Do(Session& s, Pending p, const CancelOp& op) {
   Object* const object = FindAny(op.handle);
   if (object == nullptr || object->session != s.id || object->closing) {
-    Finish(s.id, p, {StatusCode::kInvalidHandle, "The handle names no open object of this session."});
+    Finish(s.id, p, BadHandle());
     return;
   }
   if (object->kind == ObjectKind::kConnector) Cancel(static_cast<Connector&>(*object));
@@ -85,7 +86,7 @@ void Broker::Impl::Do(Session& s, Pending p, const CancelOp& op) {
 void Broker::Impl::Do(Session& s, Pending p, const CloseOp& op) {
   Object* const object = FindAny(op.handle);
   if (object == nullptr || object->session != s.id || object->closing) {
-    Finish(s.id, p, {StatusCode::kInvalidHandle, "The handle names no open object of this session."});
+    Finish(s.id, p, BadHandle());
     return;
   }
   object->close_op = p;
@@ -120,9 +121,9 @@ void Broker::Impl::Close(Connector& c) {
   switch (c.state) {
     case ConnectorState::kConnected:
       StartGoodbye(c);
-      return;  // Goes on in FinishGoodbye.
+      return;  // Continues in FinishGoodbye.
     case ConnectorState::kDisconnecting:
-      return;  // Likewise.
+      return;  // Continues in FinishGoodbye, too.
     case ConnectorState::kIncoming:
       Emit(CmReject{*c.cm, Detail::kPeerRejected, {}});
       ForgetCm(c, false);
@@ -135,11 +136,11 @@ void Broker::Impl::Close(Connector& c) {
 }
 
 void Broker::Impl::DestroyConnector(Connector& c, Ending ending) {
-  // The completion comes before those of antecedents that waited for this one.
+  // This completion precedes those of antecedents that waited for it.
   Finish(c.session, c.close_op, {});
   Kill(c, std::move(ending));
   ReleaseTuple(c);
-  DropPort(c.claim);
+  ports_.Drop(&c.claim);
   DetachQueuePair(c);
   const Handle through = std::exchange(c.through, {});
   Destroy(c);
@@ -150,13 +151,10 @@ void Broker::Impl::Close(Listener& l) {
   l.closing = true;
   if (l.op) {
     Finish(l.session, l.op, Canceled());
-    DropPort(l.claim);
+    ports_.Drop(&l.claim);
   }
   StopListening(l, Detail::kListenerClosed, Canceled());
-  if (l.claim.key) {
-    PortEntry* const entry = ports_.Find(*l.claim.key);
-    if (entry->holder == l.handle) entry->closing = true;
-  }
+  ports_.SetClosing(l.claim, l.handle);
   MaybeFinishClose(l.handle);
 }
 
@@ -164,9 +162,9 @@ void Broker::Impl::Close(SharedEndpoint& e) {
   e.closing = true;
   if (e.op) {
     Finish(e.session, e.op, Canceled());
-    DropPort(e.claim);
+    ports_.Drop(&e.claim);
   }
-  if (e.claim.key) ports_.Find(*e.claim.key)->closing = true;
+  ports_.SetClosing(e.claim, e.handle);
   MaybeFinishClose(e.handle);
 }
 
@@ -179,7 +177,7 @@ void Broker::Impl::Close(QueuePair& q, bool ndk) {
     MaybeFinishClose(handle);
     return;
   }
-  if (ndk) return;  // Goes on when the connector lets go of it.
+  if (ndk) return;  // Continues when the connector releases it.
   Connector& c = ConnectorAt(q.connector);
   switch (c.state) {
     case ConnectorState::kConnecting:
@@ -189,15 +187,15 @@ void Broker::Impl::Close(QueuePair& q, bool ndk) {
     case ConnectorState::kCompleting:
     case ConnectorState::kAccepting:
       CancelAll(c, closed);
-      // Detaches, and so finishes this Close.
+      // Detaches the queue pair, which finishes this Close.
       Kill(c, {ConnectionRecord::Outcome::kFailed, closed});
       return;
     case ConnectorState::kConnected:
       StartGoodbye(c);
-      return;  // Goes on in FinishGoodbye.
+      return;  // Continues in FinishGoodbye.
     case ConnectorState::kDisconnecting:
       CancelAll(c, closed);
-      return;  // Likewise.
+      return;  // Continues in FinishGoodbye, too.
     case ConnectorState::kPeerClosed:
       Kill(c, {ConnectionRecord::Outcome::kClosed, {}});
       [[fallthrough]];
@@ -214,7 +212,7 @@ void Broker::Impl::Reclaim(Object& object) {
       Ending ending = EndingOf(SessionOf(c.session), c);
       if (c.state == ConnectorState::kConnecting) ++counters_.connect_failure;
       CancelAll(c, Canceled());
-      if (c.state == ConnectorState::kIncoming) {
+      if (c.state == ConnectorState::kIncoming && c.cm) {
         Emit(CmReject{*c.cm, Detail::kPeerProcessDied, {}});
         ForgetCm(c, false);
       }

@@ -3,27 +3,12 @@
 #include <utility>
 
 #include "daemon/core/address_rules.h"
+#include "daemon/core/answers.h"
 #include "daemon/core/check.h"
 #include "daemon/core/impl.h"
 #include "daemon/core/read_limits.h"
 
 namespace nd::core {
-namespace {
-
-ReadLimits CapsOf(const AdapterInfo& info) {
-  return {info.max_inbound_read_limit, info.max_outbound_read_limit};
-}
-
-Status WrongState(StatusCode code, const Connector& c) {
-  return {code, "The connector is in state " + std::string(Name(c.state)) + "."};
-}
-
-Status BadHandle() {
-  return {StatusCode::kInvalidHandle, "A handle names no open object of this session."};
-}
-
-}  // namespace
-
 ConnectorFlags Broker::Impl::FlagsOf(const Connector& c) const {
   return {.refusal_data = c.refusal_data,
           .was_bound = c.claim.key.has_value(),
@@ -36,7 +21,7 @@ ConnectorFlags Broker::Impl::FlagsOf(const Connector& c) const {
 }
 
 StatusCode Broker::Impl::VerdictOf(ConnectorOp op, const Connector& c) const {
-  // A Bind that waits for the provider has not moved the connector yet, but nothing else may start.
+  // While a Bind waits for the provider the state is unchanged, but no other operation may start.
   if (c.state == ConnectorState::kUnbound && c.claim.reserving) {
     if (op == ConnectorOp::kBind) return StatusCode::kAddressAlreadyAssociated;
     if (op == ConnectorOp::kConnectNd2 || op == ConnectorOp::kConnectNdk)
@@ -55,20 +40,20 @@ void Broker::Impl::Do(Session& s, Pending p, const ConnectOp& op) {
     return;
   }
   const AdapterInfo& info = StateOf(*c).description.info;
-  const bool ndk = op.has_source || op.shared_endpoint;
-  // Shape: changes nothing.
+  const bool ndk = op.source.has_value() || op.shared_endpoint;
+  // Checks of form, which change nothing.
   Status shape;
   if (c->removed || q->removed || (e != nullptr && e->removed)) {
-    shape = Status(StatusCode::kDeviceRemoved, "The adapter was removed or disabled.");
-  } else if (op.has_source && op.shared_endpoint) {
+    shape = AdapterGone();
+  } else if (op.source && op.shared_endpoint) {
     shape = Status(StatusCode::kInvalidParameterMix, "Give a source address or a shared endpoint, not both.");
   } else if (Status data =
                  CheckPrivateData(op.private_data.size(), op.private_data_length, info.max_caller_data);
              !data.ok()) {
     shape = std::move(data);
-  } else if (op.has_source && !op.source.well_formed()) {
+  } else if (op.source && !op.source->well_formed()) {
     shape = Status(StatusCode::kInvalidAddress, "The source is not a complete IPv4 or IPv6 address.");
-  } else if (Status remote = CheckDestinationShape(op.remote, op.has_source  ? op.source
+  } else if (Status remote = CheckDestinationShape(op.remote, op.source      ? *op.source
                                                               : e != nullptr ? e->local
                                                                              : c->local);
              !remote.ok()) {
@@ -84,14 +69,14 @@ void Broker::Impl::Do(Session& s, Pending p, const ConnectOp& op) {
   }
   const StatusCode verdict = VerdictOf(ndk ? ConnectorOp::kConnectNdk : ConnectorOp::kConnectNd2, *c);
   if (verdict != StatusCode::kSuccess) {
-    Finish(s.id, p, WrongState(verdict, *c));
+    Finish(s.id, p, WrongState(verdict, c->state));
     return;
   }
   if (Status draining = Draining(); !draining.ok()) {
     Finish(s.id, p, std::move(draining));
     return;
   }
-  // From here on it is an attempt; what fails is a failed connection.
+  // From here on it is an attempt, and an error is a failed connection.
   c->state = ConnectorState::kConnecting;
   c->passive = false;
   c->op = p;
@@ -116,7 +101,7 @@ void Broker::Impl::Do(Session& s, Pending p, const ConnectOp& op) {
   ArmEstablish(*c);
   Note(Notice::Level::kInfo, "connection.connecting", Show(c->handle),
        c->local.ToString() + " to " + c->remote.ToString() + ".");
-  if (Reserve(*c, c->claim)) return;
+  if (ports_.AskHost(TakerOf(s, *c), &c->claim)) return;
   Launch(*c);
 }
 
@@ -131,23 +116,19 @@ Status Broker::Impl::CheckQueuePair(const QueuePair& q) {
   return {};
 }
 
-// Local address, 4-tuple, policy and destination, in that order. What was taken stays on the connector for
-// FailConnect to give back.
+// Local address, 4-tuple, policy and destination, in that order. FailConnect releases what the connector has
+// taken.
 Status Broker::Impl::ConnectLocal(Session& s, Connector& c, const ConnectOp& op, SharedEndpoint* endpoint) {
   if (endpoint != nullptr) {
-    const PortEntry* const entry = ports_.Find(*endpoint->claim.key);
-    if (MayTake(entry->holding(), Newcomer::kConnectShared) != PortAnswer::kOk) {
-      return {StatusCode::kSharingViolation, "The shared endpoint is closing."};
-    }
-    c.claim.key = endpoint->claim.key;
-    ports_.AddReference(*c.claim.key);
+    if (Status closing = ports_.CheckJoin(endpoint->claim); !closing.ok()) return closing;
+    ports_.Join(endpoint->claim, &c.claim);
     c.local = endpoint->local;
     c.through = endpoint->handle;
     ++endpoint->successors;
-  } else if (op.has_source) {
-    if (Status bad = CheckLocal(s, StateOf(c).description.info, op.source, false); !bad.ok()) return bad;
-    if (Status bad = TakePort(s, c, c.claim, op.source, PortKind::kConnector, &c.local); !bad.ok())
-      return bad;
+  } else if (op.source) {
+    if (Status bad = CheckLocal(s, StateOf(c).description.info, *op.source, false); !bad.ok()) return bad;
+    if (Status bad = CheckBind(s, c, *op.source); !bad.ok()) return bad;
+    if (Status bad = ports_.Take(TakerOf(s, c), *op.source, &c.claim, &c.local); !bad.ok()) return bad;
   }
   const TupleHolder other =
       tuples_.Conflict(TupleOf(c), Role::kActive, settings_.allow_same_owner_bind_sharing);
@@ -164,18 +145,11 @@ Status Broker::Impl::ConnectLocal(Session& s, Connector& c, const ConnectOp& op,
 }
 
 void Broker::Impl::Launch(Connector& c) {
-  if (!launch_queue_.empty() || in_flight_ >= settings_.max_handshakes_in_flight) {
-    c.queue_key = next_sequence_++;
-    launch_queue_.insert({c.queue_key, c.handle});
-    return;
-  }
-  SendConnect(c);
+  attempts_.Add(c.handle, UserOf(SessionOf(c.session).who), c.remote);
+  LaunchWaiting();
 }
 
 void Broker::Impl::SendConnect(Connector& c) {
-  c.queue_key = 0;
-  c.in_flight = true;
-  ++in_flight_;
   Arm(c, TimerKind::kPace, now_ + settings_.handshake_pace);
   c.cm = CmId{c.attempt};
   cm_[c.attempt] = {c.handle, {}, 0, {}};
@@ -185,7 +159,7 @@ void Broker::Impl::SendConnect(Connector& c) {
   provider::ConnectParams params;
   params.id = *c.cm;
   params.adapter = adapter.description.info.name;
-  if (adapter.description.reserve_ports) params.endpoint = ports_.Find(*c.claim.key)->endpoint;
+  if (adapter.description.reserve_ports) params.endpoint = ports_.EndpointOf(c.claim);
   params.local = c.local;
   params.remote = c.remote;
   params.offer = c.offer;
@@ -196,27 +170,29 @@ void Broker::Impl::SendConnect(Connector& c) {
   Emit(CmConnect{std::move(params)});
 }
 
-void Broker::Impl::LaunchQueued() {
-  while (!launch_queue_.empty() && in_flight_ < settings_.max_handshakes_in_flight) {
-    Connector& c = ConnectorAt(launch_queue_.begin()->second);
-    launch_queue_.erase(launch_queue_.begin());
-    SendConnect(c);
+void Broker::Impl::LaunchWaiting() {
+  // Connects of sessions that are being reclaimed are not sent; a few at a time are removed from the queue.
+  for (std::uint32_t dropped = 0; dropped <= reclaim_slice_;) {
+    const std::optional<Handle> next = attempts_.Next();
+    if (!next) return;
+    Connector& c = ConnectorAt(*next);
+    if (SessionOf(c.session).closed) {
+      attempts_.Remove(*next);
+      ++dropped;
+    } else {
+      SendConnect(c);
+    }
   }
 }
 
-void Broker::Impl::ReleaseFlight(Connector& c) {
-  if (!c.in_flight) return;
-  c.in_flight = false;
+void Broker::Impl::LeaveAttempts(Connector& c) {
+  if (attempts_.Remove(c.handle) != Attempts::Place::kFlies) return;
   Disarm(c.pace_timer);
-  ND_CORE_CHECK(in_flight_ > 0);
-  --in_flight_;
-  LaunchQueued();
+  LaunchWaiting();
 }
 
-void Broker::Impl::LeaveQueue(Connector& c) {
-  if (c.queue_key == 0) return;
-  launch_queue_.erase(c.queue_key);
-  c.queue_key = 0;
+void Broker::Impl::LeaveLine(Connector& c) {
+  if (attempts_.PlaceOf(c.handle) == Attempts::Place::kWaits) attempts_.Remove(c.handle);
 }
 
 void Broker::Impl::ReleaseTuple(Connector& c) {
@@ -244,14 +220,14 @@ void Broker::Impl::ForgetCm(Connector& c, bool abort) {
 
 void Broker::Impl::Kill(Connector& c, Ending ending) {
   RecordEnd(c, std::move(ending));
-  LeaveQueue(c);
-  ReleaseFlight(c);
+  LeaveAttempts(c);
+  LeaveBacklog(c);
   Disarm(c.establish_timer);
   Disarm(c.goodbye_timer);
   ForgetCm(c, true);
   if (c.claim.reserving) {
     ReleaseTuple(c);
-    DropPort(c.claim);
+    ports_.Drop(&c.claim);
     c.local = {};
   }
   if (c.state == ConnectorState::kConnected) --counters_.active_connection;
@@ -266,7 +242,7 @@ void Broker::Impl::FailConnect(Connector& c, Status status) {
   Note(Notice::Level::kInfo, "connection.failed", Show(c.handle),
        c.local.ToString() + " to " + c.remote.ToString() + ": " + status.ToString());
   const bool retryable = IsRetryableConnectFailure(status.code());
-  Finish(c.session, c.op, status);  // Before a queue pair's Close that may have waited for it.
+  Finish(c.session, c.op, status);  // Before the completion of a Close of the queue pair that waited for it.
   Kill(c, {ConnectionRecord::Outcome::kFailed, std::move(status)});
   if (!retryable) return;
   ReleaseTuple(c);
@@ -274,7 +250,7 @@ void Broker::Impl::FailConnect(Connector& c, Status status) {
   c.state = ConnectorState::kBound;
   if (c.persistent) return;
   c.state = ConnectorState::kUnbound;
-  DropPort(c.claim);
+  ports_.Drop(&c.claim);
   c.local = {};
   if (const Handle through = std::exchange(c.through, {})) DropSuccessor(through);
 }
@@ -308,18 +284,15 @@ void Broker::Impl::Expire(Connector& c) {
 }
 
 void Broker::Impl::On(const CmReached& event) {
-  const auto found = cm_.find(static_cast<std::uint64_t>(event.id));
-  if (found == cm_.end() || !found->second.connector) return;
-  Connector& c = ConnectorAt(found->second.connector);
-  if (c.state == ConnectorState::kConnecting) c.phases->End(Phase::kConnect, now_);
+  Connector* const c = FindByCm(event.id);
+  if (c != nullptr && c->state == ConnectorState::kConnecting) c->phases->End(Phase::kConnect, now_);
 }
 
 void Broker::Impl::On(const CmReplied& event) {
-  const auto found = cm_.find(static_cast<std::uint64_t>(event.id));
-  if (found == cm_.end() || !found->second.connector) return;
-  Connector& c = ConnectorAt(found->second.connector);
-  if (c.state != ConnectorState::kConnecting) return;
-  ReleaseFlight(c);
+  Connector* const live = FindByCm(event.id);
+  if (live == nullptr || live->state != ConnectorState::kConnecting) return;
+  Connector& c = *live;
+  LeaveAttempts(c);
   c.limits_known = event.limits_known;
   if (event.limits_known) {
     const std::optional<ReadLimits> limits =
@@ -346,11 +319,9 @@ void Broker::Impl::On(const CmReplied& event) {
 }
 
 void Broker::Impl::On(const CmRejected& event) {
-  const auto found = cm_.find(static_cast<std::uint64_t>(event.id));
-  if (found == cm_.end() || !found->second.connector) return;
-  Connector& c = ConnectorAt(found->second.connector);
-  if (c.state != ConnectorState::kConnecting) return;
-  ForgetCm(c, false);
+  Connector* const live = TakeConnecting(event.id);
+  if (live == nullptr) return;
+  Connector& c = *live;
   if (event.status.detail() == Detail::kPeerRejected && !event.private_data.empty()) {
     c.data = event.private_data;
     c.refusal_data = true;
@@ -358,19 +329,25 @@ void Broker::Impl::On(const CmRejected& event) {
   FailConnect(c, event.status.ok() || event.status.pending()
                      ? Status(StatusCode::kConnectionRefused, "The peer refused.", Detail::kPeerRejected)
                      : event.status);
-  LaunchQueued();
+  LaunchWaiting();
+}
+
+// Takes the connector of an attempt that the wire ended before its answer.
+Connector* Broker::Impl::TakeConnecting(CmId id) {
+  const auto found = cm_.find(static_cast<std::uint64_t>(id));
+  if (found == cm_.end() || !found->second.connector) return nullptr;
+  Connector& c = ConnectorAt(found->second.connector);
+  if (c.state != ConnectorState::kConnecting) return nullptr;
+  return ForgetEndedCm(c) ? &c : nullptr;
 }
 
 void Broker::Impl::On(const CmFailed& event) {
-  const auto found = cm_.find(static_cast<std::uint64_t>(event.id));
-  if (found == cm_.end() || !found->second.connector) return;
-  Connector& c = ConnectorAt(found->second.connector);
-  if (c.state != ConnectorState::kConnecting) return;
-  ForgetCm(c, false);
-  FailConnect(c, event.status.ok() || event.status.pending()
-                     ? Status(StatusCode::kConnectionRefused, "The attempt failed.", Detail::kTransport)
-                     : event.status);
-  LaunchQueued();
+  Connector* const c = TakeConnecting(event.id);
+  if (c == nullptr) return;
+  FailConnect(*c, event.status.ok() || event.status.pending()
+                      ? Status(StatusCode::kConnectionRefused, "The attempt failed.", Detail::kTransport)
+                      : event.status);
+  LaunchWaiting();
 }
 
 void Broker::Impl::Do(Session& s, Pending p, const CompleteConnectOp& op) {
@@ -380,14 +357,14 @@ void Broker::Impl::Do(Session& s, Pending p, const CompleteConnectOp& op) {
     return;
   }
   if (c->removed) {
-    Finish(s.id, p, {StatusCode::kDeviceRemoved, "The adapter was removed or disabled."});
+    Finish(s.id, p, AdapterGone());
     return;
   }
   const StatusCode verdict = VerdictOf(ConnectorOp::kCompleteConnect, *c);
   if (verdict != StatusCode::kSuccess) {
     const bool told = verdict == c->ended.code() && !c->ended.ok();
     if (c->withdrawn_replied || c->expired_replied) c->completion_told = true;
-    Finish(s.id, p, told ? c->ended : WrongState(verdict, *c));
+    Finish(s.id, p, told ? c->ended : WrongState(verdict, c->state));
     return;
   }
   const TupleHolder sibling = tuples_.Sibling(TupleOf(*c), Role::kActive);

@@ -1,26 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// The end of a connection: goodbyes in both directions and who is told.
+// The end of a connection: disconnects in both directions and their notifications.
 #include <utility>
 
+#include "daemon/core/answers.h"
 #include "daemon/core/check.h"
 #include "daemon/core/impl.h"
 
 namespace nd::core {
 namespace {
 
-// Over the disconnect timeout, for a client that never answers.
+// Added to the disconnect timeout for a client that does not answer.
 constexpr Duration kGoodbyeGrace = std::chrono::seconds(2);
-
-Status BadHandle() {
-  return {StatusCode::kInvalidHandle, "The handle names no open connector of this session."};
-}
 
 DisconnectReason Known(DisconnectReason reason) {
   return reason <= DisconnectReason::kEstablishmentFailed ? reason : DisconnectReason::kUnknown;
 }
 
-// What a transport said, unless this broker knows better. A goodbye is one, unless it was said by order.
-DisconnectReason Truth(const Connector& c, DisconnectReason reason) {
+// Returns the reason of the transport, unless this broker knows a better one: a disconnect by order of the
+// administrator.
+DisconnectReason KnownReason(const Connector& c, DisconnectReason reason) {
   if (!c.other_end || reason == DisconnectReason::kLocalAdministrator) return reason;
   const DisconnectReason known = c.other_end->reason;
   const bool by_order =
@@ -48,8 +46,9 @@ void Broker::Impl::StartGoodbye(Connector& c) {
   if (StateOf(c).description.client_disconnects) {
     const auto ms =
         std::chrono::duration_cast<std::chrono::milliseconds>(settings_.disconnect_timeout).count();
-    Emit(SendTransportCommand{c.session, c.handle, SendTransportCommand::What::kDisconnect,
-                              DisconnectReason::kUnknown, static_cast<std::uint32_t>(ms)});
+    Emit(SendTransportCommand{{c.handle, TransportCommand::What::kDisconnect, DisconnectReason::kUnknown,
+                               static_cast<std::uint32_t>(ms)},
+                              c.session});
   } else {
     Emit(CmDisconnect{*c.cm});
   }
@@ -75,7 +74,7 @@ void Broker::Impl::AfterDead(Connector& c) {
 void Broker::Impl::PeerClosed(Connector& c, DisconnectReason reason, const Status& seen) {
   ND_CORE_CHECK(c.state == ConnectorState::kConnected);
   --counters_.active_connection;
-  reason = Truth(c, reason);
+  reason = KnownReason(c, reason);
   if (reason != DisconnectReason::kPeerDisconnected) ++counters_.connection_error;
   c.state = ConnectorState::kPeerClosed;
   c.reason = reason;
@@ -83,7 +82,7 @@ void Broker::Impl::PeerClosed(Connector& c, DisconnectReason reason, const Statu
   const std::string why = ending.why.message().empty() ? std::string(Name(reason)) : ending.why.message();
   RecordEnd(c, ending);
   FinishNotifies(c, {});
-  if (std::exchange(c.disconnect_event, false)) Emit(SendDisconnectEvent{c.session, c.handle, reason});
+  if (std::exchange(c.disconnect_event, false)) Emit(SendDisconnectEvent{{c.handle, reason}, c.session});
   Note(Notice::Level::kInfo, "connection.disconnected", Show(c.handle),
        c.local.ToString() + " and " + c.remote.ToString() + ": " + why + (why.ends_with('.') ? "" : "."));
 }
@@ -91,11 +90,11 @@ void Broker::Impl::PeerClosed(Connector& c, DisconnectReason reason, const Statu
 void Broker::Impl::Do(Session& s, Pending p, const NotifyDisconnectOp& op) {
   Connector* const c = FindOwn<Connector>(s, op.connector);
   if (c == nullptr || c->reattaching) {
-    Finish(s.id, p, BadHandle());
+    Finish(s.id, p, BadHandle("connector"));
     return;
   }
   if (c->removed) {
-    Finish(s.id, p, {StatusCode::kDeviceRemoved, "The adapter was removed or disabled."});
+    Finish(s.id, p, AdapterGone());
     return;
   }
   const StatusCode verdict = VerdictOf(ConnectorOp::kNotifyDisconnect, *c);
@@ -109,11 +108,11 @@ void Broker::Impl::Do(Session& s, Pending p, const NotifyDisconnectOp& op) {
 void Broker::Impl::Do(Session& s, Pending p, const DisconnectOp& op) {
   Connector* const c = FindOwn<Connector>(s, op.connector);
   if (c == nullptr || c->reattaching) {
-    Finish(s.id, p, BadHandle());
+    Finish(s.id, p, BadHandle("connector"));
     return;
   }
   if (c->removed) {
-    Finish(s.id, p, {StatusCode::kDeviceRemoved, "The adapter was removed or disabled."});
+    Finish(s.id, p, AdapterGone());
     return;
   }
   const StatusCode verdict = VerdictOf(ConnectorOp::kDisconnect, *c);
@@ -131,33 +130,34 @@ void Broker::Impl::Do(Session& s, Pending p, const DisconnectOp& op) {
 }
 
 void Broker::Impl::Do(Session& s, Pending p, const TransportReportOp& op) {
-  // Also about a connector that is being closed: its goodbye is what Close waits for.
+  // Reports are taken for a closing connector too, because its Close waits for the disconnect.
   Connector* const c = Find<Connector>(op.connector);
   if (c == nullptr || c->session != s.id || c->reattaching) {
-    Finish(s.id, p, BadHandle());
+    Finish(s.id, p, BadHandle("connector"));
     return;
   }
   Finish(s.id, p, {});
   if (op.what == TransportReportOp::What::kPrepared) {
-    // Anything else is late or was never asked for.
+    // Any other answer is late or unsolicited.
     if (c->cm && std::exchange(c->preparing, false)) Emit(CmPrepared{*c->cm, op.status});
     return;
   }
-  // Where the wire speaks for itself, only a peer that fell silent is news: the queue pair knows it first.
+  // When the daemon half disconnects, only the loss of the peer is news, because the queue pair notices it
+  // first.
   if (!StateOf(*c).description.client_disconnects && op.what != TransportReportOp::What::kPeerClosed) return;
   switch (c->state) {
     case ConnectorState::kConnected:
       if (op.what == TransportReportOp::What::kPeerClosed) {
         PeerClosed(*c, Known(op.reason), op.status);
-        // A queue pair that failed in its device: only the broker can tell the peer.
+        // The queue pair failed in its device, so only the broker can tell the peer.
         if (!StateOf(*c).description.client_disconnects) Emit(CmDisconnect{*c->cm});
       } else {
-        StartGoodbye(*c);  // The application said it while the broker was away: it is over already.
+        StartGoodbye(*c);  // The application disconnected while the broker was away.
         FinishGoodbye(*c, {});
       }
       return;
     case ConnectorState::kDisconnecting:
-      // The peer's own goodbye crossed ours; ours is still being answered.
+      // The disconnect of the peer crossed ours; the answer to ours is still pending.
       if (op.what == TransportReportOp::What::kPeerClosed) return;
       FinishGoodbye(*c, op.status == StatusCode::kIoTimeout ? op.status : Status::Ok());
       return;

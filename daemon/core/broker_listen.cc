@@ -3,43 +3,36 @@
 #include <utility>
 
 #include "daemon/core/address_rules.h"
+#include "daemon/core/answers.h"
 #include "daemon/core/check.h"
 #include "daemon/core/impl.h"
 
 namespace nd::core {
-namespace {
-
-Status BadHandle() {
-  return {StatusCode::kInvalidHandle, "The handle names no open listener of this session."};
-}
-
-}  // namespace
-
 void Broker::Impl::Do(Session& s, Pending p, const ListenOp& op) {
   Listener* const l = FindOwn<Listener>(s, op.listener);
   if (l == nullptr) {
-    Finish(s.id, p, BadHandle());
+    Finish(s.id, p, BadHandle("listener"));
     return;
   }
   if (l->removed) {
-    Finish(s.id, p, {StatusCode::kDeviceRemoved, "The adapter was removed or disabled."});
+    Finish(s.id, p, AdapterGone());
     return;
   }
-  if (op.has_local && !op.local.well_formed()) {
-    Finish(s.id, p, CheckLocal(s, StateOf(*l).description.info, op.local, true));
+  if (op.local && !op.local->well_formed()) {
+    Finish(s.id, p, CheckLocal(s, StateOf(*l).description.info, *op.local, true));
     return;
   }
-  const auto wanted = op.has_local ? Listener::State::kUnbound : Listener::State::kBound;
+  const auto wanted = op.local ? Listener::State::kUnbound : Listener::State::kBound;
   if (l->state != wanted || l->op) {
     const char* const why = l->state == Listener::State::kListening ? "The listener listens already."
                             : l->op                                 ? "The listener waits for its port."
-                            : op.has_local                          ? "The listener is bound already."
+                            : op.local                              ? "The listener is bound already."
                                                                     : "The listener is not bound.";
     Finish(s.id, p, {StatusCode::kInvalidDeviceState, why});
     return;
   }
-  const Address& local = op.has_local ? op.local : l->local;
-  if (op.has_local) {
+  const Address& local = op.local ? *op.local : l->local;
+  if (op.local) {
     if (Status bad = CheckLocal(s, StateOf(*l).description.info, local, true); !bad.ok()) {
       Finish(s.id, p, std::move(bad));
       return;
@@ -55,7 +48,7 @@ void Broker::Impl::Do(Session& s, Pending p, const ListenOp& op) {
   }
   l->asked_backlog = op.backlog;
   l->connect_events = op.connect_events;
-  if (!op.has_local) {
+  if (!op.local) {
     StartListening(*l);
     Reply reply;
     reply.address = l->local;
@@ -64,8 +57,9 @@ void Broker::Impl::Do(Session& s, Pending p, const ListenOp& op) {
   }
   l->op = p;
   l->listen_after_bind = true;
-  Status taken = TakePort(s, *l, l->claim, op.local, PortKind::kListener, &l->local);
-  if (taken.ok() && Reserve(*l, l->claim)) return;
+  const PortTaker taker = TakerOf(s, *l);
+  Status taken = ports_.Take(taker, *op.local, &l->claim, &l->local);
+  if (taken.ok() && ports_.AskHost(taker, &l->claim)) return;
   Reserved(*l, std::move(taken));
 }
 
@@ -74,7 +68,7 @@ void Broker::Impl::StartListening(Listener& l) {
   l.queue.set_limit(ListenerQueue::EffectiveBacklog(l.asked_backlog, settings_.max_backlog));
   AdapterState& adapter = StateOf(l);
   ++adapter.listeners;
-  Emit(CmListen{ports_.Find(*l.claim.key)->endpoint, adapter.description.info.name, l.local});
+  Emit(CmListen{ports_.EndpointOf(l.claim), adapter.description.info.name, l.local});
   Note(Notice::Level::kInfo, "listener.listening", Show(l.handle), l.local.ToString() + ".");
 }
 
@@ -84,15 +78,21 @@ void Broker::Impl::StopListening(Listener& l, Detail detail, const Status& gets)
   AdapterState& adapter = StateOf(l);
   ND_CORE_CHECK(adapter.listeners > 0);
   --adapter.listeners;
-  Emit(CmUnlisten{ports_.Find(*l.claim.key)->endpoint});
-  while (std::optional<provider::InboundRequest> request = l.queue.TakeOldestRequest()) {
-    const auto id = static_cast<std::uint64_t>(request->id);
-    tuples_.Erase({l.adapter_no, request->local, request->remote}, Role::kPassive, id);
-    cm_.erase(id);
-    RefuseInbound(*request, &l, detail);
+  Emit(CmUnlisten{ports_.EndpointOf(l.claim)});
+  while (RefuseOldest(l, detail)) {
   }
   CancelGets(l, gets);
   Note(Notice::Level::kInfo, "listener.closed", Show(l.handle), l.local.ToString() + ".");
+}
+
+bool Broker::Impl::RefuseOldest(Listener& l, Detail detail) {
+  const std::optional<provider::InboundRequest> request = l.queue.TakeOldestRequest();
+  if (!request) return false;
+  const auto id = static_cast<std::uint64_t>(request->id);
+  tuples_.Erase({l.adapter_no, request->local, request->remote}, Role::kPassive, id);
+  cm_.erase(id);
+  RefuseInbound(*request, &l, detail);
+  return true;
 }
 
 void Broker::Impl::CancelGets(Listener& l, const Status& status) {
@@ -111,11 +111,11 @@ void Broker::Impl::SetPaused(Listener& l, bool paused) {
 void Broker::Impl::Do(Session& s, Pending p, const ControlConnectEventsOp& op) {
   Listener* const l = FindOwn<Listener>(s, op.listener);
   if (l == nullptr) {
-    Finish(s.id, p, BadHandle());
+    Finish(s.id, p, BadHandle("listener"));
     return;
   }
   if (l->removed) {
-    Finish(s.id, p, {StatusCode::kDeviceRemoved, "The adapter was removed or disabled."});
+    Finish(s.id, p, AdapterGone());
     return;
   }
   if (l->state != Listener::State::kListening) {

@@ -1,29 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Birth and end of objects, and the adapter's own operations.
+// Creation and destruction of objects, and the operations of adapters.
 #include <utility>
 
 #include "daemon/core/address_rules.h"
+#include "daemon/core/answers.h"
 #include "daemon/core/check.h"
 #include "daemon/core/impl.h"
 
 namespace nd::core {
 namespace {
-
-std::uint32_t* CountOf(Session& s, ObjectKind kind) {
-  switch (kind) {
-    case ObjectKind::kAdapter:
-      return &s.adapters;
-    case ObjectKind::kQueuePair:
-      return &s.queue_pairs;
-    case ObjectKind::kConnector:
-      return &s.connectors;
-    case ObjectKind::kListener:
-      return &s.listeners;
-    case ObjectKind::kSharedEndpoint:
-      return &s.shared_endpoints;
-  }
-  return nullptr;
-}
 
 std::optional<Resource> ResourceOf(ObjectKind kind) {
   switch (kind) {
@@ -41,11 +26,8 @@ std::optional<Resource> ResourceOf(ObjectKind kind) {
   return std::nullopt;
 }
 
-Status BadHandle() {
-  return {StatusCode::kInvalidHandle, "The handle names no open object of this session."};
-}
-Status Removed() {
-  return {StatusCode::kDeviceRemoved, "The adapter was removed or disabled."};
+std::uint32_t NextSlot(const Session& s) {
+  return s.free_slots.empty() ? s.next_slot : *s.free_slots.begin();
 }
 
 }  // namespace
@@ -62,15 +44,7 @@ Connector& Broker::Impl::ConnectorAt(Handle handle) {
 }
 
 std::optional<Quota::Token> Broker::Impl::Charge(const Session& s, Resource resource, Status* why) {
-  const std::optional<std::uint32_t> limit = LimitOf(policy_.LimitsOf(s.who), resource);
-  std::optional<Quota::Token> token = quota_.Charge(s.who.uid, resource, limit);
-  if (!token) {
-    *why = Status(StatusCode::kInsufficientResources,
-                  "User " + std::to_string(s.who.uid) + " may hold " + std::to_string(limit.value_or(0)) +
-                      " " + Name(resource) + " and holds them all.",
-                  Detail::kQuota);
-  }
-  return token;
+  return quota_.Charge(UserOf(s.who), resource, LimitOf(policy_.LimitsOf(s.who), resource), why);
 }
 
 template <typename T>
@@ -85,7 +59,7 @@ T* Broker::Impl::Create(Session& s, const OpenedAdapter& adapter, Status* why) {
   raw->session = s.id;
   raw->adapter_no = adapter.adapter_no;
   raw->created = now_;
-  // The adapter may be the temporary that stands for one being opened: then it has no handle.
+  // The adapter may be a temporary for one that is being opened; it then has no handle.
   raw->adapter = adapter.handle;
   const Handle handle = objects_.Insert(std::move(object));
   if (!handle) {
@@ -94,8 +68,7 @@ T* Broker::Impl::Create(Session& s, const OpenedAdapter& adapter, Status* why) {
   }
   raw->handle = handle;
   raw->sequence = next_sequence_++;
-  s.objects.insert({raw->sequence, raw->handle});
-  ++*CountOf(s, raw->kind);
+  s.Of(raw->kind).insert({raw->sequence, raw->handle});
   if (Object* const antecedent = FindAny(raw->adapter)) ++antecedent->successors;
   return raw;
 }
@@ -107,8 +80,7 @@ void Broker::Impl::Destroy(Object& object) {
   const SessionId session = object.session;
   Session& s = SessionOf(session);
   Finish(session, object.close_op, {});
-  s.objects.erase(object.sequence);
-  --*CountOf(s, object.kind);
+  s.Of(object.kind).erase(object.sequence);
   const bool erased = objects_.Erase(handle);
   ND_CORE_CHECK(erased);
   if (adapter) DropSuccessor(adapter);
@@ -126,19 +98,19 @@ void Broker::Impl::MaybeFinishClose(Handle handle) {
   if (object == nullptr || !object->closing || object->successors > 0) return;
   switch (object->kind) {
     case ObjectKind::kListener:
-      DropPort(static_cast<Listener*>(object)->claim);
+      ports_.Drop(&static_cast<Listener*>(object)->claim);
       break;
     case ObjectKind::kSharedEndpoint:
-      DropPort(static_cast<SharedEndpoint*>(object)->claim);
+      ports_.Drop(&static_cast<SharedEndpoint*>(object)->claim);
       break;
     case ObjectKind::kQueuePair: {
       QueuePair& q = static_cast<QueuePair&>(*object);
       if (q.connector) return;
-      SessionOf(q.session).free_slots.insert(q.counter_slot);
+      if (Session& s = SessionOf(q.session); !s.closed) s.free_slots.insert(q.counter_slot);
       break;
     }
     case ObjectKind::kConnector:
-      return;  // Ends by its own state machine.
+      return;  // Its state machine ends it.
     case ObjectKind::kAdapter:
       break;
   }
@@ -153,7 +125,7 @@ OpenedAdapter* Broker::Impl::UsableAdapter(Session& s, Pending& p, Handle handle
   }
   const AdapterState& state = adapters_[adapter->adapter_no];
   if (!state.present || !state.enabled) {
-    Finish(s.id, p, Removed());
+    Finish(s.id, p, AdapterGone());
     return nullptr;
   }
   return adapter;
@@ -164,7 +136,7 @@ Status Broker::Impl::CheckLocal(const Session& s, const AdapterInfo& adapter, co
   if (!s.who.foreign_network || !local.well_formed()) {
     return CheckLocalAddress(adapter, local, allow_unspecified);
   }
-  // The same words for every address: which ones the host has is nothing that this process may find out.
+  // The same message for every address, so that this process cannot find out the addresses of the host.
   return {StatusCode::kInvalidAddress,
           "Adapter " + adapter.name + " has no address in the network namespace of this process."};
 }
@@ -191,7 +163,7 @@ void Broker::Impl::Do(Session& s, Pending p, const OpenAdapterOp& op) {
     if (!op.name.empty() && a.description.info.name != op.name) continue;
     if (by_address && !CheckLocal(s, a.description.info, op.local, false).ok()) continue;
     if (!a.description.problem.ok()) {
-      if (op.name.empty()) continue;  // Perhaps another one will do.
+      if (op.name.empty()) continue;  // Another adapter may be usable.
       Finish(s.id, p, a.description.problem);
       return;
     }
@@ -201,7 +173,7 @@ void Broker::Impl::Do(Session& s, Pending p, const OpenAdapterOp& op) {
               Detail::kAdapterDisabled});
       return;
     }
-    if (s.adapters >= kMaxOpenAdapters) {
+    if (s.Count(ObjectKind::kAdapter) >= kMaxOpenAdapters) {
       Finish(
           s.id, p,
           {StatusCode::kInsufficientResources, "This session has opened too many adapters.", Detail::kQuota});
@@ -275,6 +247,11 @@ void Broker::Impl::Do(Session& s, Pending p, const CheckAddressOp& op) {
   Finish(s.id, p, CheckLocal(s, StateOf(*adapter).description.info, op.local, false));
 }
 
+std::uint32_t Broker::Impl::NextCounterSlot(SessionId session) const {
+  const Session* const s = sessions_.Find(session);
+  return s == nullptr ? 0 : NextSlot(*s);
+}
+
 void Broker::Impl::Do(Session& s, Pending p, const CreateQueuePairOp& op) {
   OpenedAdapter* const adapter = UsableAdapter(s, p, op.adapter);
   if (adapter == nullptr) return;
@@ -301,10 +278,10 @@ void Broker::Impl::Do(Session& s, Pending p, const CreateQueuePairOp& op) {
   q->device_number = op.device_number;
   q->receive_depth = op.receive_depth;
   q->initiator_depth = op.initiator_depth;
+  q->counter_slot = NextSlot(s);
   if (s.free_slots.empty()) {
-    q->counter_slot = s.next_slot++;
+    ++s.next_slot;
   } else {
-    q->counter_slot = *s.free_slots.begin();
     s.free_slots.erase(s.free_slots.begin());
   }
   Reply reply;
@@ -340,6 +317,10 @@ void Broker::Impl::Do(Session& s, Pending p, const CreateSharedEndpointOp& op) {
     Finish(s.id, p, std::move(bad));
     return;
   }
+  if (Status denied = CheckBind(s, *adapter, op.local); !denied.ok()) {
+    Finish(s.id, p, std::move(denied));
+    return;
+  }
   Status why;
   SharedEndpoint* const e = Create<SharedEndpoint>(s, *adapter, &why);
   if (e == nullptr) {
@@ -347,8 +328,9 @@ void Broker::Impl::Do(Session& s, Pending p, const CreateSharedEndpointOp& op) {
     return;
   }
   e->op = p;
-  Status taken = TakePort(s, *e, e->claim, op.local, PortKind::kSharedEndpoint, &e->local);
-  if (taken.ok() && Reserve(*e, e->claim)) return;
+  const PortTaker taker = TakerOf(s, *e);
+  Status taken = ports_.Take(taker, op.local, &e->claim, &e->local);
+  if (taken.ok() && ports_.AskHost(taker, &e->claim)) return;
   Reserved(*e, taken);
 }
 

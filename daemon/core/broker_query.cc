@@ -1,18 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operations that only look. The size rules of buffers are the client library's: it gets all of it.
+// Operations that only read. The client library gets all the data and applies the size rules of buffers.
 #include <utility>
 
+#include "daemon/core/answers.h"
 #include "daemon/core/impl.h"
 
 namespace nd::core {
-namespace {
 
-Status BadHandle() {
-  return {StatusCode::kInvalidHandle, "The handle names no open object of this session."};
-}
-Status Removed() {
-  return {StatusCode::kDeviceRemoved, "The adapter was removed or disabled."};
-}
+namespace {
 
 Status Judged(StatusCode verdict, const Connector& c) {
   if (verdict == StatusCode::kSuccess) return {};
@@ -24,7 +19,7 @@ Status Judged(StatusCode verdict, const Connector& c) {
 void Broker::Impl::Do(Session& s, Pending p, const GetReadLimitsOp& op) {
   const Connector* const c = FindOwn<Connector>(s, op.connector);
   if (c == nullptr || c->reattaching || c->removed) {
-    Finish(s.id, p, c != nullptr && c->removed ? Removed() : BadHandle());
+    Finish(s.id, p, c != nullptr && c->removed ? AdapterGone() : BadHandle());
     return;
   }
   Status status = Judged(VerdictOf(ConnectorOp::kGetReadLimits, *c), *c);
@@ -36,7 +31,7 @@ void Broker::Impl::Do(Session& s, Pending p, const GetReadLimitsOp& op) {
 void Broker::Impl::Do(Session& s, Pending p, const GetPrivateDataOp& op) {
   const Connector* const c = FindOwn<Connector>(s, op.connector);
   if (c == nullptr || c->reattaching || c->removed) {
-    Finish(s.id, p, c != nullptr && c->removed ? Removed() : BadHandle());
+    Finish(s.id, p, c != nullptr && c->removed ? AdapterGone() : BadHandle());
     return;
   }
   Status status = Judged(VerdictOf(ConnectorOp::kGetPrivateData, *c), *c);
@@ -48,7 +43,7 @@ void Broker::Impl::Do(Session& s, Pending p, const GetPrivateDataOp& op) {
 void Broker::Impl::Do(Session& s, Pending p, const GetPeerAddressOp& op) {
   const Connector* const c = FindOwn<Connector>(s, op.connector);
   if (c == nullptr || c->reattaching || c->removed) {
-    Finish(s.id, p, c != nullptr && c->removed ? Removed() : BadHandle());
+    Finish(s.id, p, c != nullptr && c->removed ? AdapterGone() : BadHandle());
     return;
   }
   Status status = Judged(VerdictOf(ConnectorOp::kGetPeerAddress, *c), *c);
@@ -64,7 +59,7 @@ void Broker::Impl::Do(Session& s, Pending p, const GetLocalAddressOp& op) {
     return;
   }
   if (object->removed) {
-    Finish(s.id, p, Removed());
+    Finish(s.id, p, AdapterGone());
     return;
   }
   Status status = BadHandle();

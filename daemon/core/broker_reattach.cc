@@ -1,15 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0
-// A connection that outlived the previous broker comes back into the tables, with no wire involved.
+// Reattach: a connection that survived the previous broker returns to the tables, without any wire message.
 //
-// Such connections of one session may share a local port: they came through one listener or one shared
-// endpoint, which that broker had made sure of, and their 4-tuples differ.
+// Such connections of one session may share a local port, because they came through one listener or shared
+// endpoint of the previous broker; their 4-tuples differ.
 #include <utility>
 
 #include "daemon/core/address_rules.h"
+#include "daemon/core/answers.h"
 #include "daemon/core/impl.h"
 #include "daemon/core/read_limits.h"
 
 namespace nd::core {
+
+ConnectionFacts Broker::Impl::FactsOf(const Connector& c) {
+  return {StateOf(c).description.info.name, c.local, c.remote, c.passive, UserOf(SessionOf(c.session).who)};
+}
+
+Status Broker::Impl::CheckReattach(const Session& s, const std::string& adapter, const ReattachOp& op) const {
+  const ConnectionFacts facts{adapter, op.local, op.remote, op.passive, UserOf(s.who)};
+  if (!prove_ || !SameProof(op.proof, prove_(facts))) {
+    return {StatusCode::kAccessDenied, "Nothing shows that uid " + std::to_string(UserOf(s.who)) +
+                                           " had a connection from " + op.local.ToString() + " to " +
+                                           op.remote.ToString() +
+                                           "; the proof of its hand-over was expected."};
+  }
+  const auto user = user_returns_until_.find(UserOf(s.who));
+  const bool in_time =
+      now_ <= connections_return_until_ || (user != user_returns_until_.end() && now_ <= user->second);
+  if (!in_time) {
+    return {StatusCode::kAccessDenied,
+            "The time of reclaim-grace in [broker], in which connections come back, is over; the connection "
+            "goes on without the broker."};
+  }
+  const Verdict verdict =
+      op.passive ? policy_.MayListen(s.who, op.local) : policy_.MayConnect(s.who, op.remote);
+  if (!verdict.allowed) return {StatusCode::kAccessDenied, verdict.reason, Detail::kPolicy};
+  return {};
+}
+
+void Broker::Impl::LetConnectionsReturn(const Session& s) {
+  absl::erase_if(user_returns_until_, [this](const auto& user) { return user.second < now_; });
+  user_returns_until_[UserOf(s.who)] = now_ + grace_;
+}
 
 void Broker::Impl::Do(Session& s, Pending p, const ReattachOp& op) {
   OpenedAdapter* const adapter = UsableAdapter(s, p, op.adapter);
@@ -19,9 +51,9 @@ void Broker::Impl::Do(Session& s, Pending p, const ReattachOp& op) {
   const AdapterInfo& info = state.description.info;
   Status bad;
   if (q == nullptr) {
-    bad = Status(StatusCode::kInvalidHandle, "The handle names no open queue pair of this session.");
+    bad = BadHandle("queue pair");
   } else if (q->removed) {
-    bad = Status(StatusCode::kDeviceRemoved, "The adapter was removed or disabled.");
+    bad = AdapterGone();
   } else if (!state.description.client_disconnects) {
     bad = Status(StatusCode::kNotSupported, "Connections of this adapter end with the broker.");
   } else if (q->adapter_no != adapter->adapter_no) {
@@ -34,6 +66,8 @@ void Broker::Impl::Do(Session& s, Pending p, const ReattachOp& op) {
     bad = Status(StatusCode::kInvalidAddress, "An established connection has no such address.");
   } else if (Status busy = CheckQueuePair(*q); !busy.ok()) {
     bad = std::move(busy);
+  } else if (Status refused = CheckReattach(s, info.name, op); !refused.ok()) {
+    bad = std::move(refused);
   }
   if (!bad.ok()) {
     Finish(s.id, p, std::move(bad));
@@ -54,24 +88,8 @@ void Broker::Impl::Do(Session& s, Pending p, const ReattachOp& op) {
   }
   c->op = p;
   c->reattaching = true;
-  const PortKey key = PortKey::Of(adapter->adapter_no, op.local);
-  PortEntry* const held = ports_.Find(key);
-  // A listener that came back first has the port already; its old connections rejoin it.
-  const bool mine =
-      held != nullptr && held->owner.session == s.id &&
-      !reservations_.contains(static_cast<std::uint64_t>(held->endpoint)) &&
-      (held->reattached || (op.passive && held->kind == PortKind::kListener && !held->closing) ||
-       (!op.passive && held->kind == PortKind::kSharedEndpoint && !held->closing));
-  Status taken;
-  if (mine) {
-    c->local = op.local;
-    c->claim.key = key;
-    ports_.AddReference(key);
-  } else {
-    taken = TakePort(s, *c, c->claim, op.local, PortKind::kConnector, &c->local);
-    // Where it shares the port of a live holder the port stays that holder's.
-    if (taken.ok() && ports_.Find(key)->references == 1) ports_.Find(key)->reattached = true;
-  }
+  const PortTaker taker = TakerOf(s, *c);
+  Status taken = ports_.TakeBack(taker, op.passive, op.local, &c->claim, &c->local);
   if (taken.ok()) {
     c->remote = op.remote;
     c->passive = op.passive;
@@ -81,7 +99,7 @@ void Broker::Impl::Do(Session& s, Pending p, const ReattachOp& op) {
     q->connector = c->handle;
     tuples_.Put(tuple, role, {c->attempt, c->handle});
     c->has_tuple = true;
-    if (Reserve(*c, c->claim)) return;
+    if (ports_.AskHost(taker, &c->claim)) return;
   }
   Reserved(*c, std::move(taken));
 }

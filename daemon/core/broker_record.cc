@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// When the life of an attempt begins and ends, so that each is told of exactly once.
+// Records of attempts and connections: each begin and each end is recorded exactly once.
 //
-// A passive attempt begins when its request arrived and has a record from the moment an application was
-// given it; requests that nobody took are counted as refusals and have none.
+// A passive attempt begins when its request arrives and has a record once an application received it.
+// Requests that no application received are counted as refusals and have no record.
 #include <algorithm>
 #include <cerrno>
 #include <utility>
@@ -46,7 +46,7 @@ void Broker::Impl::RecordEstablished(Connector& c) {
   ND_CORE_CHECK(c.recording && !c.established);
   c.phases->End(Phase::kEstablish, now_);
   c.established = now_;
-  // One that came back after its session was ended.
+  // A connection that was re-attached after its session ended.
   if (Connector* const other = OtherEndOf(c)) other->other_end.reset();
   Emit(RecordOf(c));
 }
@@ -61,7 +61,8 @@ Connector* Broker::Impl::OtherEndOf(const Connector& c) {
   return nullptr;
 }
 
-// A transport within the host tells no kill from a death, and its owner tells this broker later than we know.
+// A transport within the host cannot distinguish a kill from a death, and its owner reports the end later
+// than this broker knows it.
 void Broker::Impl::TellOtherEnd(const Connector& c, const Ending& ending) {
   const auto told = [&](DisconnectReason reason, const std::string& why, Detail detail) {
     if (Connector* const other = OtherEndOf(c)) {
@@ -100,7 +101,7 @@ Ending Broker::Impl::EndingOf(const Connector& c, DisconnectReason reason, const
     case DisconnectReason::kPeerDisconnected:
       return {Outcome::kClosed, {}};
     case DisconnectReason::kPeerProcessDied: {
-      // Between hosts there was a reset and no word before it: a death most often, but that is a guess.
+      // Between hosts there was a reset without a disconnect: probably a death.
       const bool here = std::any_of(adapters_.begin(), adapters_.end(), [&](const AdapterState& adapter) {
         const std::vector<Address>& own = adapter.description.info.addresses;
         return std::any_of(own.begin(), own.end(), [&](const Address& a) { return a.same_ip(c.remote); });
@@ -124,14 +125,14 @@ Ending Broker::Impl::EndingOf(const Connector& c, DisconnectReason reason, const
     case DisconnectReason::kEstablishmentFailed:
       break;
   }
-  // The application's word, about its own connection only.
+  // The report of the application concerns its own connection only.
   if (!seen.ok()) return broken(StatusCode::kConnectionAborted, seen.message(), seen.detail(), seen.native());
   return broken(StatusCode::kConnectionAborted,
                 "One side gave it up without a goodbye; the transport says no more.", Detail::kTransport);
 }
 
 Ending Broker::Impl::EndingOf(const Session& s, const Connector& c) {
-  // It had said goodbye before it went.
+  // It had disconnected before it ended.
   if (c.state == ConnectorState::kDisconnecting) return {Outcome::kClosed, {}};
   if (s.killed) {
     return {Outcome::kKilled,
@@ -144,17 +145,13 @@ Ending Broker::Impl::EndingOf(const Session& s, const Connector& c) {
 
 void Broker::Impl::On(const Stopping&) {
   stopping_ = true;
-  while (!reserving_.empty()) {
-    const std::uint64_t request = reserving_.begin()->second.event.request;
-    reserving_.erase(reserving_.begin());
-    Emit(ReserveDone{request, {StatusCode::kCanceled, "The broker stopped."}});
-  }
-  absl::erase_if(keeping_, [](const auto& kept) { return kept.second.request != 0; });
-  for (const auto& [id, s] : sessions_) {
-    for (const auto& [sequence, handle] : s.objects) {
+  ports_.Stop();
+  for (const auto& [id, s] : sessions_.all()) {
+    for (const auto& [sequence, handle] : s.Of(ObjectKind::kConnector)) {
       Connector* const c = Find<Connector>(handle);
-      if (c == nullptr) continue;
-      if (c->established) {
+      if (s.closed) {
+        RecordEnd(*c, EndingOf(s, *c));
+      } else if (c->established) {
         RecordEnd(*c, {Outcome::kClosed,
                        {StatusCode::kSuccess, "The broker stopped; the connection goes on without it."}});
       } else {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What ndctl sees. Costs a walk over everything, so only people ask for it.
+// The rows for ndctl. Each list walks every object, so only administrators ask for it.
 #include <algorithm>
 #include <utility>
 
@@ -36,7 +36,7 @@ std::vector<const Object*> Broker::Impl::AllObjects(std::optional<ObjectKind> ki
     if (!kind || object->kind == *kind) all.push_back(object.get());
   });
   const auto earlier = [](const Object* a, const Object* b) { return a->sequence < b->sequence; };
-  // They mostly are; looking costs a tenth of sorting what is in order.
+  // Usually they are in order, and the check costs a tenth of sorting.
   if (!std::is_sorted(all.begin(), all.end(), earlier)) std::sort(all.begin(), all.end(), earlier);
   return all;
 }
@@ -52,7 +52,8 @@ std::vector<AdapterRow> Broker::Impl::Adapters() const {
   for (AdapterNo no = 0; no < adapters_.size(); ++no) {
     const AdapterState& a = adapters_[no];
     if (!a.present) continue;
-    rows.push_back({a.description, a.enabled, connections[no], a.listeners, ports_.EphemeralUsed(no)});
+    rows.push_back(
+        {a.description, a.enabled, connections[no], a.listeners, ports_.space().EphemeralUsed(no)});
   }
   return rows;
 }
@@ -71,10 +72,10 @@ std::vector<ListenerRow> Broker::Impl::Listeners() const {
                 : l.state == Listener::State::kBound ? "bound"
                                                      : "unbound";
     row.session = l.session;
-    row.owner = sessions_.at(l.session).who;
+    row.owner = sessions_.At(l.session).who;
     row.adapter = StateOf(l).description.info.name;
     row.backlog_limit = l.queue.limit();
-    row.backlog_used = l.queue.requests();
+    row.backlog_used = l.queue.backlog();
     row.waiting_gets = l.queue.gets();
     row.accepted = l.accepted;
     row.refused = l.refused;
@@ -87,7 +88,7 @@ std::vector<ListenerRow> Broker::Impl::Listeners() const {
 std::vector<ConnectionRow> Broker::Impl::Connections() const {
   std::vector<ConnectionRow> rows;
   std::size_t count = 0;
-  for (const auto& [id, s] : sessions_) count += s.connectors;
+  for (const auto& [id, s] : sessions_.all()) count += s.Count(ObjectKind::kConnector);
   rows.reserve(count);
   for (const Object* object : AllObjects(ObjectKind::kConnector)) {
     const Connector& c = static_cast<const Connector&>(*object);
@@ -97,7 +98,7 @@ std::vector<ConnectionRow> Broker::Impl::Connections() const {
     row.local = c.local;
     row.peer = c.remote;
     row.session = c.session;
-    row.owner = sessions_.at(c.session).who;
+    row.owner = sessions_.At(c.session).who;
     row.adapter = StateOf(c).description.info.name;
     row.passive = c.passive;
     row.cm_id = c.cm.value_or(CmId{});
@@ -122,7 +123,7 @@ std::vector<QueuePairRow> Broker::Impl::QueuePairs() const {
     row.id = q.handle;
     row.connection = q.connector;
     row.session = q.session;
-    row.owner = sessions_.at(q.session).who;
+    row.owner = sessions_.At(q.session).who;
     row.adapter = StateOf(q).description.info.name;
     row.receive_depth = q.receive_depth;
     row.initiator_depth = q.initiator_depth;
@@ -139,7 +140,7 @@ std::vector<EndpointRow> Broker::Impl::Endpoints() const {
   std::vector<EndpointRow> rows;
   for (const Object* object : AllObjects(ObjectKind::kSharedEndpoint)) {
     const SharedEndpoint& e = static_cast<const SharedEndpoint&>(*object);
-    rows.push_back({e.handle, e.local, e.closing, e.session, sessions_.at(e.session).who,
+    rows.push_back({e.handle, e.local, e.closing, e.session, sessions_.At(e.session).who,
                     StateOf(e).description.info.name, e.successors});
   }
   return rows;
@@ -147,7 +148,7 @@ std::vector<EndpointRow> Broker::Impl::Endpoints() const {
 
 std::vector<PortRow> Broker::Impl::Ports() const {
   std::vector<std::pair<std::uint64_t, PortRow>> rows;
-  for (const auto& [key, entry] : ports_.entries()) {
+  for (const auto& [key, entry] : ports_.space().entries()) {
     PortRow row;
     row.local = key.local();
     row.adapter = adapters_[key.adapter].description.info.name;
@@ -163,8 +164,8 @@ std::vector<PortRow> Broker::Impl::Ports() const {
                                                             : "held";
     if (!entry.unheld.ok()) row.comment = entry.unheld.message();
     row.holder = entry.holder;
-    if (const auto s = sessions_.find(entry.owner.session); s != sessions_.end()) {
-      row.owner = s->second.who;
+    if (const Session* const s = sessions_.Find(entry.owner.session); s != nullptr) {
+      row.owner = s->who;
     } else {
       row.owner.emplace();
       row.owner->uid = entry.owner.uid;
@@ -173,7 +174,7 @@ std::vector<PortRow> Broker::Impl::Ports() const {
     row.references = entry.references;
     rows.emplace_back(entry.created, std::move(row));
   }
-  for (const auto& [key, reservation] : ports_.reservations()) {
+  for (const auto& [key, reservation] : ports_.space().reservations()) {
     PortRow row;
     row.local = key.local();
     row.adapter = adapters_[key.adapter].description.info.name;
@@ -194,18 +195,17 @@ std::vector<PortRow> Broker::Impl::Ports() const {
 }
 
 std::string Broker::Impl::AdapterOf(const Session& s) const {
-  for (const auto& [sequence, handle] : s.objects) {
-    const Object* const object = objects_.Find(handle)->get();
-    if (object->kind == ObjectKind::kAdapter) return StateOf(*object).description.info.name;
-  }
-  return {};
+  const Session::Objects& opened = s.Of(ObjectKind::kAdapter);
+  if (opened.empty()) return {};
+  return StateOf(**objects_.Find(opened.begin()->second)).description.info.name;
 }
 
 std::vector<SessionRow> Broker::Impl::Sessions() const {
   std::vector<SessionRow> rows;
-  for (const auto& [id, s] : sessions_) {
-    rows.push_back({id, s.who, s.opened, s.connectors, s.listeners, s.shared_endpoints, s.queue_pairs,
-                    s.operations, static_cast<std::uint32_t>(s.ops.running()), AdapterOf(s)});
+  for (const auto& [id, s] : sessions_.all()) {
+    rows.push_back({id, s.who, s.opened, s.Count(ObjectKind::kConnector), s.Count(ObjectKind::kListener),
+                    s.Count(ObjectKind::kSharedEndpoint), s.Count(ObjectKind::kQueuePair), s.operations(),
+                    static_cast<std::uint32_t>(s.ops().running()), AdapterOf(s)});
   }
   std::stable_sort(rows.begin(), rows.end(),
                    [](const SessionRow& a, const SessionRow& b) { return a.opened < b.opened; });
@@ -214,7 +214,7 @@ std::vector<SessionRow> Broker::Impl::Sessions() const {
 
 Counters Broker::Impl::counters() const {
   Counters counters = counters_;
-  counters.failures.assign(failures_.begin(), failures_.end());
+  counters.failures.assign(sessions_.failures().begin(), sessions_.failures().end());
   counters.refusals.assign(refusals_.begin(), refusals_.end());
   return counters;
 }
@@ -225,13 +225,8 @@ Quota::Usage Broker::Impl::UsageOf(std::uint32_t uid) const {
 }
 
 std::optional<Identity> Broker::Impl::OwnerOf(SessionId session) const {
-  const auto found = sessions_.find(session);
-  return found == sessions_.end() ? std::nullopt : std::optional<Identity>(found->second.who);
-}
-
-std::optional<Time> Broker::Impl::OldestPending() const {
-  if (waiting_.empty()) return std::nullopt;
-  return waiting_.begin()->second;
+  const Session* const s = sessions_.Find(session);
+  return s == nullptr ? std::nullopt : std::optional<Identity>(s->who);
 }
 
 }  // namespace nd::core

@@ -1,22 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sessions: who may have one, at-most-once operations, and the reclaim of everything when a client dies.
+// Sessions: admission, at-most-once operations, and the reclaim of all objects when a client ends.
+#include <algorithm>
 #include <utility>
 
 #include "daemon/core/check.h"
 #include "daemon/core/impl.h"
 
 namespace nd::core {
-
-Session* Broker::Impl::FindSession(SessionId id) {
-  const auto found = sessions_.find(id);
-  return found == sessions_.end() ? nullptr : &found->second;
-}
-
-Session& Broker::Impl::SessionOf(SessionId id) {
-  Session* const session = FindSession(id);
-  ND_CORE_CHECK(session != nullptr);
-  return *session;
-}
 
 void Broker::Impl::EndSessionNow(Session& s, Status why) {
   if (s.ending) return;
@@ -26,11 +16,8 @@ void Broker::Impl::EndSessionNow(Session& s, Status why) {
 }
 
 void Broker::Impl::On(const SessionOpened& event) {
-  if (sessions_.contains(event.session)) return;
-  Session& s = sessions_[event.session];
-  s.id = event.session;
-  s.who = event.identity;
-  s.opened = now_;
+  if (HasSession(event.session)) return;
+  Session& s = sessions_.Add(event.session, event.identity, now_);
   Status why = Draining();
   std::optional<Quota::Token> charge;
   if (why.ok()) charge = Charge(s, Resource::kSessions, &why);
@@ -45,41 +32,63 @@ void Broker::Impl::On(const SessionOpened& event) {
 }
 
 void Broker::Impl::On(const SessionClosed& event) {
-  Session* const s = FindSession(event.session);
-  if (s == nullptr) return;
-  s->ending = true;
-  s->ended_because = event.why;
-  // What has not left yet must not be sent by the room that the others make.
-  for (const auto& [sequence, handle] : s->objects) {
-    if (Connector* const c = Find<Connector>(handle)) LeaveQueue(*c);
+  Session* const s = sessions_.Find(event.session);
+  if (s == nullptr || s->closed) return;
+  sessions_.Close(*s, event.why);
+  if (!event.why.ok()) LetConnectionsReturn(*s);
+  On(ReclaimSome{});
+}
+
+void Broker::Impl::On(const ReclaimSome& event) {
+  if (event.slice != 0) reclaim_slice_ = event.slice;
+  if (Session* const s = sessions_.NextToReclaim()) {
+    if (ReclaimSlice(*s)) {
+      Note(Notice::Level::kInfo, "session.closed", Show(s->id),
+           "Process " + std::to_string(s->who.pid) + " (" + s->who.command + ").");
+      sessions_.Erase(*s);
+    } else {
+      sessions_.ReclaimLater(*s);
+    }
   }
-  // Successors first, so that nothing ever names something that is gone.
+  LaunchWaiting();
+}
+
+bool Broker::Impl::ReclaimSlice(Session& s) {
+  std::uint32_t left = std::max(reclaim_slice_, 1u);
+  const auto spend = [&left] { return left > 0 && left-- > 0; };
+  // Successors first, so that no object refers to a destroyed one.
   for (const ObjectKind kind : {ObjectKind::kConnector, ObjectKind::kQueuePair, ObjectKind::kSharedEndpoint,
                                 ObjectKind::kListener, ObjectKind::kAdapter}) {
-    std::vector<Handle> handles;
-    for (const auto& [sequence, handle] : s->objects) {
-      if (FindAny(handle)->kind == kind) handles.push_back(handle);
-    }
-    for (const Handle handle : handles) {
-      Object* const object = FindAny(handle);
-      if (object != nullptr) Reclaim(*object);
+    const Session::Objects& objects = s.Of(kind);
+    while (!objects.empty()) {
+      const Handle handle = objects.begin()->second;
+      if (Connector* const c = Find<Connector>(handle)) {
+        for (; !c->notifies.empty(); c->notifies.pop_back()) {
+          if (!spend()) return false;
+          Finish(s.id, c->notifies.back(), {StatusCode::kCanceled, "The session ended."});
+        }
+      }
+      if (Listener* const l = Find<Listener>(handle)) {
+        while (l->queue.requests() > 0) {
+          if (!spend()) return false;
+          RefuseOldest(*l, Detail::kListenerClosed);
+        }
+      }
+      if (!spend()) return false;
+      Reclaim(*FindAny(handle));
+      ND_CORE_CHECK(FindAny(handle) == nullptr);
     }
   }
-  ND_CORE_CHECK(s->objects.empty());
-  ND_CORE_CHECK(s->ops.running() == 0);
-  Note(Notice::Level::kInfo, "session.closed", Show(event.session),
-       "Process " + std::to_string(s->who.pid) + " (" + s->who.command + ").");
-  sessions_.erase(event.session);
-  LaunchQueued();
+  return true;
 }
 
 void Broker::Impl::On(const ClientOp& event) {
-  Session* const s = FindSession(event.session);
+  Session* const s = sessions_.Find(event.session);
   if (s == nullptr || s->ending) return;
   const auto* const report = std::get_if<TransportReportOp>(&event.op);
-  if (event.op_id == 0 && report != nullptr) {  // Nobody wants to hear what became of it.
+  if (event.op_id == 0 && report != nullptr) {  // The operation has no completion.
     Do(*s, Pending{}, *report);
-    LaunchQueued();
+    LaunchWaiting();
     return;
   }
   if (event.op_id == 0) {
@@ -87,40 +96,34 @@ void Broker::Impl::On(const ClientOp& event) {
                        Detail::kProtocol});
     return;
   }
-  switch (s->ops.Lookup(event.op_id)) {
+  switch (s->ops().Lookup(event.op_id)) {
     case OpLog::Known::kRunning:
       return;
     case OpLog::Known::kDone:
-      Emit(s->ops.Done(event.op_id));
+      Emit(s->ops().Done(event.op_id));
       return;
     case OpLog::Known::kNew:
       break;
   }
-  ++s->operations;
   Pending pending{event.op_id, next_sequence_++};
-  s->ops.Begin(pending.op_id, pending.sequence);
-  waiting_.insert({pending.sequence, now_});
-  if (s->ops.running() > kMaxPendingOps) {
+  if (!sessions_.Begin(*s, pending, now_)) {
     Finish(s->id, pending,
-           {StatusCode::kInsufficientResources, "Too many operations wait in this session.", Detail::kQuota});
+           {StatusCode::kInsufficientResources,
+            "User " + std::to_string(UserOf(s->who)) + " has " + std::to_string(Quota::kOperationsPerUser) +
+                " operations pending in all sessions together; wait for some or cancel them.",
+            Detail::kQuota});
     return;
   }
   std::visit([&](const auto& op) { Do(*s, pending, op); }, event.op);
-  LaunchQueued();
+  LaunchWaiting();
 }
 
 void Broker::Impl::Finish(SessionId session, Pending& pending, Status status, Reply reply) {
   if (!pending) return;
   ND_CORE_CHECK(!status.pending());
-  const std::size_t erased = waiting_.erase(pending.sequence);
-  ND_CORE_CHECK(erased == 1);
-  if (!status.ok()) ++failures_[status.code()];
-  Session& s = SessionOf(session);
-  Complete complete{session, pending.op_id, std::move(status), std::move(reply)};
-  pending = {};
-  s.ops.End(complete);
-  // A dead client hears nothing any more.
-  if (!s.ending) Emit(std::move(complete));
+  Complete complete = sessions_.End(pending, session, std::move(status), std::move(reply));
+  // An ended client gets no completions.
+  if (!SessionOf(session).ending) Emit(std::move(complete));
 }
 
 }  // namespace nd::core

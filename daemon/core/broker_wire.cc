@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the connection manager tells about an attempt after it was answered: up, lost, ended.
+// Events of the connection manager after the answer to an attempt: established, lost, ended.
 #include <utility>
 
 #include "daemon/core/check.h"
@@ -7,7 +7,7 @@
 
 namespace nd::core {
 
-// Only the state changes; the operation that led here is the caller's to finish.
+// Changes only the state; the caller finishes the operation.
 void Broker::Impl::BecomeConnected(Connector& c) {
   Disarm(c.establish_timer);
   c.state = ConnectorState::kConnected;
@@ -18,23 +18,38 @@ void Broker::Impl::BecomeConnected(Connector& c) {
        c.local.ToString() + (c.passive ? " from " : " to ") + c.remote.ToString() + ".");
 }
 
-void Broker::Impl::On(const CmPrepare& event) {
-  const auto found = cm_.find(static_cast<std::uint64_t>(event.id));
-  if (found == cm_.end() || !found->second.connector) return;
+Connector* Broker::Impl::FindByCm(CmId id) {
+  const auto found = cm_.find(static_cast<std::uint64_t>(id));
+  if (found == cm_.end() || !found->second.connector) return nullptr;
   Connector& c = ConnectorAt(found->second.connector);
+  return SessionOf(c.session).closed ? nullptr : &c;
+}
+
+bool Broker::Impl::ForgetEndedCm(Connector& c) {
+  ForgetCm(c, false);
+  if (!SessionOf(c.session).closed) return true;
+  LeaveAttempts(c);
+  return false;
+}
+
+void Broker::Impl::On(const CmPrepare& event) {
+  Connector* const live = FindByCm(event.id);
+  if (live == nullptr) return;
+  Connector& c = *live;
   if (c.state != ConnectorState::kCompleting && c.state != ConnectorState::kAccepting) return;
   c.preparing = true;
-  Emit(SendTransportCommand{c.session, c.handle, SendTransportCommand::What::kPrepare,
-                            DisconnectReason::kUnknown, 0, event.attributes});
+  Emit(SendTransportCommand{
+      {c.handle, TransportCommand::What::kPrepare, DisconnectReason::kUnknown, 0, event.attributes},
+      c.session});
 }
 
 void Broker::Impl::On(const CmEstablished& event) {
-  const auto found = cm_.find(static_cast<std::uint64_t>(event.id));
-  if (found == cm_.end() || !found->second.connector) return;
-  Connector& c = ConnectorAt(found->second.connector);
+  Connector* const live = FindByCm(event.id);
+  if (live == nullptr) return;
+  Connector& c = *live;
   if (c.state != ConnectorState::kCompleting && c.state != ConnectorState::kAccepting) return;
   if (c.passive) {
-    // Head to head: at most one of the two between the same addresses may be up.
+    // Head to head: at most one of two connections between the same addresses may be established.
     const TupleHolder sibling = tuples_.Sibling(TupleOf(c), Role::kPassive);
     const Connector* const other = sibling.connector ? Find<Connector>(sibling.connector) : nullptr;
     if (other != nullptr &&
@@ -56,7 +71,8 @@ void Broker::Impl::On(const CmEstablished& event) {
   reply.peer = c.remote;
   reply.limits = c.limits;
   reply.hand_off = next_hand_off_++;
-  // A device does not hear the goodbye: its queue pair is flushed when the library does.
+  if (prove_ && StateOf(c).description.client_disconnects) reply.proof = prove_(FactsOf(c));
+  // A device does not notice the disconnect; the library flushes the queue pair.
   c.disconnect_event |= settings_.flush_on_peer_disconnect;
   Emit(HandOffTo{c.session, *c.cm, c.handle, reply.hand_off, c.limits, settings_.flush_on_peer_disconnect});
   RecordEstablished(c);
@@ -68,7 +84,7 @@ void Broker::Impl::On(const CmLost& event) {
   if (found == cm_.end()) return;
   const CmEntry entry = found->second;
   if (!entry.connector) {
-    // Withdrawn while it waited: its place in the backlog is free again, and nobody needs to know.
+    // Withdrawn while it waited: its place in the backlog is free again, and no application is notified.
     Listener* const l = Find<Listener>(entry.listener);
     ND_CORE_CHECK(l != nullptr);
     const std::optional<provider::InboundRequest> request = l->queue.TakeRequest(entry.key);
@@ -79,8 +95,7 @@ void Broker::Impl::On(const CmLost& event) {
     return;
   }
   Connector& c = ConnectorAt(entry.connector);
-  ForgetCm(c, false);
-  Lost(c, event.status, event.private_data);
+  if (ForgetEndedCm(c)) Lost(c, event.status, event.private_data);
 }
 
 void Broker::Impl::Lost(Connector& c, const Status& status, const Bytes& private_data) {
@@ -89,6 +104,8 @@ void Broker::Impl::Lost(Connector& c, const Status& status, const Bytes& private
                        : Status(StatusCode::kConnectionAborted,
                                 status.message().empty() ? "The peer withdrew." : status.message(),
                                 status.ok() ? Detail::kPeerWithdrew : status.detail(), status.native());
+  // A lack of descriptors on this host is not a withdrawal by the peer.
+  const bool exhausted = status == StatusCode::kInsufficientResources;
   const auto keep_data = [&] {
     if (private_data.empty()) return;
     c.data = private_data;
@@ -115,6 +132,7 @@ void Broker::Impl::Lost(Connector& c, const Status& status, const Bytes& private
       keep_data();
       return;
     case ConnectorState::kAccepting:
+      if (exhausted) why = status;
       if (!timeout && settings_.accept_refused_on_reject &&
           (why.detail() == Detail::kPeerRejected || why.detail() == Detail::kPeerWithdrew)) {
         why = Status(StatusCode::kConnectionRefused, why.message(), why.detail(), why.native());
@@ -124,6 +142,7 @@ void Broker::Impl::Lost(Connector& c, const Status& status, const Bytes& private
       Kill(c, {ConnectionRecord::Outcome::kFailed, std::move(why)});
       return;
     case ConnectorState::kCompleting:
+      if (exhausted) why = status;
       ++counters_.connect_failure;
       Finish(c.session, c.op, why);
       Kill(c, {ConnectionRecord::Outcome::kFailed, std::move(why)});
@@ -146,11 +165,13 @@ void Broker::Impl::On(const CmPeerClosed& event) {
     On(CmLost{event.id, {StatusCode::kConnectionAborted, "The peer withdrew.", Detail::kPeerWithdrew}, {}});
     return;
   }
-  Connector& c = ConnectorAt(found->second.connector);
+  Connector* const live = FindByCm(event.id);
+  if (live == nullptr) return;
+  Connector& c = *live;
   switch (c.state) {
     case ConnectorState::kAccepting:
     case ConnectorState::kCompleting:
-      // The goodbye overtook the confirmation: it was up, and is over.
+      // The disconnect overtook the confirmation: the connection was established and has ended.
       ++(c.passive ? counters_.accept : counters_.connect);
       BecomeConnected(c);
       RecordEstablished(c);
@@ -161,7 +182,7 @@ void Broker::Impl::On(const CmPeerClosed& event) {
       PeerClosed(c, event.reason);
       return;
     case ConnectorState::kDisconnecting:
-      FinishGoodbye(c, {});  // Crossing goodbyes answer each other.
+      FinishGoodbye(c, {});  // Crossing disconnects answer each other.
       return;
     case ConnectorState::kConnecting:
     case ConnectorState::kReplied:
@@ -175,11 +196,9 @@ void Broker::Impl::On(const CmPeerClosed& event) {
 }
 
 void Broker::Impl::On(const CmDisconnected& event) {
-  const auto found = cm_.find(static_cast<std::uint64_t>(event.id));
-  if (found == cm_.end() || !found->second.connector) return;
-  Connector& c = ConnectorAt(found->second.connector);
-  if (c.state != ConnectorState::kDisconnecting) return;
-  FinishGoodbye(c, event.status == StatusCode::kIoTimeout ? event.status : Status::Ok());
+  Connector* const c = FindByCm(event.id);
+  if (c == nullptr || c->state != ConnectorState::kDisconnecting) return;
+  FinishGoodbye(*c, event.status == StatusCode::kIoTimeout ? event.status : Status::Ok());
 }
 
 }  // namespace nd::core

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The core's own invariants: a broken one ends the process, because going on would corrupt leases.
-// Never used on anything that a client, a peer or a file decides.
+// Checks invariants of the core. A violation ends the process, because continuing would corrupt leases. Never
+// used for a value that a client, a peer or a file determines.
 #pragma once
 
 #include <cstdio>

@@ -66,7 +66,6 @@ TEST(Connect, ND_066_To_074_Arguments) {
   op.private_data_length = 240;
   EXPECT_EQ(ask(op), SC::kPending);
   ConnectOp mix = Plain(w.Connector(up.a), w.Qp(up.a), "10.0.1.1:7000");
-  mix.has_source = true;
   mix.source = Ip("10.0.0.1:1");
   mix.shared_endpoint = w.Endpoint(up.a, "10.0.0.1:2");
   EXPECT_EQ(ask(mix), SC::kInvalidParameterMix);
@@ -76,7 +75,6 @@ TEST(Connect, ND_015_NdkSourceNotOnAdapterEndsTheConnector) {
   World w;
   const auto c = w.Open();
   ConnectOp op = Plain(w.Connector(c), w.Qp(c), "10.0.0.2:7000");
-  op.has_source = true;
   op.source = Ip("9.9.9.9:1");
   EXPECT_EQ(w.Try(c, op), SC::kInvalidAddress);
   EXPECT_EQ(w.State(c, op.connector), ConnectorState::kDead);
@@ -250,6 +248,16 @@ TEST(Accept, CmTimeoutInReplied) {  // ND_138
   EXPECT_EQ(w.Try(up.a, CompleteConnectOp{up.ac, false}), SC::kConnectionInvalid);
 }
 
+// The peer did not withdraw; this host had no descriptor for the connection.
+TEST(Accept, LackOfDescriptorsIsInsufficientResources) {
+  World w(2);
+  const auto up = w.Pair(Stage::kReplied);
+  const CmId id = w.broker(1).Connections()[0].cm_id;
+  w.Step(1, CmLost{id, {StatusCode::kInsufficientResources, "no descriptor is left"}, {}});
+  EXPECT_EQ(w.Seen<Complete>(1).back().status.code(), SC::kInsufficientResources);
+  EXPECT_EQ(w.State(up.p, up.pc), ConnectorState::kDead);
+}
+
 TEST(Stale, InboundDuplicateOfALiveTuple) {
   World w(2);
   auto up = w.Pair(Stage::kConnected);
@@ -262,7 +270,8 @@ TEST(Stale, InboundDuplicateOfALiveTuple) {
   w.Step(1, CmRequested{request});
   ASSERT_EQ(w.Seen<CmReject>(1).size(), 1u);
   EXPECT_EQ(w.Seen<CmReject>(1)[0].detail, Detail::kStaleConnection);
-  // Once the peer has ended it, the same addresses may come again although nobody closed the old one here.
+  // Once the peer has ended the connection, the same addresses may be used again although the old one was not
+  // closed here.
   w.Try(up.a, DisconnectOp{up.ac});
   w.Close(up.a, up.ac);
   const OpId again = w.Connect(up.a, w.Bound(up.a, "10.0.0.1:6000"), w.Qp(up.a), "10.0.1.1:7000");
@@ -285,6 +294,28 @@ TEST(HeadToHead, ND_157) {
   EXPECT_EQ(w.Try(a, CompleteConnectOp{ca, false}), SC::kSuccess);
 }
 
+// Both sides connect from the ports that they listen on and both accept: only one of the two may be up.
+TEST(HeadToHead, ND_157_OnlyOneIsUp) {
+  Settings s;
+  s.allow_same_owner_bind_sharing = true;
+  World w(2, s);
+  const auto a = w.Open(0), b = w.Open(1);
+  const Handle la = w.Listener(a, "10.0.0.1:7000"), lb = w.Listener(b, "10.0.1.1:7000");
+  const Handle ca = w.Bound(a, "10.0.0.1:7000"), cb = w.Bound(b, "10.0.1.1:7000");
+  const OpId one = w.Connect(a, ca, w.Qp(a), "10.0.1.1:7000"),
+             two = w.Connect(b, cb, w.Qp(b), "10.0.0.1:7000");
+  const Handle ia = w.Incoming(a, la), ib = w.Incoming(b, lb);
+  const OpId accept_two = w.Submit(a, AcceptOp{ia, w.Qp(a), {1, 1}, {}, 0, false});
+  const OpId accept_one = w.Submit(b, AcceptOp{ib, w.Qp(b), {1, 1}, {}, 0, false});
+  ASSERT_EQ(w.Code(a, one), SC::kSuccess);
+  ASSERT_EQ(w.Code(b, two), SC::kSuccess);
+  EXPECT_EQ(w.Try(a, CompleteConnectOp{ca, false}), SC::kSuccess);
+  EXPECT_EQ(w.Code(b, accept_one), SC::kSuccess);
+  EXPECT_EQ(w.Try(b, CompleteConnectOp{cb, false}), SC::kAddressAlreadyExists);
+  EXPECT_EQ(w.Code(a, accept_two), SC::kConnectionAborted);
+  EXPECT_EQ(w.State(a, ca), ConnectorState::kConnected);
+}
+
 TEST(Throttle, ND_227_HandshakesGoOutInOrder) {
   Settings s;
   s.max_handshakes_in_flight = 8;
@@ -293,18 +324,76 @@ TEST(Throttle, ND_227_HandshakesGoOutInOrder) {
   w.check_always = false;
   const auto a = w.Open(0);
   for (int i = 0; i < 100; ++i) w.Connect(a, w.Bound(a, "10.0.0.1:0"), w.Qp(a), "10.0.1.1:7000");
-  ASSERT_EQ(w.Seen<CmConnect>().size(), 8u);
+  ASSERT_EQ(w.Seen<CmConnect>().size(), 7u);  // One place stays free for another user.
   w.Step(0, CmFailed{w.Seen<CmConnect>()[3].params.id, {StatusCode::kIoTimeout}});
   w.Step(0, CmFailed{w.Seen<CmConnect>()[0].params.id, {StatusCode::kIoTimeout}});
   const auto sent = w.Seen<CmConnect>();
-  ASSERT_EQ(sent.size(), 10u);
+  ASSERT_EQ(sent.size(), 9u);
   for (std::size_t i = 1; i < sent.size(); ++i) {
     EXPECT_LT(static_cast<std::uint64_t>(sent[i - 1].params.id),
               static_cast<std::uint64_t>(sent[i].params.id));
   }
   w.Advance(std::chrono::milliseconds(1001));
-  EXPECT_EQ(w.Seen<CmConnect>().size(), 18u);
+  EXPECT_EQ(w.Seen<CmConnect>().size(), 16u);
   EXPECT_EQ(w.broker().CheckInvariants(), "");
+}
+
+// A listener that receives requests as events and never answers has a backlog like any other.
+TEST(Fair, ND_227_UserThatConnectsToItselfDelaysNoOther) {
+  Settings s;
+  s.max_backlog = 300;
+  World w(1, s);
+  w.check_always = false;
+  const auto greedy = w.Open(0, 1000), honest = w.Open(0, 2000);
+  const Handle l = w.NdkListener(greedy, "10.0.0.1:7000");
+  w.NdkListener(honest, "10.0.0.2:8000");
+  w.wire_is_cut = true;  // The greedy user's connects stay in flight.
+  std::vector<OpId> all;
+  for (int i = 0; i < 1000; ++i)
+    all.push_back(w.Connect(greedy, w.Bound(greedy, "10.0.0.1:0"), w.Qp(greedy), "10.0.0.1:7000"));
+  ASSERT_EQ(w.Seen<CmConnect>().size(), 224u);
+  w.ClearLog();
+  for (int i = 0; i < 10; ++i)
+    w.Connect(honest, w.Bound(honest, "10.0.0.2:0"), w.Qp(honest), "10.0.0.2:8000");
+  EXPECT_EQ(w.Seen<CmConnect>().size(), 10u);  // Sent at once, with 776 connects of the other user waiting.
+  EXPECT_EQ(w.broker().CheckInvariants(), "");
+  w.Close(greedy, l);
+}
+
+TEST(Fair, BacklogBoundsRequestsDeliveredAsEvents) {
+  Settings s;
+  s.max_backlog = 3;
+  World w(1, s);
+  const auto p = w.Open(0, 1000), a = w.Open(0, 2000);
+  const Handle l = w.NdkListener(p, "10.0.0.1:7000");
+  std::vector<OpId> dials;
+  const auto dial = [&] {
+    dials.push_back(w.Connect(a, w.Bound(a, "10.0.0.2:0"), w.Qp(a), "10.0.0.1:7000"));
+    return w.Code(a, dials.back());
+  };
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(dial(), SC::kPending);
+  EXPECT_EQ(dial(), SC::kConnectionRefused);
+  EXPECT_EQ(w.Result(a, dials.back()).status.detail(), Detail::kBacklogFull);
+  EXPECT_EQ(w.broker().Listeners()[0].backlog_used, 3u);
+  // Each answer to a request, and its withdrawal, frees a place.
+  const auto events = w.Seen<SendConnectEvent>();
+  ASSERT_EQ(events.size(), 3u);
+  w.Submit(p, AcceptOp{events[0].connector, w.Qp(p), {1, 1}, {}, 0, false});
+  EXPECT_EQ(dial(), SC::kPending);
+  EXPECT_EQ(w.Try(p, RejectOp{events[1].connector, {}, 0}), SC::kSuccess);
+  EXPECT_EQ(dial(), SC::kPending);
+  EXPECT_EQ(w.Close(p, events[2].connector), SC::kSuccess);
+  EXPECT_EQ(dial(), SC::kPending);
+  const auto rows = w.broker().Connections();
+  for (const ConnectionRow& row : rows) {
+    if (row.owner.uid == 2000 && row.state == ConnectorState::kConnecting) {
+      EXPECT_EQ(w.Try(a, CancelOp{row.id}), SC::kSuccess);
+      break;
+    }
+  }
+  EXPECT_EQ(dial(), SC::kPending);
+  EXPECT_EQ(dial(), SC::kConnectionRefused);
+  EXPECT_EQ(w.Close(p, l), SC::kPending);
 }
 
 }  // namespace

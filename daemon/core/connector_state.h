@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The states of a connector, apart from broker.h so that the table can be used without the broker.
+// The states of a connector. A file of its own, so that the table can be used without the broker.
 //
 //   ND2 active  : Unbound -Bind- Bound -Connect- Connecting -peer accepts- Replied -CompleteConnect-
 //                 Completing -> Connected

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table is literal, one row per operation in the column order of the specification, so that it can be
-// compared with it by eye; the few cells that depend on more than the state are marked and decided below.
+// One row per operation, in the column order of the specification, for comparison by eye. Cells that depend
+// on more than the state are marked and decided below.
 #include "daemon/core/connector_table.h"
 
 #include <array>

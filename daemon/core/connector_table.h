@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operation x state: what the specification's table (docs/status.md) answers, as data. Pure.
+// The table of operations and states (docs/status.md) as data. Pure.
 //
-// SUCCESS means "go on", for the operation to act; anything else is the answer, and changes nothing.
+// SUCCESS means that the operation may act. Any other status is the answer, and nothing changes.
 #pragma once
 
 #include <cstddef>
@@ -29,7 +29,7 @@ enum class ConnectorOp : std::uint8_t {
 };
 inline constexpr std::size_t kConnectorOps = 13;
 
-// What a state alone does not tell.
+// Facts that the state alone does not tell.
 struct ConnectorFlags {
   bool refusal_data = false;        // Private data of a refusal, or of a failed Accept, is kept.
   bool was_bound = false;           // Dead: it still has its local address.
@@ -37,7 +37,7 @@ struct ConnectorFlags {
   bool withdrawn_incoming = false;  // Dead: the peer withdrew while Incoming.
   bool withdrawn_replied = false;   // Dead: the peer withdrew while Replied.
   bool expired_replied = false;     // Dead: establishment expired while Replied.
-  bool completion_told = false;     // Dead: a CompleteConnect has told about the last two.
+  bool completion_told = false;     // Dead: a CompleteConnect has reported one of the last two.
   bool notify_success = false;      // Switch: NotifyDisconnect after a local Disconnect succeeds.
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fake wire keeps one Link per attempt; it loses, delays or fails exactly what the knobs say.
+// The fake wire keeps one Link per attempt; it loses, delays or fails messages as the test sets.
 #include "daemon/core/core_harness.h"
 
 #include <utility>
@@ -20,12 +20,26 @@ provider::AdapterDescription TestAdapter(const std::string& name, const std::vec
   return d;
 }
 
-World::World(int hosts, const Settings& settings, const Policy& policy)
-    : settings_(settings), policy_(policy) {
+Bytes World::ProofOf(const ConnectionFacts& facts) {
+  const std::string text = "key " + facts.adapter + " " + facts.local.ToString() + " " +
+                           facts.remote.ToString() + (facts.passive ? " passive " : " active ") +
+                           std::to_string(facts.uid);
+  return {text.begin(), text.end()};
+}
+
+ReattachOp World::Returning(const Client& client, const std::string& local, const std::string& remote,
+                            bool passive, const ReadLimits& limits) {
+  ReattachOp op{client.adapter, Qp(client), Ip(local), Ip(remote), limits, passive};
+  op.proof = ProofOf({client.adapter_name, op.local, op.remote, passive, client.uid});
+  return op;
+}
+
+World::World(int hosts, const Settings& settings, const Policy& policy, std::uint32_t reclaim_slice)
+    : settings_(settings), policy_(policy), reclaim_slice_(reclaim_slice) {
   pending_.status = Status(StatusCode::kPending);
   for (int h = 0; h < hosts; ++h) {
     hosts_.emplace_back();
-    hosts_.back().broker = MakeBroker(h, 7, {}, {});
+    hosts_.back().broker = MakeBroker(h, 7, {}, now_ + kGrace);
   }
 }
 
@@ -36,11 +50,15 @@ std::unique_ptr<Broker> World::MakeBroker(int host, std::uint32_t epoch, std::ve
   options.boot_epoch = epoch;
   options.seed = 42;
   options.settings = settings_;
+  options.reclaim_slice = reclaim_slice_;
   options.policy = policy_;
   options.adapters = {TestAdapter("a0", {"10.0." + n + ".1", "10.0." + n + ".2", "fd00::" + n + "1"}),
                       TestAdapter("a1", {"10.1." + n + ".1"})};
   options.leases = std::move(leases);
   options.leases_until = until;
+  options.grace = kGrace;
+  options.prove = [](const ConnectionFacts& facts) { return ProofOf(facts); };
+  options.owner_uid = 1000;
   options.may_come_back = [this](const Process& holder) { return !ended.contains(holder.pid); };
   return std::make_unique<Broker>(std::move(options));
 }
@@ -90,16 +108,17 @@ World::Client World::Open(int host, std::uint32_t uid, std::uint32_t pid, const 
   who.pid = pid != 0 ? pid : 10000 + static_cast<std::uint32_t>(id);
   who.command = "test";
   who.foreign_network = open_foreign;
+  who.foreign_namespace = open_foreign_namespace;
   who.born = open_born;
   Step(host, SessionOpened{id, who});
-  Client client{host, id, {}};
+  Client client{host, id, {}, uid, adapter};
   client.adapter = Call(client, OpenAdapterOp{adapter, {}}).reply.handle;
   return client;
 }
 
 void World::Die(const Client& client) {
   Step(client.host, SessionClosed{client.session});
-  // The kernel closes the dead process's transports, which their other ends see.
+  // The kernel closes the transports of the dead process, which the other ends notice.
   for (const std::unique_ptr<Link>& link : links_) {
     for (const int side : {0, 1}) {
       const bool dead = link->connectors[side] && link->hosts[side] == client.host &&
@@ -112,13 +131,13 @@ void World::Die(const Client& client) {
   Drain();
 }
 
-OpId World::Submit(const Client& client, Op op) {
+OpId World::Submit(const Client& client, Operation op) {
   const OpId id = next_op_++;
   Step(client.host, ClientOp{client.session, id, std::move(op)});
   return id;
 }
 
-void World::Resubmit(const Client& client, OpId id, Op op) {
+void World::Resubmit(const Client& client, OpId id, Operation op) {
   Step(client.host, ClientOp{client.session, id, std::move(op)});
 }
 
@@ -156,13 +175,13 @@ Handle World::Bound(const Client& client, const std::string& local) {
 Handle World::Listener(const Client& client, const std::string& local, std::uint32_t backlog) {
   const Handle l = Call(client, CreateListenerOp{client.adapter}).reply.handle;
   EXPECT_EQ(Try(client, BindOp{l, Ip(local)}), StatusCode::kSuccess);
-  EXPECT_EQ(Try(client, ListenOp{l, backlog, false, {}, false}), StatusCode::kSuccess);
+  EXPECT_EQ(Try(client, ListenOp{l, backlog, {}, false}), StatusCode::kSuccess);
   return l;
 }
 
 Handle World::NdkListener(const Client& client, const std::string& local) {
   const Handle l = Call(client, CreateListenerOp{client.adapter}).reply.handle;
-  EXPECT_EQ(Try(client, ListenOp{l, 0, true, Ip(local), true}), StatusCode::kSuccess);
+  EXPECT_EQ(Try(client, ListenOp{l, 0, Ip(local), true}), StatusCode::kSuccess);
   return l;
 }
 
@@ -257,6 +276,9 @@ void World::Drain() {
       }
       Act(next.host, action);
     }
+    for (std::size_t h = 0; reclaim_at_once && queue_.empty() && h < hosts_.size(); ++h) {
+      if (hosts_[h].broker->reclaiming()) Post(static_cast<int>(h), ReclaimSome{});
+    }
   }
   draining_ = false;
 }
@@ -275,7 +297,7 @@ World::Link* World::Find(int host, Handle connector, int* side) {
   return found->second;
 }
 
-// The client's half says what its transport saw, as long as the client lives.
+// The client half reports the event of its transport while the client lives.
 void World::Report(Link& link, int side, TransportReportOp::What what, DisconnectReason reason) {
   if (!link.connectors[side]) return;
   const Event event =

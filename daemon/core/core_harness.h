@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A world for tests: brokers wired back to back by a connection manager that delivers at once, clients that
-// answer the broker's commands, and a clock that is cranked by hand. After every event each broker's
-// invariants are checked.
+// answer the commands of the broker, and a clock that the test advances. After every event the invariants of
+// each broker are checked.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -32,28 +32,38 @@ provider::AdapterDescription TestAdapter(const std::string& name, const std::vec
 
 class World {
  public:
-  // Of one host: adapters a0 (10.0.<host>.1, 10.0.<host>.2, fd00::<host>) and a1 (10.1.<host>.1).
-  explicit World(int hosts = 1, const Settings& settings = {}, const Policy& policy = {});
+  // Each host has adapters a0 (10.0.<host>.1, 10.0.<host>.2, fd00::<host>) and a1 (10.1.<host>.1).
+  explicit World(int hosts = 1, const Settings& settings = {}, const Policy& policy = {},
+                 std::uint32_t reclaim_slice = 64);
 
   // --- clients
   struct Client {
     int host = 0;
     SessionId session{};
     Handle adapter;
+    std::uint32_t uid = 1000;
+    std::string adapter_name = "a0";
   };
+  // For so long connections may come back to a broker that was just started.
+  static constexpr Duration kGrace = std::chrono::seconds(30);
+  // What these brokers' hand-overs prove; uid 1000 is the brokers' owner.
+  static Bytes ProofOf(const ConnectionFacts& facts);
+  // Brings a connection back as an application does that once had it.
+  ReattachOp Returning(const Client& client, const std::string& local, const std::string& remote,
+                       bool passive, const ReadLimits& limits = {1, 1});
   Client Open(int host = 0, std::uint32_t uid = 1000, std::uint32_t pid = 0,
               const std::string& adapter = "a0");
   void Die(const Client& client);
-  // Submits; the id finds the completion.
-  OpId Submit(const Client& client, Op op);
-  // Submits again under an id that was used.
-  void Resubmit(const Client& client, OpId id, Op op);
+  // Submits an operation; Result() finds the completion by the id.
+  OpId Submit(const Client& client, Operation op);
+  // Submits again with a used id.
+  void Resubmit(const Client& client, OpId id, Operation op);
   bool Done(const Client& client, OpId id) const;
-  // The completion; PENDING when there is none yet.
+  // Returns the completion; PENDING when there is none yet.
   const Complete& Result(const Client& client, OpId id) const;
   StatusCode Code(const Client& client, OpId id) const { return Result(client, id).status.code(); }
-  Complete Call(const Client& client, Op op) { return Result(client, Submit(client, std::move(op))); }
-  StatusCode Try(const Client& client, Op op) { return Call(client, std::move(op)).status.code(); }
+  Complete Call(const Client& client, Operation op) { return Result(client, Submit(client, std::move(op))); }
+  StatusCode Try(const Client& client, Operation op) { return Call(client, std::move(op)).status.code(); }
 
   Handle Qp(const Client& client);
   Handle Connector(const Client& client);
@@ -63,7 +73,7 @@ class World {
   Handle Endpoint(const Client& client, const std::string& local);
   OpId Connect(const Client& client, Handle connector, Handle qp, const std::string& remote,
                const std::string& data = "");
-  // A connector with the next request of the listener, in state Incoming.
+  // Returns a connector in state Incoming with the next request of the listener.
   Handle Incoming(const Client& client, Handle listener);
   StatusCode Close(const Client& client, Handle handle, bool ndk = false) {
     return Try(client, CloseOp{handle, ndk});
@@ -74,7 +84,7 @@ class World {
     Client a, p;
     Handle listener, ac, pc, aq, pq;
   };
-  // One pair in the wanted stage. a.host connects to host 1 if there is one, else to itself.
+  // Makes a pair in the given stage. Host a.host connects to host 1 if there is one, else to itself.
   enum class Stage { kListening, kConnecting, kIncoming, kReplied, kConnected, kPeerClosed };
   Up Pair(Stage stage, const std::string& local = "10.0.0.1:6000");
 
@@ -85,7 +95,7 @@ class World {
   const Broker& broker(int host = 0) const { return *hosts_[static_cast<std::size_t>(host)].broker; }
   Time now() const { return now_; }
 
-  // Everything the brokers asked for, by host, in order.
+  // The actions of the brokers, by host, in order.
   template <typename A>
   std::vector<A> Seen(int host = 0) const {
     std::vector<A> seen;
@@ -96,15 +106,15 @@ class World {
   }
   void ClearLog();
   const std::vector<Action>& Log(int host) const { return hosts_[static_cast<std::size_t>(host)].log; }
-  // The ports that this broker's actions say are held, as a journal of them would have it.
+  // The leases according to the actions of this broker, as in a journal.
   std::vector<Lease> Leases(int host = 0) const;
-  // kill -9 and start again: everything is gone but those leases.
+  // Restarts the broker after kill -9; only these leases remain.
   void Restart(int host, const std::vector<Lease>& leases, Duration grace);
-  // From now on adapter a0's ports are ports of the host, and its provider holds idle ones, too.
+  // From now on the ports of adapter a0 are ports of the host, and its provider holds idle ones too.
   void KeepPorts();
-  // What the host is asked for and told to give back, in order: "+10.0.0.1:7000", "-10.0.0.1:7000".
+  // The host ports that were reserved and released, in order: "+10.0.0.1:7000", "-10.0.0.1:7000".
   std::vector<std::string> HostPorts(int host = 0) const;
-  std::set<std::uint32_t> ended;  // Processes that hold leases and will not come back.
+  std::set<std::uint32_t> ended;  // Processes with leases that will not return.
   // One line per action, for comparing two runs.
   std::string trace() const { return trace_; }
   std::vector<OpId> completion_order(const Client& client) const;
@@ -112,14 +122,16 @@ class World {
   // --- knobs
   bool check_always = true;
   bool keep_trace = false;
-  bool wire_is_cut = false;     // Requests and everything else on the wire vanish.
+  bool reclaim_at_once = true;  // Reclaims ended sessions at once; otherwise the test steps with ReclaimSome.
+  bool wire_is_cut = false;     // All messages on the wire are lost.
   bool clients_answer = true;   // To TransportCommand DISCONNECT.
   bool delay_goodbyes = false;  // Held until ReleaseGoodbyes().
   bool answer_reserves = true;
-  std::uint64_t open_born = 0;  // Start time of the processes that Open() makes.
+  std::uint64_t open_born = 0;                          // Start time of the processes that Open() makes.
+  bool open_foreign_namespace = false;                  // Open() makes clients of another user namespace.
   bool open_foreign = false;                            // Open() makes clients of another network namespace.
   std::map<std::uint16_t, StatusCode> reserve_answers;  // By port; others are granted.
-  std::optional<Status> fail_connects;                  // Instead of delivering them.
+  std::optional<Status> fail_connects;                  // Fails connects with it instead of delivering them.
   void ReleaseGoodbyes();
 
  private:
@@ -155,6 +167,7 @@ class World {
 
   const Settings settings_;
   const Policy policy_;
+  const std::uint32_t reclaim_slice_;
   std::uint32_t lives_ = 0;
   Time now_{std::chrono::hours(1)};
   std::vector<Host> hosts_;

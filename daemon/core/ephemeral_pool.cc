@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exact capacity is promised (16384 binds succeed, the next does not), so the pool holds precisely the ports
-// that can be granted instead of guessing and retrying.
+// The capacity is exact (16384 binds succeed, the next fails), so the pool holds precisely the free ports.
 #include "daemon/core/ephemeral_pool.h"
 
 #include "daemon/core/check.h"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ephemeral ports of one local address that may be given out now, least recently used first.
+// The free ephemeral ports of one local address, least recently used first.
 //
-// A doubly linked list over the range: taking the next port, removing a given one and putting one back at
-// the end cost the same at any fill level. The first round starts at a random place.
+// A doubly linked list over the range: taking the next port, removing a given one and putting one back take
+// constant time. The first round starts at a random port.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@ class EphemeralPool {
   EphemeralPool(std::uint16_t first, std::uint16_t last, std::uint64_t start);
 
   std::optional<std::uint16_t> Oldest() const;  // Does not remove it.
-  void Remove(std::uint16_t port);              // Ports outside the range or already out are ignored.
-  void PutBack(std::uint16_t port);             // Likewise.
+  void Remove(std::uint16_t port);              // Ignores ports outside the range and removed ones.
+  void PutBack(std::uint16_t port);             // Ignores ports outside the range and present ones.
   bool Contains(std::uint16_t port) const;
   std::uint32_t size() const { return size_; }
 
@@ -29,7 +29,7 @@ class EphemeralPool {
 
   std::uint16_t first_, last_;
   std::uint32_t size_ = 0;
-  // Node n is port first_ + n; the node after the last one is the list's head. next_ kOut: not in the list.
+  // Node n is port first_ + n; the node after the last one is the head. next_ kOut: not in the list.
   std::vector<std::uint32_t> next_, previous_;
 };
 

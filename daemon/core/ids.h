@@ -2,28 +2,15 @@
 // Distinct types for distinct numbers.
 #pragma once
 
-#include <compare>
 #include <cstdint>
+
+#include "session/handle.h"
 
 namespace nd::core {
 
 enum class SessionId : std::uint64_t {};
-using OpId = std::uint64_t;
-
-// Names one object of one session: {boot epoch, slot, generation}, so that a handle of a closed object,
-// of another session or of an earlier life of the broker never matches a live one. 0 is no object.
-struct Handle {
-  std::uint64_t value = 0;
-
-  static constexpr Handle Make(std::uint32_t epoch, std::uint32_t slot, std::uint32_t generation) {
-    return {std::uint64_t{epoch & 0xFFFFu} << 48 | std::uint64_t{slot & 0xFFFFFFu} << 24 |
-            (generation & 0xFFFFFFu)};
-  }
-  constexpr std::uint32_t epoch() const { return static_cast<std::uint32_t>(value >> 48); }
-  constexpr std::uint32_t slot() const { return static_cast<std::uint32_t>(value >> 24) & 0xFFFFFFu; }
-  constexpr std::uint32_t generation() const { return static_cast<std::uint32_t>(value) & 0xFFFFFFu; }
-  explicit operator bool() const { return value != 0; }
-  friend constexpr auto operator<=>(const Handle&, const Handle&) = default;
-};
+using AdapterNo = std::uint32_t;
+using session::Handle;
+using session::OpId;
 
 }  // namespace nd::core

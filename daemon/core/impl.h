@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The broker's tables and the acting functions over them, by subject in broker_*.cc.
+// The tables of the broker and the functions over them, which are in broker_*.cc by subject.
 //
-// Rules inside: a function that may free objects says so; after calling it, objects are looked up again.
-// Every Pending ends through Finish(). Iteration only over ordered containers.
+// Rules: the comment of a function says when it may free objects; after such a call, objects are looked up
+// again. Every Pending ends through Finish(). Iteration only over ordered containers.
 #pragma once
 
 #include <memory>
@@ -13,6 +13,7 @@
 
 #include "absl/container/btree_map.h"
 #include "absl/container/flat_hash_map.h"
+#include "daemon/core/attempts.h"
 #include "daemon/core/broker.h"
 #include "daemon/core/connector_table.h"
 #include "daemon/core/objects.h"
@@ -35,18 +36,20 @@ class Broker::Impl {
   std::vector<PortRow> Ports() const;
   std::vector<SessionRow> Sessions() const;
   Counters counters() const;
-  std::optional<Time> OldestPending() const;
+  std::optional<Time> OldestPending() const { return sessions_.OldestPending(); }
   std::string CheckInvariants() const;
   bool draining() const { return draining_; }
+  bool reclaiming() const { return sessions_.reclaiming(); }
+  bool HasSession(SessionId id) const { return sessions_.Find(id) != nullptr; }
+  std::uint64_t BytesKeptFor(std::uint32_t uid) const { return quota_.BytesOf(uid); }
   const Policy& policy() const { return policy_; }
   Quota::Usage UsageOf(std::uint32_t uid) const;
   std::optional<Identity> OwnerOf(SessionId session) const;
-  Status CheckReserve(const Address& local) const;
-  Status CheckRelease(const Address& local) const;
+  std::uint32_t NextCounterSlot(SessionId session) const;
+  const core::Ports& ports() const { return ports_; }
 
  private:
-  // Hard bounds that protect the broker itself; quotas are the administrator's.
-  static constexpr std::size_t kMaxPendingOps = 262144;
+  // Hard bounds that protect the broker; the administrator sets quotas.
   static constexpr std::uint32_t kMaxOpenAdapters = 1024;
 
   enum class TimerKind : std::uint8_t { kPace, kEstablish, kGoodbye, kGrace };
@@ -54,7 +57,7 @@ class Broker::Impl {
     Handle connector;  // None of kGrace.
     TimerKind kind;
   };
-  // What a CmId means at the moment: a connector, or a request in a listener's queue.
+  // The meaning of a CmId: a connector, or a request in the queue of a listener.
   struct CmEntry {
     Handle connector;
     Handle listener;
@@ -65,6 +68,7 @@ class Broker::Impl {
   // ---- events (broker.cc, broker_sessions.cc, broker_admin.cc, broker_wire.cc)
   void On(const SessionOpened& event);
   void On(const SessionClosed& event);
+  void On(const ReclaimSome& event);
   void On(const ClientOp& event);
   void On(const CmReserved& event);
   void On(const CmRequested& event);
@@ -119,15 +123,14 @@ class Broker::Impl {
   void Do(Session& s, Pending p, const ReattachOp& op);
 
   // ---- sessions, completions (broker_sessions.cc)
-  Session& SessionOf(SessionId id);
-  Session* FindSession(SessionId id);
+  Session& SessionOf(SessionId id) { return sessions_.At(id); }
   // Completes `pending` (empty: nothing to do) and empties it.
   void Finish(SessionId session, Pending& pending, Status status, Reply reply = {});
   void EndSessionNow(Session& s, Status why);
 
   // ---- objects (broker_objects.cc)
   Object* FindAny(Handle handle);
-  // The client's view: live, its own, of that kind, not closing.
+  // Finds an object that the client may use: live, its own, of that kind, not closing.
   template <typename T>
   T* FindOwn(const Session& s, Handle handle);
   template <typename T>
@@ -135,7 +138,7 @@ class Broker::Impl {
   Connector& ConnectorAt(Handle handle);
   template <typename T>
   T* Create(Session& s, const OpenedAdapter& adapter, Status* why);
-  // Forgets the object and tells those that wait for it: frees it and maybe its antecedents.
+  // Frees the object and possibly its antecedents, and finishes operations that waited for it.
   void Destroy(Object& object);
   // Finishes a pending Close of an object without successors: may free it.
   void MaybeFinishClose(Handle handle);
@@ -143,34 +146,30 @@ class Broker::Impl {
   std::optional<Quota::Token> Charge(const Session& s, Resource resource, Status* why);
   AdapterState& StateOf(const Object& object) { return adapters_[object.adapter_no]; }
   const AdapterState& StateOf(const Object& object) const { return adapters_[object.adapter_no]; }
-  // The adapter's handle for making something; finishes `p` with the reason and returns null otherwise.
+  // Returns the open adapter to create an object on; otherwise finishes `p` with the reason and returns null.
   OpenedAdapter* UsableAdapter(Session& s, Pending& p, Handle handle);
 
   // ---- ports (broker_bind.cc)
-  // Takes `local` (port 0: chooses) for `claim`; on SUCCESS *taken is the address with its port.
-  Status TakePort(const Session& s, const Object& object, PortClaim& claim, const Address& local,
-                  PortKind kind, Address* taken);
-  void DropPort(PortClaim& claim);
-  // Asks the provider for the host port when it must; true when the answer has to be awaited.
-  bool Reserve(const Object& object, PortClaim& claim);
-  // The port is granted or not: the pending operation goes on.
+  PortTaker TakerOf(const Session& s, const Object& object) const;
+  // The claim of a connector, listener or shared endpoint.
+  static PortClaim& ClaimOf(Object& object);
+  // Continues the pending operation after the port was granted or refused.
   void Reserved(Connector& c, Status status);
   void Reserved(Listener& l, Status status);
   void Reserved(SharedEndpoint& e, Status status);
-  bool NextCandidate(const Object& object, PortClaim& claim, PortKind kind, Address* local, Status* status);
-  Status CheckPrivileged(const Session& s, const Address& local) const;
+  // ACCESS_DENIED where no rule lets this user take the very port of `local`.
+  Status CheckBind(const Session& s, const Object& object, const Address& local) const;
 
-  // ---- ports of an earlier life (broker_lease.cc)
-  void HoldLeases(const std::vector<Lease>& leases, Time until);
-  // Its hold is let go at once, or put into `replaced`.
-  void DropLease(const PortKey& key, std::vector<EndpointId>* replaced = nullptr);
-  // Those in the way of `key` whose holders have ended since.
-  void DropDeadLeases(const PortKey& key);
-  void EndGrace();
-  static Process ProcessOf(const Session& s) { return {s.who.uid, s.who.pid, s.who.born}; }
+  // ---- connections that come back (broker_reattach.cc)
+  ConnectionFacts FactsOf(const Connector& c);
+  // SUCCESS, or why this session may not bring this connection back: no proof, too late, no rule.
+  Status CheckReattach(const Session& s, const std::string& adapter, const ReattachOp& op) const;
+  // After the end of a session whose application goes on.
+  void LetConnectionsReturn(const Session& s);
+  static Process ProcessOf(const Session& s) { return {UserOf(s.who), s.who.pid, s.who.born}; }
 
   // ---- what a session sees of an adapter (broker_objects.cc)
-  // CheckLocalAddress() for this session: in another network namespace an adapter has no address at all.
+  // CheckLocalAddress() for this session: in another network namespace an adapter has no address.
   Status CheckLocal(const Session& s, const AdapterInfo& adapter, const Address& local,
                     bool allow_unspecified) const;
   static AdapterInfo SeenBy(const Session& s, const AdapterInfo& adapter);
@@ -181,18 +180,27 @@ class Broker::Impl {
   // CONNECTION_ACTIVE: in use; INVALID_DEVICE_STATE: was connected before.
   Status CheckQueuePair(const QueuePair& q);
   Status ConnectLocal(Session& s, Connector& c, const ConnectOp& op, SharedEndpoint* endpoint);
-  void Launch(Connector& c);  // Out on the wire, or into the queue.
+  void Launch(Connector& c);  // Sends it or queues it.
   void SendConnect(Connector& c);
-  void LaunchQueued();
-  void ReleaseFlight(Connector& c);
-  void LeaveQueue(Connector& c);
+  void LaunchWaiting();
+  // Removes it from the queue or from the flights; others may be sent in its place.
+  void LeaveAttempts(Connector& c);
+  // Removes it from the queue only; a flight stays, and no other is sent.
+  void LeaveLine(Connector& c);
   // Connect failed: back to Bound or Unbound when retryable, else Dead. May free a closing endpoint.
   void FailConnect(Connector& c, Status status);
   void ReleaseTuple(Connector& c);
   void DetachQueuePair(Connector& c);
   void ForgetCm(Connector& c, bool abort);
+  // Returns the connector of the attempt, or null when the event is to be ignored: connectors of a closed
+  // session stay unchanged until they are reclaimed, which withdraws them from the wire.
+  Connector* FindByCm(CmId id);
+  // Forgets the CmId of an attempt that the wire ended. Returns false when it belongs to a closed session and
+  // needs no further action.
+  bool ForgetEndedCm(Connector& c);
+  Connector* TakeConnecting(CmId id);
   // Withdraws an attempt that is not established and makes the connector Dead. Does not finish operations.
-  // `ending` is for the record, if its end has not been told before.
+  // `ending` goes into the record, unless the end was recorded before.
   void Kill(Connector& c, Ending ending);
   void Arm(Connector& c, TimerKind kind, Time when);
   void Disarm(TimerKey& key);
@@ -205,7 +213,9 @@ class Broker::Impl {
   void Deliver(Connector& c, Listener& l, provider::InboundRequest request);
   void RefuseInbound(const provider::InboundRequest& request, Listener* l, Detail detail);
   void DeliverEvent(Session& s, Listener& l, const provider::InboundRequest& request);
-  // The listener that is to have the request, or why not.
+  // The request was answered or has ended: frees its place in the backlog.
+  void LeaveBacklog(Connector& c);
+  // Returns the listener for the request; null with the reason when there is none.
   Listener* ListenerFor(AdapterNo adapter, const provider::InboundRequest& request, Detail* why);
   TupleKey TupleOf(const Connector& c) const { return {c.adapter_no, c.local, c.remote}; }
 
@@ -213,19 +223,22 @@ class Broker::Impl {
   void StartListening(Listener& l);
   void StopListening(Listener& l, Detail detail, const Status& gets);
   void CancelGets(Listener& l, const Status& status);
+  // Refuses the oldest waiting request; returns false when there is none.
+  bool RefuseOldest(Listener& l, Detail detail);
   void SetPaused(Listener& l, bool paused);
 
   // ---- disconnecting (broker_disconnect.cc)
   void FinishNotifies(Connector& c, const Status& status);
   void StartGoodbye(Connector& c);
   void FinishGoodbye(Connector& c, Status status);  // May free it.
-  // `seen`: by the application's transport, or SUCCESS.
+  // `seen`: the status of the application's transport, or SUCCESS.
   void PeerClosed(Connector& c, DisconnectReason reason, const Status& seen = {});
-  // After the connector became Dead: goes on with a Close (its own or its queue pair's) that waited for it.
+  // After the connector became Dead: continues a Close, its own or that of its queue pair, that waited for
+  // it.
   void AfterDead(Connector& c);
 
   // ---- closing (broker_close.cc)
-  // Every outstanding operation, in order of submission; a Waiting connector leaves its listener.
+  // Completes every outstanding operation in order of submission; a Waiting connector leaves its listener.
   void CancelAll(Connector& c, const Status& status);
   void Cancel(Connector& c);
   void Cancel(Listener& l);
@@ -235,109 +248,81 @@ class Broker::Impl {
   void Close(SharedEndpoint& e);
   void Close(OpenedAdapter& a);
   void Close(QueuePair& q, bool ndk);
-  void Reclaim(Object& object);  // Of a dead session: at once, without asking the client.
+  void Reclaim(Object& object);  // For an ended session: at once, without the client.
+  // Reclaims up to reclaim_slice_ objects of a closed session. Returns true when none is left.
+  bool ReclaimSlice(Session& s);
 
   // ---- records (broker_record.cc)
   // `began`: when the request was made or arrived.
   void BeginAttempt(Connector& c, Time began);
   void RecordEstablished(Connector& c);
-  // Nothing when the end was told before, or nothing had begun.
+  // Does nothing when the end was recorded before or no attempt had begun.
   void RecordEnd(Connector& c, Ending ending);
   ConnectionRecord RecordOf(const Connector& c);
-  // What the transport said, as far as this broker knows it to be true.
+  // The ending according to the transport, corrected by the knowledge of this broker.
   Ending EndingOf(const Connector& c, DisconnectReason reason, const Status& seen) const;
   static Ending EndingOf(const Session& s, const Connector& c);
-  // The established connection's other end, when this broker has it, too.
+  // The other end of an established connection, if it is at this broker.
   Connector* OtherEndOf(const Connector& c);
   void TellOtherEnd(const Connector& c, const Ending& ending);
 
   // ---- administration (broker_admin.cc)
-  std::optional<AdapterNo> AdapterNamed(std::string_view name) const;
   void RemoveFromUse(AdapterNo adapter, SendAdapterEvent::What what);
   void TellAdapter(AdapterNo adapter, SendAdapterEvent::What what);
   void RemoveObject(Connector& c);
   void RemoveObject(Listener& l);
   void RemoveObject(SharedEndpoint& e);
 
-  // ---- reserving and draining (broker_reserve.cc)
-  // SUCCESS, or why nothing new is taken.
+  // SUCCESS, or the reason why new work is refused.
   Status Draining() const;
-  // One for each adapter that has the address.
-  std::vector<PortKey> KeysOf(const Address& local) const;
-  // Nothing when there is no reservation of exactly this key.
-  bool DropReservation(const PortKey& key);
-  // The provider has said what it says of one port of a ReservePort; the last one answers it.
-  void AnswerReserve(std::uint64_t request, const Status& status);
-
-  // ---- host ports that nobody uses (broker_keep.cc)
-  // Asks the provider to hold it; none when this adapter's provider does not do that.
-  EndpointId Keep(const PortKey& key, std::uint64_t request);
-  void LetGo(EndpointId endpoint);
-  // Every lease of this adapter that is not held yet.
-  void KeepLeases(AdapterNo adapter);
-  // True when it was the answer to one of these.
-  bool Kept(const CmReserved& event);
-
   static void FixRange(Settings* settings);
   static Settings Fixed(Settings settings);
 
   std::string AdapterOf(const Session& s) const;
 
   // ---- recounting (broker_check.cc)
-  // In order of creation; of one kind, when one is asked for.
+  // Objects in order of creation, optionally of one kind.
   std::vector<const Object*> AllObjects(std::optional<ObjectKind> kind = {}) const;
 
   // ---- output
   template <typename A>
   void Emit(A action) {
-    out_->emplace_back(std::move(action));
+    output_.Emit(std::move(action));
   }
-  void Note(Notice::Level level, std::string_view type, std::string object, std::string message);
+  void Note(Notice::Level level, std::string_view type, std::string object, std::string message) {
+    output_.Note(level, type, std::move(object), std::move(message));
+  }
   static std::string Show(Handle handle);
   static std::string Show(SessionId session);
 
   Settings settings_;
+  std::uint32_t reclaim_slice_;
   Policy policy_;
   std::function<Result<Address>(const std::string&, const Address&)> resolve_;
-  std::function<bool(const Process&)> may_come_back_;
+  const Prove prove_;
+  const Duration grace_;
+  const Time connections_return_until_;
 
   Time now_{};
-  Actions* out_ = nullptr;
+  Output output_;
   std::uint64_t next_sequence_ = 1;
   std::uint64_t next_attempt_ = 1;  // CmIds of active attempts; top bit clear.
-  std::uint64_t next_endpoint_ = 1;
   std::uint64_t next_hand_off_ = 1;
 
-  Quota quota_;  // Before everything that holds tokens.
-  std::vector<AdapterState> adapters_;
-  PortSpace ports_;
+  Quota quota_;  // Declared before every holder of its tokens.
+  AdapterTable adapters_;
+  core::Ports ports_;
   TupleTable tuples_;
   SlotTable<std::unique_ptr<Object>> objects_;
-  absl::btree_map<SessionId, Session> sessions_;
-  absl::flat_hash_map<std::uint64_t, CmEntry> cm_;           // By CmId.
-  absl::flat_hash_map<std::uint64_t, Handle> reservations_;  // By EndpointId.
-  // A Keep() without an answer. `request`: of the ReservePort; 0: of a lease.
-  struct Keeping {
-    PortKey key;
-    std::uint64_t request = 0;
-  };
-  absl::flat_hash_map<std::uint64_t, Keeping> keeping_;  // By EndpointId.
-  // A ReservePort whose answer is due.
-  struct Reserving {
-    ReservePort event;
-    std::vector<std::pair<PortKey, EndpointId>> ports;
-    std::uint32_t open = 0;  // Answers that the provider owes.
-    Status status;           // The first that was not SUCCESS.
-  };
-  absl::btree_map<std::uint64_t, Reserving> reserving_;  // By request.
+  core::Sessions sessions_;
+  absl::flat_hash_map<std::uint64_t, CmEntry> cm_;  // By CmId.
   absl::btree_map<TimerKey, Timer> timers_;
   TimerKey grace_timer_;
-  absl::btree_map<std::uint64_t, Time> waiting_;         // Sequence of Pending -> submitted.
-  absl::btree_map<std::uint64_t, Handle> launch_queue_;  // Throttled connectors in order.
-  std::uint32_t in_flight_ = 0;
+  // Until when a user whose session was ended may bring its connections back, by uid.
+  absl::btree_map<std::uint32_t, Time> user_returns_until_;
+  Attempts attempts_;
   bool draining_ = false, stopping_ = false;
   Counters counters_;
-  absl::btree_map<StatusCode, std::uint64_t> failures_;
   absl::btree_map<Detail, std::uint64_t> refusals_;
 };
 

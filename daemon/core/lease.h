@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who holds which port, in the form that outlives the broker's process. Plain values.
+// Leases: the holders of ports, in the form that survives the broker. Plain values.
 #pragma once
 
 #include <cstdint>
@@ -11,19 +11,25 @@ namespace nd::core {
 
 enum class PortKind : std::uint8_t { kListener, kConnector, kSharedEndpoint, kLease };
 
-// A process, as the kernel names it; the time of its birth tells it from a later one with the same number.
+// A process as the kernel identifies it; the start time distinguishes it from a later one with the same pid.
 struct Process {
   std::uint32_t uid = 0, pid = 0;
   std::uint64_t born = 0;  // Start time in clock ticks since boot; 0: unknown.
   friend bool operator==(const Process&, const Process&) = default;
 };
 
-// `holder` has `local` on `adapter`. After a broker's unexpected end the next one keeps the port for that
-// process alone until it comes back for it or the grace time ends.
+// Whether `who` is the one for whom something of `holder` is kept: that process, or any process of its user
+// where no process is known (pid 0).
+inline bool IsKeptFor(const Process& holder, const Process& who) {
+  return holder == who || (holder.pid == 0 && holder.uid == who.uid);
+}
+
+// `holder` has `local` on `adapter`. After the unexpected end of a broker the next one keeps the port for
+// that process until it returns or the grace time ends.
 struct Lease {
   std::string adapter;
   Address local;
-  PortKind kind = PortKind::kConnector;  // What held it; never kLease.
+  PortKind kind = PortKind::kConnector;  // The kind of the holder; never kLease.
   Process holder;
   friend bool operator==(const Lease&, const Lease&) = default;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ports after the broker's unexpected end: kept for who held them, for nobody else, and not for ever.
+// Leases after the unexpected end of a broker: kept for their holders only, and not for ever.
 #include <algorithm>
 
 #include "daemon/core/core_harness.h"
@@ -19,11 +19,11 @@ Complete BindNew(World& w, const World::Client& c, const std::string& local) {
 }
 SC ListenNew(World& w, const World::Client& c, const std::string& local) {
   const Handle l = w.Call(c, CreateListenerOp{c.adapter}).reply.handle;
-  return w.Try(c, ListenOp{l, 0, true, Ip(local), false});
+  return w.Try(c, ListenOp{l, 0, Ip(local), false});
 }
 
 // A broker that died while process kOwner of uid 1000 had a listener, a binding, an ephemeral port and an
-// endpoint. `leases` is what its journal says.
+// endpoint. `leases` is the contents of its journal.
 struct AfterCrash {
   explicit AfterCrash(Duration grace = seconds(10)) {
     const auto owner = w.Open(0, 1000, kOwner);
@@ -40,7 +40,7 @@ struct AfterCrash {
   std::vector<Lease> leases;
 };
 
-TEST(Leases, FollowThePortsAndNothingElse) {
+TEST(Leases, FollowThePortsOnly) {
   AfterCrash a;
   ASSERT_EQ(a.leases.size(), 4u) << "the one that was closed is none";
   EXPECT_EQ(a.leases[0], (Lease{"a0", Ip("0.0.0.0:7000"), PortKind::kListener, {1000, kOwner, 0}}));
@@ -58,7 +58,7 @@ TEST(Leases, FollowThePortsAndNothingElse) {
   EXPECT_TRUE(w.Leases().empty()) << "a client that died needs no port";
 }
 
-TEST(Leases, NobodyElseGetsThePortInBetween) {
+TEST(Leases, OtherProcessesDoNotGetThePort) {
   AfterCrash a;
   World& w = a.w;
   for (const std::uint32_t uid : {1000u, 1001u, 0u}) {
@@ -73,12 +73,12 @@ TEST(Leases, NobodyElseGetsThePortInBetween) {
               SC::kSharingViolation);
     EXPECT_EQ(w.Try(stranger, BindOp{w.Connector(stranger), a.ephemeral}), SC::kSharingViolation);
   }
-  // The same number, but the process was born later.
+  // The same pid, but the process started later.
   w.open_born = 99;
   EXPECT_EQ(ListenNew(w, w.Open(0, 1000, kOwner), "0.0.0.0:7000"), SC::kSharingViolation);
 }
 
-TEST(Leases, ChosenPortsAvoidThem) {
+TEST(Leases, EphemeralPortsAvoidThem) {
   World w;
   w.check_always = false;
   const auto owner = w.Open(0, 1000, kOwner);
@@ -92,7 +92,7 @@ TEST(Leases, ChosenPortsAvoidThem) {
   EXPECT_EQ(w.broker().CheckInvariants(), "");
 }
 
-TEST(Leases, TheHolderTakesThemBackInAnyWay) {
+TEST(Leases, HolderTakesThemBackByAnyOperation) {
   AfterCrash a;
   World& w = a.w;
   const auto back = w.Open(0, 1000, kOwner), stranger = w.Open(0, 1000, kStranger);
@@ -102,7 +102,8 @@ TEST(Leases, TheHolderTakesThemBackInAnyWay) {
   EXPECT_EQ(ListenNew(w, back, "0.0.0.0:6001"), SC::kSuccess) << "and wider than before";
   EXPECT_EQ(ListenNew(w, stranger, "10.0.0.2:6001"), SC::kSharingViolation);
   EXPECT_EQ(w.Leases().size(), 4u);
-  // From here on they are ordinary: given back is free for everybody, also inside the grace time.
+  // From here on they are ordinary ports: a released one is free for every process, even within the grace
+  // time.
   w.Die(back);
   EXPECT_TRUE(w.Leases().empty());
   EXPECT_EQ(ListenNew(w, stranger, "10.0.0.1:7000"), SC::kSuccess);
@@ -111,7 +112,7 @@ TEST(Leases, TheHolderTakesThemBackInAnyWay) {
       << "its own is not ended with them";
 }
 
-TEST(Leases, AFailedTryLeavesThemAsTheyWere) {
+TEST(Leases, FailedAttemptLeavesThemUnchanged) {
   Rule none;
   none.limits.ports = 0;
   World w(1, {}, Policy({none}));
@@ -164,7 +165,7 @@ TEST(Leases, ListPortsShowsThem) {
   }
 }
 
-TEST(Leases, WhatCannotBeTrueIsLeftOut) {
+TEST(Leases, ContradictoryLeasesAreLeftOut) {
   World w;
   const Process p{1000, kOwner, 0};
   w.Restart(0,
@@ -177,7 +178,7 @@ TEST(Leases, WhatCannotBeTrueIsLeftOut) {
   EXPECT_EQ(w.broker().Ports().size(), 1u);
 }
 
-TEST(Leases, NobodyConnectsToOne) {
+TEST(Leases, ConnectToALeaseIsRefused) {
   World w(2);
   w.Restart(1, {{"a0", Ip("10.0.1.1:7000"), PortKind::kListener, {1000, kOwner, 0}}}, seconds(10));
   const auto c = w.Open(0);
@@ -193,15 +194,15 @@ TEST(Leases, ConnectionsAndTheirListenerComeBackOntoOne) {
   const std::uint32_t pid = journal[0].holder.pid;
   w.Restart(1, journal, seconds(10));
   const auto back = w.Open(1, 1000, pid), stranger = w.Open(1, 1000, pid + 1);
-  const ReattachOp op{back.adapter, w.Qp(back), Ip("10.0.1.1:7000"), Ip("10.0.0.1:6000"), {16, 16}, true};
+  const ReattachOp op = w.Returning(back, "10.0.1.1:7000", "10.0.0.1:6000", true);
   const Complete reattached = w.Call(back, op);
   EXPECT_NE(reattached.status, SC::kSharingViolation) << reattached.status.message();
   EXPECT_EQ(ListenNew(w, stranger, "10.0.1.1:7000"), SC::kSharingViolation);
   EXPECT_EQ(ListenNew(w, back, "10.0.1.1:7000"), SC::kSuccess);
 }
 
-// Whatever happens, in whatever order: what the actions say is held is what is held.
-TEST(Leases, TheActionsAlwaysMatchThePorts) {
+// After any sequence, the leases according to the actions are the held ports.
+TEST(Leases, ActionsAlwaysMatchThePorts) {
   World w;
   std::uint32_t random = 1;
   const auto next = [&random](std::uint32_t bound) {
@@ -222,14 +223,14 @@ TEST(Leases, TheActionsAlwaysMatchThePorts) {
         w.Close(owner, handle);
       } else if (next(2) == 0) {
         const Handle l = w.Call(c, CreateListenerOp{c.adapter}).reply.handle;
-        w.Try(c, ListenOp{l, 0, true, Ip(local), false});
+        w.Try(c, ListenOp{l, 0, Ip(local), false});
         open.emplace_back(c, l);
       } else if (local[0] != '0') {
         open.emplace_back(c, BindNew(w, c, local).reply.handle);
       }
       if (next(8) == 0) w.Advance(seconds(next(4)));
     }
-    // The journal of this life: what it took over and what its actions added and took away.
+    // The journal of this broker: the leases it took over, changed by its actions.
     for (const Action& action : w.Log(0)) {
       if (const auto* taken = std::get_if<LeaseTaken>(&action)) journal.push_back(taken->lease);
       if (const auto* freed = std::get_if<LeaseFreed>(&action)) {
@@ -285,7 +286,7 @@ TEST(Leases, HostPortsAreHeldUntilTheirHolderHasThem) {
   auto after = w.HostPorts();
   after.erase(after.begin(), after.begin() + static_cast<std::ptrdiff_t>(before));
   ASSERT_EQ(after.size(), 6u);
-  // Asked for before it is let go: there is no moment at which another program could take it.
+  // The new reservation precedes the release, so no other program can take the port in between.
   EXPECT_EQ(
       std::vector<std::string>(after.begin(), after.begin() + 4),
       (std::vector<std::string>{"+0.0.0.0:6001", "-10.0.0.2:6001", "+10.0.0.1:6000", "-10.0.0.1:6000"}));
@@ -295,7 +296,7 @@ TEST(Leases, HostPortsAreHeldUntilTheirHolderHasThem) {
       << "nobody came for them";
 }
 
-TEST(Leases, WhatTheHostHasGivenToAnotherProgramIsSaid) {
+TEST(Leases, PortTakenByAnotherProgramIsReported) {
   AfterCrash a;
   World& w = a.w;
   w.reserve_answers[6000] = SC::kSharingViolation;

@@ -26,7 +26,7 @@ TEST(Disconnect, ND_174_178_180_181_183_193) {
   EXPECT_EQ(w.Try(up.p, DisconnectOp{up.pc}), SC::kSuccess);
   EXPECT_TRUE(w.Seen<SendDisconnectEvent>(0).empty());
   EXPECT_EQ(w.broker(0).counters().connection_error, 0u);
-  EXPECT_EQ(w.Seen<CmAbort>(0).size(), 1u);  // The id is let go of, once.
+  EXPECT_EQ(w.Seen<CmAbort>(0).size(), 1u);  // The id is released once.
 }
 
 TEST(Disconnect, ND_184_Crossing) {
@@ -63,6 +63,16 @@ TEST(Disconnect, ND_186_187_ImpliedByClose) {
   }
 }
 
+TEST(Disconnect, ND_186_QueuePairReleasedDuringDisconnect) {
+  World w(2);
+  auto up = w.Pair(Stage::kConnected);
+  w.clients_answer = false;
+  const OpId d = w.Submit(up.a, DisconnectOp{up.ac});
+  ASSERT_EQ(w.Code(up.a, d), SC::kPending);
+  w.Submit(up.a, CloseOp{up.aq, false});
+  EXPECT_EQ(w.Code(up.a, d), SC::kCanceled);
+}
+
 TEST(Disconnect, ND_194_EventWithReason) {
   World w(2);
   const auto a = w.Open(0), p = w.Open(1);
@@ -96,7 +106,7 @@ TEST(Disconnect, ND_189_ReconnectLoop) {
   EXPECT_EQ(w.broker(0).CheckInvariants() + w.broker(1).CheckInvariants(), "");
 }
 
-TEST(Disconnect, ProviderSaysGoodbyeItself) {
+TEST(Disconnect, ProviderDisconnectsItself) {
   World w(2);
   auto adapters = w.broker(0).Adapters();
   adapters[0].description.client_disconnects = false;
@@ -110,13 +120,14 @@ TEST(Disconnect, ProviderSaysGoodbyeItself) {
   EXPECT_EQ(w.Code(up.a, d), SC::kIoTimeout);
 }
 
-TEST(Disconnect, TheBrokerTellsThePeerOfAQueuePairThatFailed) {
+TEST(Disconnect, BrokerTellsThePeerOfAFailedQueuePair) {
   World w(2);
   auto adapters = w.broker(0).Adapters();
   adapters[0].description.client_disconnects = false;
   w.Step(0, AdaptersChanged{{adapters[0].description, adapters[1].description}});
   auto up = w.Pair(Stage::kConnected);
-  w.Submit(up.a, TransportReportOp{up.ac, TransportReportOp::What::kPeerClosed, DisconnectReason::kUnknown, {}});
+  w.Submit(up.a,
+           TransportReportOp{up.ac, TransportReportOp::What::kPeerClosed, DisconnectReason::kUnknown, {}});
   EXPECT_EQ(w.State(up.a, up.ac), ConnectorState::kPeerClosed);
   EXPECT_EQ(w.Seen<CmDisconnect>(0).size(), 1u);
   EXPECT_EQ(w.Code(up.a, w.Submit(up.a, DisconnectOp{up.ac})), SC::kSuccess);
@@ -289,7 +300,7 @@ TEST(Reattach, ComesBackWithPortAndTuple) {
   const auto c = w.Open(), other = w.Open(0, 1001);
   const auto op = [&](const World::Client& who, const std::string& local, const std::string& remote,
                       bool passive) {
-    return ReattachOp{who.adapter, w.Qp(who), Ip(local), Ip(remote), {99, 1}, passive};
+    return w.Returning(who, local, remote, passive, {99, 1});
   };
   const Complete first = w.Call(c, op(c, "10.0.0.1:7000", "10.0.5.1:50000", true));
   ASSERT_TRUE(first.status.ok());
@@ -309,22 +320,22 @@ TEST(Reattach, ComesBackWithPortAndTuple) {
   EXPECT_TRUE(w.broker().Ports().empty());
 }
 
-// With same-owner sharing a connection may return on the port of a live listener; the port stays the
-// listener's.
-TEST(Reattach, OnALiveListenersPortLeavesThePortToTheListener) {
+// With same-owner sharing a connection may return to the port of a live listener; the port remains with the
+// listener.
+TEST(Reattach, PortOfALiveListenerStaysWithTheListener) {
   Settings settings;
   settings.allow_same_owner_bind_sharing = true;
   World w(1, settings);
   const World::Client c = w.Open();
   w.Listener(c, "10.0.0.1:7000");
-  const ReattachOp back{c.adapter, w.Qp(c), Ip("10.0.0.1:7000"), Ip("10.0.5.1:6000"), {1, 1}, false};
+  const ReattachOp back = w.Returning(c, "10.0.0.1:7000", "10.0.5.1:6000", false);
   ASSERT_EQ(w.Try(c, back), SC::kSuccess);
   const Handle second = w.Call(c, CreateListenerOp{c.adapter}).reply.handle;
   EXPECT_EQ(w.Try(c, BindOp{second, Ip("10.0.0.1:7000")}), SC::kSharingViolation);
 }
 
-// What waited for its turn on the wire is not sent on the way out.
-TEST(Reclaim, ADeadClientsQueuedConnectsNeverLeave) {
+// Queued connects of an ended session are not sent.
+TEST(Reclaim, QueuedConnectsOfAnEndedClientAreNotSent) {
   Settings settings;
   settings.max_handshakes_in_flight = 1;
   for (const bool dies : {true, false}) {
@@ -343,8 +354,8 @@ TEST(Reclaim, ADeadClientsQueuedConnectsNeverLeave) {
   }
 }
 
-// The journal knows adapters by name: what is left on one that vanished must not speak for its successor.
-TEST(Lease, OfAnAdapterThatVanishedEndsWithIt) {
+// The journal names adapters, so leases of a vanished adapter must not apply to its successor.
+TEST(Lease, EndsWithItsAdapter) {
   World w;
   const auto a0 = TestAdapter("a0", {"10.0.0.1"});
   const World::Client c = w.Open();

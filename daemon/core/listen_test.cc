@@ -24,16 +24,24 @@ class Listen : public testing::Test {
 TEST_F(Listen, ND_031_To_036_WrongStates) {
   const Handle l = w.Call(p, CreateListenerOp{p.adapter}).reply.handle;
   const Handle k = w.Connector(p);
-  EXPECT_EQ(w.Try(p, ListenOp{l, 0, false, {}, false}), SC::kInvalidDeviceState);
+  EXPECT_EQ(w.Try(p, ListenOp{l, 0, {}, false}), SC::kInvalidDeviceState);
   EXPECT_EQ(w.Try(p, BindOp{l, Ip("10.0.1.1:0")}), SC::kSuccess);
   EXPECT_EQ(w.Try(p, BindOp{l, Ip("10.0.1.1:0")}), SC::kAddressAlreadyAssociated);
   EXPECT_EQ(w.Try(p, GetLocalAddressOp{l}), SC::kInvalidDeviceState);
   EXPECT_EQ(w.Try(p, GetConnectionRequestOp{l, k}), SC::kInvalidDeviceState);
   EXPECT_EQ(w.Try(p, ControlConnectEventsOp{l, true}), SC::kInvalidDeviceState);
-  EXPECT_EQ(w.Try(p, ListenOp{l, 0, false, {}, false}), SC::kSuccess);
+  EXPECT_EQ(w.Try(p, ListenOp{l, 0, {}, false}), SC::kSuccess);
   EXPECT_GE(w.Call(p, GetLocalAddressOp{l}).reply.address.port(), 49152);
-  EXPECT_EQ(w.Try(p, ListenOp{l, 0, false, {}, false}), SC::kInvalidDeviceState);
+  const Complete again = w.Call(p, ListenOp{l, 0, {}, false});
+  EXPECT_EQ(again.status, SC::kInvalidDeviceState);
+  EXPECT_EQ(again.status.message(), "The listener listens already.");
   EXPECT_EQ(w.Try(p, GetConnectionRequestOp{l, w.Bound(p, "10.0.1.1:0")}), SC::kConnectionActive);
+}
+
+TEST_F(Listen, NothingIsGotFromARemovedAdapter) {
+  const Handle l = w.Listener(p, "10.0.1.1:7000"), k = w.Connector(p);
+  w.Step(1, SetAdapter{"a0", false});
+  EXPECT_EQ(w.Try(p, GetConnectionRequestOp{l, k}), SC::kDeviceRemoved);
 }
 
 TEST_F(Listen, ND_037_To_042_GetConnectionRequest) {
@@ -73,12 +81,12 @@ TEST_F(Listen, ND_044_045_046_049_Backlog) {
   EXPECT_EQ(w.Code(a, three), SC::kConnectionRefused);
   EXPECT_EQ(Why(three), Detail::kBacklogFull);
   EXPECT_TRUE(w.Result(a, three).status.retryable());
-  w.Incoming(p, l);  // Delivered and unanswered: no longer counts.
+  w.Incoming(p, l);  // Delivered, so it no longer counts.
   EXPECT_EQ(w.Code(a, Dial()), SC::kPending);
   EXPECT_EQ(w.Code(a, Dial()), SC::kConnectionRefused);
   EXPECT_EQ(w.Close(a, c1), SC::kSuccess);
   EXPECT_EQ(w.Code(a, Dial()),
-            SC::kConnectionRefused);  // That one was delivered; its place is not the queue's.
+            SC::kConnectionRefused);  // That request was delivered; it freed no place in the queue.
   EXPECT_EQ(w.broker(1).Listeners()[0].refused, 3u);
   EXPECT_EQ(w.broker(1).Listeners()[0].backlog_used, 2u);
 }
@@ -97,8 +105,9 @@ TEST_F(Listen, ND_047_500WaitWithoutLimit) {
   w.Listener(p, "10.0.1.1:7000");
   std::vector<OpId> all;
   for (int i = 0; i < 500; ++i) all.push_back(Dial());
-  EXPECT_EQ(w.broker(1).Listeners()[0].backlog_used, 256u);  // So many handshakes may be in flight.
-  w.Advance(std::chrono::seconds(2));                        // A slow application does not hold up the rest.
+  EXPECT_EQ(w.broker(1).Listeners()[0].backlog_used,
+            224u);                     // The share of one user of the flights.
+  w.Advance(std::chrono::seconds(2));  // A slow application does not delay the rest.
   EXPECT_EQ(w.broker(1).Listeners()[0].backlog_used, 500u);
   w.Advance(std::chrono::hours(10));  // ND_060
   for (const OpId id : all) EXPECT_EQ(w.Code(a, id), SC::kPending);
@@ -126,7 +135,7 @@ TEST_F(Listen, ND_050_To_053_Pause) {
   EXPECT_EQ(w.Code(a, refused), SC::kConnectionRefused);
   EXPECT_EQ(Why(refused), Detail::kPaused);
   const Handle l2 = w.Call(p, CreateListenerOp{p.adapter}).reply.handle;
-  EXPECT_EQ(w.Try(p, ListenOp{l2, 0, true, Ip("10.0.1.1:7000"), false}), SC::kSharingViolation);
+  EXPECT_EQ(w.Try(p, ListenOp{l2, 0, Ip("10.0.1.1:7000"), false}), SC::kSharingViolation);
   EXPECT_EQ(w.Try(p, AcceptOp{w.Incoming(p, l), w.Qp(p), {1, 1}, {}, 0, false}), SC::kPending);
   EXPECT_EQ(w.Code(a, queued), SC::kSuccess);
   EXPECT_EQ(w.Try(p, ControlConnectEventsOp{l, false}), SC::kSuccess);
@@ -159,6 +168,24 @@ TEST_F(Listen, ND_056_057_058_Close) {
   const std::vector<OpId> order = w.completion_order(p);
   EXPECT_EQ(order[order.size() - 1], close);  // ND_211: after its successor.
   EXPECT_EQ(order[order.size() - 2], last);
+}
+
+TEST_F(Listen, CloseRefusesEveryRequestThatWaits) {
+  const Handle l = w.Listener(p, "10.0.1.1:7000");
+  const OpId waiting[] = {Dial(), Dial(), Dial()};
+  EXPECT_EQ(w.Close(p, l), SC::kSuccess);
+  for (const OpId id : waiting) EXPECT_EQ(Why(id), Detail::kListenerClosed);
+}
+
+TEST_F(Listen, KillOfAnUnansweredRequestIsARejection) {
+  const Handle l = w.Listener(p, "10.0.1.1:7000");
+  const OpId id = Dial();
+  const Handle k = w.Incoming(p, l);
+  w.ClearLog();
+  w.Step(1, KillConnection{k});
+  EXPECT_EQ(w.Code(a, id), SC::kConnectionRefused);
+  EXPECT_EQ(w.Seen<CmReject>(1).size(), 1u);
+  EXPECT_TRUE(w.Seen<CmAbort>(1).empty());  // The answer may still be on its way.
 }
 
 TEST_F(Listen, NdkListenerDeliversConnectors) {

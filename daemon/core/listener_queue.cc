@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Apart from the listener's life so that the FIFO rules can be tested alone.
+// A file of its own, so that the FIFO rules can be tested alone.
 #include "daemon/core/listener_queue.h"
 
 #include <utility>
@@ -11,7 +11,12 @@ namespace nd::core {
 ListenerQueue::Judgement ListenerQueue::Judge() const {
   if (paused_) return Judgement::kPaused;
   if (!gets_.empty()) return Judgement::kDeliver;
-  return requests_.size() < limit_ ? Judgement::kWait : Judgement::kFull;
+  return backlog() < limit_ ? Judgement::kWait : Judgement::kFull;
+}
+
+void ListenerQueue::RemoveUnanswered() {
+  ND_CORE_CHECK(unanswered_ > 0);
+  --unanswered_;
 }
 
 void ListenerQueue::AddRequest(std::uint64_t key, provider::InboundRequest request) {

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What waits at one listener: requests for a GetConnectionRequest, and GetConnectionRequests for a request.
-// Oldest meets oldest. Never are both kinds waiting at once.
+// The queues of one listener: waiting requests and waiting GetConnectionRequests. The oldest request goes to
+// the oldest GetConnectionRequest, so never both kinds wait.
+//
+// A listener that delivers requests as events has no GetConnectionRequest. There a request counts as waiting
+// until the application answers it, because nothing else bounds their number.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +19,8 @@ class ListenerQueue {
  public:
   enum class Judgement : std::uint8_t { kDeliver, kWait, kPaused, kFull };
 
-  // Requests that may wait: what the application asked for (0: no limit of its own) within the broker's cap.
+  // The number of requests that may wait: that of the application (0: no limit of its own), capped by the
+  // broker.
   static std::uint32_t EffectiveBacklog(std::uint32_t asked, std::uint32_t cap) {
     return asked == 0 || asked > cap ? cap : asked;
   }
@@ -26,8 +30,13 @@ class ListenerQueue {
   void set_paused(bool paused) { paused_ = paused; }
   bool paused() const { return paused_; }
 
-  // What becomes of a request that arrives now.
+  // The decision for a request that arrives now. With events, kWait means deliver.
   Judgement Judge() const;
+  // Counts a request that was delivered as an event, until its answer, withdrawal or end.
+  void AddUnanswered() { ++unanswered_; }
+  void RemoveUnanswered();
+  // The number that counts against the limit.
+  std::uint32_t backlog() const { return requests() + unanswered_; }
 
   // Keys are unique and grow with time.
   void AddRequest(std::uint64_t key, provider::InboundRequest request);
@@ -47,6 +56,7 @@ class ListenerQueue {
  private:
   std::uint32_t limit_ = 0;
   bool paused_ = false;
+  std::uint32_t unanswered_ = 0;
   absl::btree_map<std::uint64_t, provider::InboundRequest> requests_;
   absl::btree_map<std::uint64_t, Handle> gets_;
 };

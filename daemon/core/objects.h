@@ -1,55 +1,46 @@
 // SPDX-License-Identifier: Apache-2.0
-// The broker's objects as plain data. They refer to each other by handle only, never by pointer, and are
-// changed by the broker alone (impl.h).
+// The broker's objects as plain data. They refer to each other by handle, never by pointer. Only the broker
+// changes them (impl.h).
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/container/btree_map.h"
-#include "absl/container/btree_set.h"
 #include "daemon/core/connector_state.h"
 #include "daemon/core/event.h"
 #include "daemon/core/listener_queue.h"
-#include "daemon/core/op_log.h"
-#include "daemon/core/port_space.h"
+#include "daemon/core/ports.h"
 #include "daemon/core/quota.h"
 #include "daemon/core/record.h"
+#include "daemon/core/sessions.h"
 #include "daemon/core/tuple_table.h"
 
 namespace nd::core {
 
-// An operation that has not completed. Exactly one place holds it; Broker::Impl::Finish empties that place.
-struct Pending {
-  OpId op_id = 0;
-  std::uint64_t sequence = 0;  // Order of submission over all sessions.
-  explicit operator bool() const { return op_id != 0; }
-};
-
-// How an attempt or a connection ends, for its record.
+// The end of an attempt or a connection, for its record.
 struct Ending {
   ConnectionRecord::Outcome outcome;
   Status why;
 };
 
-// How the other end of a connection ended, where this broker has both ends and knows better than a transport.
+// The end of the other side of a connection, when this broker has both sides and knows more than the
+// transport.
 struct OtherEnd {
   DisconnectReason reason;
   Status why;
 };
 
-// Key of an armed timer; {0,0} is none.
+// The key of an armed timer; {0,0}: none.
 struct TimerKey {
   Time when{};
   std::uint64_t sequence = 0;
   explicit operator bool() const { return sequence != 0; }
   friend auto operator<=>(const TimerKey&, const TimerKey&) = default;
 };
-
-enum class ObjectKind : std::uint8_t { kAdapter, kQueuePair, kConnector, kListener, kSharedEndpoint };
 
 struct Object {
   explicit Object(ObjectKind k) : kind(k) {}
@@ -69,16 +60,6 @@ struct Object {
   Quota::Token charge;
 };
 
-// An object's hold on a local port: one reference to an entry of the port space.
-struct PortClaim {
-  std::optional<PortKey> key;
-  bool reserving = false;        // Waits for CmReserved.
-  bool any = false;              // Port 0 was asked for: the next candidate may be tried.
-  std::uint32_t candidates = 0;  // Tried so far.
-  // Holds of the leases that it replaced: let go once its own was asked for, so that the port is never free.
-  std::vector<EndpointId> replaced{};
-};
-
 struct OpenedAdapter : Object {
   OpenedAdapter() : Object(ObjectKind::kAdapter) {}
 };
@@ -88,8 +69,8 @@ struct QueuePair : Object {
   std::uint32_t counter_slot = 0;
   std::uint32_t device_number = 0, receive_depth = 0, initiator_depth = 0;
   Handle connector;        // The one it belongs to.
-  bool ndk_close = false;  // Its Close waits for the connector's.
-  bool spent = false;      // Was connected once; the specification forbids a second time.
+  bool ndk_close = false;  // Its Close waits for that of the connector.
+  bool spent = false;      // Was connected once; it cannot be connected again.
 };
 
 struct Connector : Object {
@@ -104,17 +85,16 @@ struct Connector : Object {
   bool reattaching = false;  // Reattach that waits for CmReserved; not yet known to the client.
   Handle through;            // Listener or shared endpoint whose successor it is.
   Handle waits_at;           // Waiting: the listener.
+  bool unanswered = false;   // Incoming, delivered as an event: counts against the listener's backlog.
   bool has_tuple = false;
   std::uint64_t attempt = 0;  // Names this attempt in the tuple table; equals the CmId when there is one.
 
-  std::optional<CmId> cm;       // Live in the connection manager.
-  bool in_flight = false;       // Counts against max_handshakes_in_flight.
-  std::uint64_t queue_key = 0;  // Connecting and throttled: place in the queue.
+  std::optional<CmId> cm;  // Live in the connection manager.
   TimerKey pace_timer, establish_timer, goodbye_timer;
 
   Handle queue_pair;
   ReadLimits offer;   // Active: what was offered. Passive: what the peer offered.
-  ReadLimits limits;  // What GetReadLimits answers.
+  ReadLimits limits;  // The result of GetReadLimits.
   Bytes send_data;    // Private data for the request, until it is sent.
   Bytes data;         // The peer's private data.
   bool limits_known = true;
@@ -128,7 +108,7 @@ struct Connector : Object {
   DisconnectReason reason = DisconnectReason::kUnknown;
   bool disconnect_event = false;
 
-  bool recording = false;            // An attempt or connection whose end has not been told.
+  bool recording = false;            // An attempt or connection whose end is not recorded.
   std::optional<PhaseTimes> phases;  // Of this attempt, or of the latest one.
   std::optional<Time> established;
   std::optional<OtherEnd> other_end;
@@ -157,30 +137,6 @@ struct SharedEndpoint : Object {
   Address local;
   PortClaim claim;
   Pending op;  // CreateSharedEndpoint that waits for CmReserved; the client does not know the handle yet.
-};
-
-struct Session {
-  SessionId id{};
-  Identity who;
-  Time opened{};
-  bool ending = false;  // EndSession was sent; nothing is accepted any more.
-  bool killed = false;  // By the administrator.
-  Status ended_because;
-  Quota::Token charge;
-  OpLog ops;
-  std::uint64_t operations = 0;
-  absl::btree_map<std::uint64_t, Handle> objects;  // By order of creation.
-  std::uint32_t connectors = 0, listeners = 0, shared_endpoints = 0, queue_pairs = 0, adapters = 0;
-  absl::btree_set<std::uint32_t> free_slots;  // Counter slots below next_slot.
-  std::uint32_t next_slot = 0;
-};
-
-// One adapter of the provider; a name that vanishes and comes back is a new one.
-struct AdapterState {
-  provider::AdapterDescription description;
-  bool present = true, enabled = true;
-  std::uint32_t listeners = 0;  // That listen.
-  std::string noted{};          // Of the description's problem: what has been said about it.
 };
 
 }  // namespace nd::core

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// A client whose stream broke sends again what it does not know the outcome of; this makes that harmless.
+// After a broken stream a client repeats operations without a known result; this makes repeats harmless.
 #include "daemon/core/op_log.h"
 
+#include <algorithm>
+
 #include "daemon/core/check.h"
+#include "session/weight.h"
 
 namespace nd::core {
 
@@ -14,7 +17,7 @@ OpLog::Known OpLog::Lookup(OpId id) const {
 const Complete& OpLog::Done(OpId id) const {
   const auto found = done_index_.find(id);
   ND_CORE_CHECK(found != done_index_.end());
-  return done_[found->second];
+  return done_[static_cast<std::size_t>(found->second - forgotten_)];
 }
 
 void OpLog::Begin(OpId id, std::uint64_t sequence) {
@@ -22,18 +25,27 @@ void OpLog::Begin(OpId id, std::uint64_t sequence) {
   ND_CORE_CHECK(added);
 }
 
-void OpLog::End(const Complete& complete) {
+std::size_t OpLog::Weight(const Complete& complete) {
+  // Twice the entry, because a hash table is half empty.
+  constexpr std::size_t kIndex = 2 * (sizeof(OpId) + sizeof(std::uint64_t) + 1);
+  return sizeof(Complete) + kIndex + session::HeapBytes(complete);
+}
+
+void OpLog::ForgetOldest() {
+  bytes_ -= Weight(done_.front());
+  done_index_.erase(done_.front().op_id);
+  done_.pop_front();
+  ++forgotten_;
+}
+
+void OpLog::End(const Complete& complete, std::size_t allowed) {
   const std::size_t erased = running_.erase(complete.op_id);
   ND_CORE_CHECK(erased == 1);
-  if (done_.size() < kRemembered) {
-    done_index_[complete.op_id] = done_.size();
-    done_.push_back(complete);
-    return;
-  }
-  done_index_.erase(done_[oldest_].op_id);
-  done_index_[complete.op_id] = oldest_;
-  done_[oldest_] = complete;
-  oldest_ = (oldest_ + 1) % kRemembered;
+  done_.push_back(complete);
+  done_index_[complete.op_id] = forgotten_ + done_.size() - 1;
+  bytes_ += Weight(done_.back());
+  const std::size_t bound = std::min(kBytes, std::max(kLeastBytes, allowed));
+  while (done_.size() > kRemembered || bytes_ > bound) ForgetOldest();
 }
 
 std::uint64_t OpLog::SequenceOf(OpId id) const {

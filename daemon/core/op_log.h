@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Idempotence of a session's operations by their id: what runs, and the newest completions for a repeat.
+// Makes the operations of a session idempotent by id: records running operations and the newest completions.
+//
+// Completions are counted and weighed; the oldest go first. An id that is no longer remembered names a new
+// operation (proto/ndbroker/v1/session.proto).
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <vector>
+#include <deque>
 
 #include "absl/container/flat_hash_map.h"
 #include "daemon/core/action.h"
@@ -14,6 +17,9 @@ namespace nd::core {
 class OpLog {
  public:
   static constexpr std::size_t kRemembered = 1024;
+  static constexpr std::size_t kBytes = 512 * 1024;
+  // This much is remembered even when the user has used up the limit of all sessions.
+  static constexpr std::size_t kLeastBytes = 8 * 1024;
 
   enum class Known : std::uint8_t { kNew, kRunning, kDone };
   Known Lookup(OpId id) const;
@@ -21,18 +27,27 @@ class OpLog {
   const Complete& Done(OpId id) const;
 
   void Begin(OpId id, std::uint64_t sequence);
-  // `complete.op_id` runs.
-  void End(const Complete& complete);
+  // Records the completion of the running `complete.op_id` and forgets the oldest ones, so that all together
+  // weigh at most kBytes and at most max(`allowed`, kLeastBytes).
+  void End(const Complete& complete, std::size_t allowed);
 
   std::size_t running() const { return running_.size(); }
-  // The sequence number under which `id` began; 0 when it does not run.
+  // The sequence number of the running operation `id`; 0 when it does not run.
   std::uint64_t SequenceOf(OpId id) const;
 
+  // The weight of all completions.
+  std::size_t bytes() const { return bytes_; }
+  // The weight of one completion: its own size, its heap bytes and its table entries.
+  static std::size_t Weight(const Complete& complete);
+
  private:
+  void ForgetOldest();
+
   absl::flat_hash_map<OpId, std::uint64_t> running_;
-  std::vector<Complete> done_;  // A ring once it is full.
-  std::size_t oldest_ = 0;
-  absl::flat_hash_map<OpId, std::size_t> done_index_;
+  std::deque<Complete> done_;    // The oldest first.
+  std::uint64_t forgotten_ = 0;  // The number of completions before the first of done_.
+  absl::flat_hash_map<OpId, std::uint64_t> done_index_;  // Place in done_, plus forgotten_.
+  std::size_t bytes_ = 0;
 };
 
 }  // namespace nd::core

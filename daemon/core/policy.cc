@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rules' arithmetic; reading them from a file is the daemon's configuration, not this.
+// Evaluates rules; daemon/config_rules.cc reads them from the file.
 #include "daemon/core/policy.h"
 
 #include <algorithm>
@@ -18,6 +18,13 @@ constexpr std::uint32_t kSharedEndpoints = 4096;
 constexpr std::uint32_t kQueuePairs = 65536;
 constexpr std::uint32_t kPorts = 65536;
 
+// What the kernel itself calls a user or group that has no number in a namespace.
+constexpr std::uint32_t kNobody = 65534;
+
+std::uint32_t GroupOf(const Identity& who) {
+  return who.foreign_namespace && who.gid == 0 ? kNobody : who.gid;
+}
+
 // "/a" covers "/a" and "/a/b", never "/ab".
 bool CoversPath(std::string_view prefix, std::string_view path) {
   while (prefix.size() > 1 && prefix.ends_with('/')) prefix.remove_suffix(1);
@@ -28,18 +35,18 @@ bool CoversPath(std::string_view prefix, std::string_view path) {
 using Match = RuleStep::Match;
 
 const std::optional<std::vector<Prefix>>& ListOf(const Rule& rule, PolicyVerb verb) {
-  return verb == PolicyVerb::kListen ? rule.listen : rule.connect;
+  return verb == PolicyVerb::kConnect ? rule.connect : rule.listen;
 }
 
-// Whether the rule is about this client: kSilent when it is.
+// Returns kSilent when the rule is about this client, otherwise why it is not.
 Match MatchOf(const Rule& rule, const Identity& who) {
-  if (rule.uid && *rule.uid != who.uid) return Match::kOtherUid;
-  if (rule.gid && *rule.gid != who.gid) return Match::kOtherGid;
+  if (rule.uid && *rule.uid != UserOf(who)) return Match::kOtherUid;
+  if (rule.gid && *rule.gid != GroupOf(who)) return Match::kOtherGid;
   if (rule.cgroup && !CoversPath(*rule.cgroup, who.cgroup)) return Match::kOtherCgroup;
   return Match::kSilent;
 }
 
-// The one place that judges a rule; Decide and Explain differ in what they keep of it.
+// Evaluates one rule, for Decide and Explain.
 Match Judge(const Rule& rule, PolicyVerb verb, const Identity& who, const Address& address) {
   const std::optional<std::vector<Prefix>>& prefixes = ListOf(rule, verb);
   const Match match = MatchOf(rule, who);
@@ -57,7 +64,15 @@ std::string Label(const Rule& rule) {
 }
 
 const char* Words(PolicyVerb verb) {
-  return verb == PolicyVerb::kListen ? "listen on" : "connect to";
+  switch (verb) {
+    case PolicyVerb::kListen:
+      return "listen on";
+    case PolicyVerb::kBind:
+      return "bind";
+    case PolicyVerb::kConnect:
+      break;
+  }
+  return "connect to";
 }
 
 Verdict VerdictOf(const Rule& rule, Match match, PolicyVerb verb, const Identity& who,
@@ -67,23 +82,32 @@ Verdict VerdictOf(const Rule& rule, Match match, PolicyVerb verb, const Identity
             "Rule " + Label(rule) + " allows to " + Words(verb) + " " + address.ToString() + "."};
   }
   return {false, Label(rule),
-          "Rule " + Label(rule) + " does not allow uid " + std::to_string(who.uid) + " to " + Words(verb) +
-              " " + address.ToString() + "."};
+          "Rule " + Label(rule) + " does not allow uid " + std::to_string(UserOf(who)) + " to " +
+              Words(verb) + " " + address.ToString() + "."};
 }
 
 Verdict ByDefault() {
   return {true, "default", "No rule says anything about it, so it is allowed."};
 }
 
-// Why a rule that did not decide did not.
+// Whether no rule is asked.
+bool NeedsNoRule(PolicyVerb verb, const Address& address) {
+  return verb == PolicyVerb::kBind && address.port() == 0;
+}
+
+Verdict AnyPort() {
+  return {true, "default", "Port 0 takes any port that is free, which everybody may do."};
+}
+
+// Explains why a rule did not decide.
 std::string PassedOver(const Rule& rule, Match match, PolicyVerb verb, const Identity& who) {
   switch (match) {
     case Match::kOtherUid:
       return "Rule " + Label(rule) + " is about uid " + std::to_string(*rule.uid) + ", not " +
-             std::to_string(who.uid) + ".";
+             std::to_string(UserOf(who)) + ".";
     case Match::kOtherGid:
       return "Rule " + Label(rule) + " is about gid " + std::to_string(*rule.gid) + ", not " +
-             std::to_string(who.gid) + ".";
+             std::to_string(GroupOf(who)) + ".";
     case Match::kOtherCgroup:
       return "Rule " + Label(rule) + " is about cgroup " + *rule.cgroup + ", not " +
              (who.cgroup.empty() ? std::string("(none)") : who.cgroup) + ".";
@@ -107,11 +131,16 @@ bool Prefix::Contains(const Address& address) const {
   return ((static_cast<unsigned char>(a[whole]) ^ static_cast<unsigned char>(n[whole])) & mask) == 0;
 }
 
+std::uint32_t UserOf(const Identity& who) {
+  return who.foreign_namespace && who.uid == 0 ? kNobody : who.uid;
+}
+
 bool IsAbout(const Rule& rule, const Identity& who) {
   return MatchOf(rule, who) == Match::kSilent;
 }
 
 Verdict Policy::Decide(PolicyVerb verb, const Identity& who, const Address& address) const {
+  if (NeedsNoRule(verb, address)) return AnyPort();
   for (const Rule& rule : rules_) {
     const Match match = Judge(rule, verb, who, address);
     if (Decides(match)) return VerdictOf(rule, match, verb, who, address);
@@ -120,6 +149,7 @@ Verdict Policy::Decide(PolicyVerb verb, const Identity& who, const Address& addr
 }
 
 Explanation Policy::Explain(PolicyVerb verb, const Identity& who, const Address& address) const {
+  if (NeedsNoRule(verb, address)) return {AnyPort(), {}};
   Explanation explanation;
   for (const Rule& rule : rules_) {
     const Match match = Judge(rule, verb, who, address);

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who may listen and connect where, and how much of everything they may hold.
+// Policy: where a client may listen and connect, and how many resources it may hold.
 //
-// First match wins, separately for permission and for each limit. A policy without rules allows all. Pure
-// functions: the same question gets the same answer, and Explain() tells which rule gave it.
+// The first matching rule decides, separately for permission and for each limit. A policy without rules
+// allows everything. Pure functions; Explain() names the deciding rule.
+//
+// `listen` is about local addresses: where a user may listen, and which ports it may take by number, since
+// nobody else can listen on a port that is taken. Port 0 takes no particular port and needs no permission.
+// `connect` is about remote addresses.
 #pragma once
 
 #include <cstdint>
@@ -24,17 +28,17 @@ struct Prefix {
   bool Contains(const Address& address) const;
 };
 
-// Upper bounds of one user (uid); 0 means none at all, absent means no limit from this rule.
+// Upper bounds of one user (uid). 0 allows none; absent means that this rule sets no limit.
 struct Limits {
   std::optional<std::uint32_t> sessions, connectors, listeners, shared_endpoints, queue_pairs, ports;
 };
 
 struct Rule {
   std::string name;
-  // Whom it is about; absent matches everybody. `cgroup` matches as a prefix of the path.
+  // The clients of the rule; absent matches every client. `cgroup` matches as a prefix of the path.
   std::optional<std::uint32_t> uid, gid;
   std::optional<std::string> cgroup;
-  // What it allows; absent says nothing about it, empty list forbids.
+  // The allowed addresses; absent decides nothing, an empty list forbids.
   std::optional<std::vector<Prefix>> listen, connect;
   Limits limits;
 };
@@ -45,15 +49,19 @@ struct Verdict {
   std::string reason;  // One sentence.
 };
 
-enum class PolicyVerb : std::uint8_t { kListen, kConnect };
+enum class PolicyVerb : std::uint8_t {
+  kListen,   // Listen; and Reattach of a passive connection.
+  kBind,     // Bind, CreateSharedEndpoint and a Connect with a source: judged by `listen`.
+  kConnect,  // Connect; and Reattach of an active connection.
+};
 
-// What one rule had to do with a question.
+// The part of one rule in a decision.
 struct RuleStep {
   enum class Match : std::uint8_t {
     kOtherUid,     // The rule is about another user,
     kOtherGid,     // group,
     kOtherCgroup,  // control group.
-    kSilent,       // It is about this client and says nothing about the verb.
+    kSilent,       // The rule is about this client but decides nothing for the verb.
     kAllows,       // It decides: one of its prefixes contains the address,
     kForbids,      // none does.
   };
@@ -62,13 +70,16 @@ struct RuleStep {
   std::string reason;  // One sentence.
 };
 
-// The rules that were looked at, in order; the last one is the deciding one, if any decided.
+// The rules that were evaluated, in order; the last one decided, if any did.
 struct Explanation {
   Verdict verdict;
   std::vector<RuleStep> steps;
 };
 
-// Whether the rule is about this client at all.
+// The user that rules and quotas see: uid 0 of a foreign namespace is the kernel's "nobody", 65534.
+std::uint32_t UserOf(const Identity& who);
+
+// True when the rule is about this client.
 bool IsAbout(const Rule& rule, const Identity& who);
 
 class Policy {
@@ -77,11 +88,14 @@ class Policy {
   explicit Policy(std::vector<Rule> rules) : rules_(std::move(rules)) {}
 
   Verdict Decide(PolicyVerb verb, const Identity& who, const Address& address) const;
-  // The same verdict, and how it came about.
+  // The verdict and its derivation.
   Explanation Explain(PolicyVerb verb, const Identity& who, const Address& address) const;
 
   Verdict MayListen(const Identity& who, const Address& local) const {
     return Decide(PolicyVerb::kListen, who, local);
+  }
+  Verdict MayBind(const Identity& who, const Address& local) const {
+    return Decide(PolicyVerb::kBind, who, local);
   }
   Verdict MayConnect(const Identity& who, const Address& remote) const {
     return Decide(PolicyVerb::kConnect, who, remote);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ports of one (adapter, family, number) are neighbours in the map, so that the wildcard rule is a look at
-// the neighbours and not a search.
+// Entries of one (adapter, family, port) are neighbours in the map, so the wildcard rule checks neighbours
+// only.
 #include "daemon/core/port_space.h"
 
 #include <array>
@@ -25,7 +25,7 @@ bool SameNumber(const PortKey& a, const PortKey& b) {
   return a.adapter == b.adapter && a.family == b.family && a.port == b.port;
 }
 
-// The first of `map` that the wildcard rule makes one with `key` and that `wanted` says yes to.
+// Returns the first entry of `map` that overlaps with `key` by the wildcard rule and that `wanted` accepts.
 template <typename Map, typename Wanted>
 typename Map::const_iterator Covering(const Map& map, const PortKey& key, Wanted wanted) {
   for (auto it = map.lower_bound(FirstOf(key.adapter, key.family, key.port));
@@ -91,10 +91,12 @@ Status PortSpace::Check(const PortKey& key, Newcomer newcomer, const Process* wh
     if (!wild && !it->first.ip.unspecified() && it->first.ip != key.ip) continue;
     if (MayTake(it->second.holding(), newcomer) == PortAnswer::kOk) continue;
     if (it->second.kind == PortKind::kLease) {
-      if (who != nullptr && it->second.owner.process() == *who) continue;
+      const PortOwner& former = it->second.owner;
+      if (who != nullptr && IsKeptFor(former.process(), *who)) continue;
       return {StatusCode::kSharingViolation,
-              it->first.local().ToString() + " is kept for process " + std::to_string(it->second.owner.pid) +
-                  " of uid " + std::to_string(it->second.owner.uid) +
+              it->first.local().ToString() + " is kept for " +
+                  (former.pid != 0 ? "process " + std::to_string(former.pid) + " of " : std::string()) +
+                  "uid " + std::to_string(former.uid) +
                   ", which had it before the broker restarted, until it takes it back or the time of "
                   "reclaim-grace in [broker] is over."};
     }
@@ -221,7 +223,10 @@ PortEntry& PortSpace::Add(const PortKey& key, PortEntry entry) {
   entry.created = next_created_++;
   const auto [it, added] = entries_.insert({key, std::move(entry)});
   ND_CORE_CHECK(added);
-  if (key.port >= first_ && key.port <= last_) ++ephemeral_used_[key.adapter];
+  if (IsEphemeral(key.port)) {
+    ++ephemeral_used_[key.adapter];
+    CountHeld(key, it->second.owner.uid, true);
+  }
   Refresh(key);
   return it->second;
 }
@@ -238,7 +243,8 @@ std::optional<PortEntry> PortSpace::Release(const PortKey& key) {
   if (--found->second.references > 0) return std::nullopt;
   std::optional<PortEntry> last = std::move(found->second);
   entries_.erase(found);
-  if (key.port >= first_ && key.port <= last_) {
+  if (IsEphemeral(key.port)) {
+    CountHeld(key, last->owner.uid, false);
     const auto used = ephemeral_used_.find(key.adapter);
     ND_CORE_CHECK(used != ephemeral_used_.end() && used->second > 0);
     if (--used->second == 0) ephemeral_used_.erase(used);
@@ -269,11 +275,45 @@ void PortSpace::SetRange(std::uint16_t first, std::uint16_t last) {
   if (first == first_ && last == last_) return;
   first_ = first;
   last_ = last;
-  pools_.clear();  // Made anew, with what is held taken out, when next needed.
+  pools_.clear();  // Rebuilt without the held ports when next needed.
   ephemeral_used_.clear();
+  ephemeral_held_.clear();
   for (const auto& [key, entry] : entries_) {
-    if (key.port >= first_ && key.port <= last_) ++ephemeral_used_[key.adapter];
+    if (!IsEphemeral(key.port)) continue;
+    ++ephemeral_used_[key.adapter];
+    CountHeld(key, entry.owner.uid, true);
   }
+}
+
+void PortSpace::CountHeld(const PortKey& key, std::uint32_t uid, bool taken) {
+  for (const Address& ip : {key.ip, Address()}) {
+    const HeldKey at{key.adapter, key.family, ip, uid};
+    if (taken) {
+      ++ephemeral_held_[at];
+      continue;
+    }
+    const auto found = ephemeral_held_.find(at);
+    ND_CORE_CHECK(found != ephemeral_held_.end() && found->second > 0);
+    if (--found->second == 0) ephemeral_held_.erase(found);
+  }
+}
+
+std::uint32_t PortSpace::Held(const HeldKey& key) const {
+  const auto found = ephemeral_held_.find(key);
+  return found == ephemeral_held_.end() ? 0 : found->second;
+}
+
+PortUse PortSpace::EphemeralUse(const PortKey& key, std::uint32_t uid) {
+  PortUse use;
+  use.range = std::uint32_t{last_} - first_ + 1;
+  use.free = Pool(key.adapter, key.ip).size();
+  if (key.ip.unspecified()) {
+    use.held = Held({key.adapter, key.family, Address(), uid});
+  } else {
+    use.held = Held({key.adapter, key.family, key.ip, uid}) +
+               Held({key.adapter, key.family, Unspecified(key.family), uid});
+  }
+  return use;
 }
 
 std::uint32_t PortSpace::EphemeralUsed(AdapterNo adapter) const {

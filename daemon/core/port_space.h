@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who holds which ND port: the conflict table of the specification, reference counts, ephemeral choice.
+// The holders of ND ports: the conflict table of the specification, reference counts, ephemeral ports.
 //
 // Ports of different adapters or families never conflict. The unspecified address conflicts with every
-// address of its family on its adapter. An entry lives while anything refers to it.
+// address of its family on its adapter. An entry lives while it has references.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +22,6 @@
 #include "provider/cm.h"
 
 namespace nd::core {
-
-using AdapterNo = std::uint32_t;
 
 // Rows and columns of the table.
 enum class Holding : std::uint8_t {
@@ -62,24 +60,30 @@ struct PortOwner {
 struct PortEntry {
   PortKind kind = PortKind::kConnector;
   bool closing = false;     // The listener or endpoint closed; only its connectors keep the port.
-  bool reattached = false;  // Made only of connections that outlived an earlier broker.
+  bool reattached = false;  // Has only connections that survived an earlier broker.
   Handle holder;            // The listener, endpoint, or first connector.
   PortOwner owner;
   std::uint32_t references = 0;
   provider::EndpointId endpoint{};
   bool reserved = false;  // The provider holds (or was asked to hold) the host port.
-  Status unheld;          // Of a lease: why the provider does not hold it.
+  Status unheld;          // Of a lease: the reason why the provider does not hold the port.
   Quota::Token charge;
   std::uint64_t created = 0;  // Order of creation.
 
   Holding holding() const;
 };
 
-// A port that the administrator keeps free, for one user or for nobody.
+// The ephemeral ports of one address, as a user sees them.
+struct PortUse {
+  std::uint32_t range = 0, free = 0;
+  std::uint32_t held = 0;  // By the user, leases included.
+};
+
+// A port that the administrator reserves for one user or for no user.
 struct PortReservation {
   std::optional<std::uint32_t> uid;
   std::string comment;
-  provider::EndpointId endpoint{};  // What the provider holds for it; 0: nothing.
+  provider::EndpointId endpoint{};  // The reservation of the provider for it; 0: none.
   std::uint64_t created = 0;        // Order of creation, together with the entries.
 };
 
@@ -87,34 +91,38 @@ class PortSpace {
  public:
   PortSpace(std::uint64_t seed, std::uint16_t first, std::uint16_t last);
 
-  // SUCCESS, or SHARING_VIOLATION. Leases of `who`, if given, are in nobody's way.
+  // Returns SUCCESS or SHARING_VIOLATION. Leases of `who`, if given, do not conflict.
   Status Check(const PortKey& key, Newcomer newcomer, const Process* who = nullptr) const;
-  // The leases in the way of a newcomer at `key` whose holders `of` is true for.
+  // The leases that conflict with a newcomer at `key` and whose holders satisfy `of`.
   std::vector<PortKey> Leases(const PortKey& key, const std::function<bool(const Process&)>& of) const;
-  // SHARING_VIOLATION when a reservation for somebody else covers it.
+  // SHARING_VIOLATION when a reservation for another user covers the port.
   Status CheckReserved(const PortKey& key, std::uint32_t uid) const;
-  // SHARING_VIOLATION when an entry or another reservation is in the way; as for a bind.
+  // SHARING_VIOLATION when an entry or another reservation conflicts, as for a bind.
   Status CheckReserve(const PortKey& key) const;
-  // The place is known to be free (CheckReserve).
+  // Requires a successful CheckReserve.
   void Reserve(const PortKey& key, PortReservation reservation);
-  // The one of exactly this key, if there is one.
+  // Removes and returns the reservation of exactly this key, if any.
   std::optional<PortReservation> Unreserve(const PortKey& key);
-  // A port for `local`'s IP out of the ephemeral range: TOO_MANY_ADDRESSES when there is none.
+  // Returns a free ephemeral port for the IP of `local`; TOO_MANY_ADDRESSES when there is none.
   Result<std::uint16_t> Choose(AdapterNo adapter, const Address& local);
-  // A new entry with one reference. The place is known to be free (Check, Choose).
+  // Adds an entry with one reference. Requires a successful Check or Choose.
   PortEntry& Add(const PortKey& key, PortEntry entry);
   void AddReference(const PortKey& key);
-  // Gives one reference back; the entry itself when that was the last one.
+  // Drops one reference; returns the entry when it was the last one.
   std::optional<PortEntry> Release(const PortKey& key);
 
   PortEntry* Find(const PortKey& key);
   const PortEntry* Find(const PortKey& key) const;
-  // Where a request for `local` arrives: the entry of exactly that address, else of the unspecified one.
+  // The entry that receives requests for `local`: that of exactly this address, else that of the unspecified
+  // one.
   std::optional<PortKey> Match(AdapterNo adapter, const Address& local) const;
 
   void SetRange(std::uint16_t first, std::uint16_t last);
   // Ports of the ephemeral range in use on this adapter.
   std::uint32_t EphemeralUsed(AdapterNo adapter) const;
+  bool IsEphemeral(std::uint16_t port) const { return port >= first_ && port <= last_; }
+  // Of the address of `key`, for this user.
+  PortUse EphemeralUse(const PortKey& key, std::uint32_t uid);
 
   // In order of (adapter, family, port, ip).
   const absl::btree_map<PortKey, PortEntry>& entries() const { return entries_; }
@@ -126,9 +134,19 @@ class PortSpace {
     Address ip;
     friend auto operator<=>(const PoolKey&, const PoolKey&) = default;
   };
+  // Ephemeral ports that a user holds at `ip`; at Address(): at any address of the family.
+  struct HeldKey {
+    AdapterNo adapter = 0;
+    Address::Family family{};
+    Address ip;
+    std::uint32_t uid = 0;
+    friend auto operator<=>(const HeldKey&, const HeldKey&) = default;
+  };
+  void CountHeld(const PortKey& key, std::uint32_t uid, bool taken);
+  std::uint32_t Held(const HeldKey& key) const;
   bool Taken(AdapterNo adapter, const Address& ip, std::uint16_t port) const;
   EphemeralPool& Pool(AdapterNo adapter, const Address& ip);
-  // Brings the pools of one adapter and family in line after `key` was added or erased.
+  // Updates the pools of one adapter and family after `key` was added or erased.
   void Refresh(const PortKey& key);
 
   std::uint16_t first_, last_;
@@ -138,6 +156,7 @@ class PortSpace {
   absl::btree_map<PortKey, PortReservation> reservations_;
   absl::btree_map<PoolKey, EphemeralPool> pools_;
   absl::btree_map<AdapterNo, std::uint32_t> ephemeral_used_;
+  absl::btree_map<HeldKey, std::uint32_t> ephemeral_held_;
 };
 
 }  // namespace nd::core

@@ -14,7 +14,7 @@ SC BindNew(World& w, const World::Client& c, const std::string& local) {
 }
 SC ListenNew(World& w, const World::Client& c, const std::string& local) {
   const Handle l = w.Call(c, CreateListenerOp{c.adapter}).reply.handle;
-  return w.Try(c, ListenOp{l, 0, true, Ip(local), false});
+  return w.Try(c, ListenOp{l, 0, Ip(local), false});
 }
 SC EndpointNew(World& w, const World::Client& c, const std::string& local) {
   return w.Try(c, CreateSharedEndpointOp{c.adapter, Ip(local)});
@@ -41,7 +41,6 @@ TEST(Ports, ND_001_To_007_EphemeralCapacity) {
   ndk.connector = w.Connector(c);
   ndk.queue_pair = w.Qp(c);
   ndk.remote = Ip("10.0.0.2:7000");
-  ndk.has_source = true;
   ndk.source = Ip("10.0.0.1:0");
   EXPECT_EQ(w.Try(c, ndk), SC::kTooManyAddresses);
   EXPECT_EQ(BindNew(w, c, "10.0.0.1:20000"), SC::kSuccess);
@@ -134,7 +133,6 @@ TEST(Ports, ND_030_FailedNdkConnectFreesItsPort) {
   ndk.connector = w.Connector(c);
   ndk.queue_pair = w.Qp(c);
   ndk.remote = Ip("10.0.0.2:7000");
-  ndk.has_source = true;
   ndk.source = Ip("10.0.0.1:6000");
   for (int i = 0; i < 3; ++i) EXPECT_EQ(w.Try(c, ndk), SC::kConnectionRefused);  // ND_086
   EXPECT_EQ(w.State(c, ndk.connector), ConnectorState::kUnbound);
@@ -147,7 +145,7 @@ void ReservePorts(World& w) {
   w.Step(0, AdaptersChanged{{adapters[0].description, adapters[1].description}});
 }
 
-TEST(Reserve, TheProviderIsAskedAndTold) {
+TEST(Reserve, ProviderReservesAndReleases) {
   World w;
   ReservePorts(w);
   const auto c = w.Open();
@@ -176,7 +174,7 @@ TEST(Reserve, PortZeroTriesTheNextCandidate) {
   EXPECT_EQ(EndpointNew(w, c, "10.0.0.1:0"), SC::kTooManyAddresses);
 }
 
-TEST(Reserve, CancelAndCloseWhileTheProviderThinks) {
+TEST(Reserve, CancelAndCloseWhileTheProviderIsPending) {
   World w;
   ReservePorts(w);
   const auto c = w.Open();
@@ -188,9 +186,9 @@ TEST(Reserve, CancelAndCloseWhileTheProviderThinks) {
   EXPECT_EQ(w.Try(c, CancelOp{k}), SC::kSuccess);
   EXPECT_EQ(w.Code(c, bind), SC::kCanceled);
   EXPECT_EQ(w.Seen<CmRelease>().size(), 1u);
-  w.Step(0, CmReserved{w.Seen<CmReserve>()[0].endpoint, {}});  // Too late: nobody listens.
+  w.Step(0, CmReserved{w.Seen<CmReserve>()[0].endpoint, {}});  // Too late: the listener is closed.
   const Handle l = w.Call(c, CreateListenerOp{c.adapter}).reply.handle;
-  const OpId listen = w.Submit(c, ListenOp{l, 0, true, Ip("10.0.0.1:7000"), false});
+  const OpId listen = w.Submit(c, ListenOp{l, 0, Ip("10.0.0.1:7000"), false});
   EXPECT_EQ(w.Close(c, l), SC::kSuccess);
   EXPECT_EQ(w.Code(c, listen), SC::kCanceled);
   w.Submit(c, CreateSharedEndpointOp{c.adapter, Ip("10.0.0.1:7001")});
@@ -241,7 +239,6 @@ TEST(Quotas, ND_079_PortQuotaLeavesTheConnectorUsable) {
   ndk.connector = k;
   ndk.queue_pair = w.Qp(c);
   ndk.remote = Ip("10.0.0.2:7000");
-  ndk.has_source = true;
   ndk.source = Ip("10.0.0.1:6000");
   EXPECT_EQ(w.Try(c, ndk), SC::kInsufficientResources);
   w.Step(0, SettingsChanged{{}, {}});
@@ -268,14 +265,13 @@ TEST(Ports, ND_232_ForeignNetworkHasNoAddresses) {
   ndk.connector = w.Connector(guest);
   ndk.queue_pair = w.Qp(guest);
   ndk.remote = Ip("10.0.0.1:7000");
-  ndk.has_source = true;
   ndk.source = Ip("10.0.0.1:0");
   EXPECT_EQ(w.Try(guest, ndk), SC::kInvalidAddress);
   EXPECT_EQ(
       w.Try(guest, ReattachOp{guest.adapter, w.Qp(guest), Ip("10.0.0.1:5"), Ip("10.0.0.2:6"), {}, false}),
       SC::kInvalidAddress);
   EXPECT_EQ(w.Try(guest, ResolveAddressOp{guest.adapter, Ip("10.0.0.1")}), SC::kNetworkUnreachable);
-  // Which addresses there are shows nowhere, not even in the words.
+  // The addresses of the host must not show, not even in messages.
   const auto words = [&](const char* local) {
     return w.Call(guest, BindOp{w.Connector(guest), Ip(local)}).status.ToString();
   };
@@ -300,20 +296,20 @@ TEST(PolicyInBroker, ListenAndConnect) {
   const auto c = w.Open();
   EXPECT_EQ(ListenNew(w, c, "10.0.0.1:7001"), SC::kAccessDenied);
   const Handle l = w.Listener(c, "10.0.0.1:7000");
-  EXPECT_EQ(w.Code(c, w.Connect(c, w.Bound(c, "10.0.0.2:1"), w.Qp(c), "10.0.0.1:7001")), SC::kAccessDenied);
-  const OpId ok = w.Connect(c, w.Bound(c, "10.0.0.2:2"), w.Qp(c), "10.0.0.1:7000");
+  EXPECT_EQ(w.Code(c, w.Connect(c, w.Bound(c, "10.0.0.2:0"), w.Qp(c), "10.0.0.1:7001")), SC::kAccessDenied);
+  const OpId ok = w.Connect(c, w.Bound(c, "10.0.0.2:0"), w.Qp(c), "10.0.0.1:7000");
   EXPECT_EQ(w.Code(c, ok), SC::kPending);
   rule.listen->clear();
   w.Step(0, SettingsChanged{{}, Policy({rule})});
-  const OpId refused = w.Connect(c, w.Bound(c, "10.0.0.2:3"), w.Qp(c), "10.0.0.1:7000");
+  const OpId refused = w.Connect(c, w.Bound(c, "10.0.0.2:0"), w.Qp(c), "10.0.0.1:7000");
   EXPECT_EQ(w.Code(c, refused), SC::kConnectionRefused);
   EXPECT_EQ(w.Result(c, refused).status.detail(), Detail::kPolicy);
   EXPECT_EQ(w.Code(c, ok), SC::kPending);
   EXPECT_EQ(w.Close(c, l), SC::kSuccess);
 }
 
-// An attempt that never got its ephemeral port must leave nothing to the next one, which names a port.
-TEST(Reserve, AFailedAttemptDoesNotTurnAGivenPortIntoAnyPort) {
+// An attempt that got no ephemeral port must not affect the next one, which names a port.
+TEST(Reserve, FailedAttemptDoesNotChangeTheNextPort) {
   Rule none;
   none.name = "none";
   none.limits.ports = 0;
@@ -328,12 +324,24 @@ TEST(Reserve, AFailedAttemptDoesNotTurnAGivenPortIntoAnyPort) {
   connect.connector = connector;
   connect.queue_pair = w.Qp(c);
   connect.remote = Ip("10.9.0.1:7000");
-  connect.has_source = true;
   connect.source = Ip("10.0.0.1:0");
   EXPECT_EQ(w.Try(c, connect), StatusCode::kInsufficientResources);
   w.Step(0, SettingsChanged{{}, {}});
   connect.source = Ip("10.0.0.1:6001");
   EXPECT_EQ(w.Try(c, connect), StatusCode::kSharingViolation);
+}
+
+TEST(Ports, ReloadMovesTheEphemeralRange) {
+  World w(1);
+  const auto c = w.Open();
+  Settings settings;
+  settings.ephemeral_first = 40000;
+  settings.ephemeral_last = 40001;
+  w.Step(0, SettingsChanged{settings, {}});
+  for (int i = 0; i < 2; ++i) {
+    const std::uint16_t port = w.Call(c, BindOp{w.Connector(c), Ip("10.0.0.1:0")}).reply.address.port();
+    EXPECT_TRUE(port == 40000 || port == 40001) << port;
+  }
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ std::vector<Command> Prepares(const World& w) {
   return found;
 }
 
-// A's CompleteConnect runs and the wire has not answered.
+// The CompleteConnect of A is pending and the wire has not answered.
 struct Completing {
   World w;
   World::Up up = w.Pair(World::Stage::kReplied);
@@ -51,7 +51,7 @@ TEST(Prepare, GoesToTheClientAndItsAnswerToTheWire) {
   EXPECT_EQ(c.w.Code(c.up.a, c.op), StatusCode::kSuccess);
 }
 
-TEST(Prepare, AnAnswerWithoutAnIdIsActedOnAndNotAnswered) {
+TEST(Prepare, AnswerWithoutAnIdHasNoCompletion) {
   Completing c;
   c.w.Step(0, CmPrepare{c.id, {}});
   const std::size_t answered = c.w.Seen<Complete>().size();
@@ -59,11 +59,11 @@ TEST(Prepare, AnAnswerWithoutAnIdIsActedOnAndNotAnswered) {
   EXPECT_EQ(c.w.Seen<CmPrepared>().size(), 1u);
   EXPECT_EQ(c.w.Seen<Complete>().size(), answered);
   EXPECT_TRUE(c.w.Seen<EndSession>().empty());
-  c.w.Resubmit(c.up.a, 0, GetPeerAddressOp{c.up.ac});  // Whatever else wants an answer.
+  c.w.Resubmit(c.up.a, 0, GetPeerAddressOp{c.up.ac});  // Any other operation.
   EXPECT_EQ(c.w.Seen<EndSession>().size(), 1u);
 }
 
-TEST(Prepare, AFailureIsToldAsItIs) {
+TEST(Prepare, FailureKeepsItsStatus) {
   Completing c;
   c.w.Step(0, CmPrepare{c.id, {}});
   EXPECT_EQ(c.Answer({StatusCode::kInternalError, "the device refuses"}), StatusCode::kSuccess);
@@ -71,7 +71,7 @@ TEST(Prepare, AFailureIsToldAsItIs) {
   EXPECT_EQ(c.w.Seen<CmPrepared>()[0].status.code(), StatusCode::kInternalError);
 }
 
-TEST(Prepare, AnswersThatNobodyAskedForHaveNoEffect) {
+TEST(Prepare, UnsolicitedAnswersHaveNoEffect) {
   Completing c;
   EXPECT_EQ(c.Answer({}), StatusCode::kSuccess);
   EXPECT_TRUE(c.w.Seen<CmPrepared>().empty()) << "before it was asked";
@@ -81,7 +81,7 @@ TEST(Prepare, AnswersThatNobodyAskedForHaveNoEffect) {
   EXPECT_EQ(c.w.Seen<CmPrepared>().size(), 1u) << "twice";
 }
 
-TEST(Prepare, ALateAnswerAfterCancelHasNoEffect) {
+TEST(Prepare, LateAnswerAfterCancelHasNoEffect) {
   Completing c;
   c.w.Step(0, CmPrepare{c.id, {}});
   EXPECT_EQ(c.w.Try(c.up.a, CancelOp{c.up.ac}), StatusCode::kSuccess);
@@ -90,7 +90,7 @@ TEST(Prepare, ALateAnswerAfterCancelHasNoEffect) {
   EXPECT_TRUE(c.w.Seen<CmPrepared>().empty());
 }
 
-TEST(Prepare, APeersClientCannotAnswerForAnother) {
+TEST(Prepare, ClientCannotAnswerForAnother) {
   Completing c;
   c.w.Step(0, CmPrepare{c.id, {}});
   EXPECT_EQ(c.w.Try(c.up.p, Report{c.up.ac, Report::What::kPrepared, DisconnectReason::kUnknown, {}}),
@@ -107,7 +107,7 @@ TEST(Prepare, IsIgnoredOutsideOfCompletingAndAccepting) {
   EXPECT_TRUE(Prepares(w).empty());
 }
 
-TEST(Prepare, ThePassiveSideIsAskedWhileItAccepts) {
+TEST(Prepare, PassiveSideIsAskedWhileItAccepts) {
   World w;
   const World::Up up = w.Pair(World::Stage::kIncoming);
   w.ClearLog();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A small deterministic generator (splitmix64); the core has no other source of chance.
+// A small deterministic generator (splitmix64); the core has no other source of randomness.
 #pragma once
 
 #include <cstdint>

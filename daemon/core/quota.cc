@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counting is apart from deciding (policy.h), so that usage can be recounted against the objects.
+// Counts usage. Limits are decided elsewhere (policy.h), so that usage can be compared with the objects.
 #include "daemon/core/quota.h"
+
+#include <string>
 
 #include "daemon/core/check.h"
 
@@ -43,14 +45,50 @@ std::optional<std::uint32_t> LimitOf(const Limits& limits, Resource resource) {
 }
 
 std::optional<Quota::Token> Quota::Charge(std::uint32_t uid, Resource resource,
-                                          std::optional<std::uint32_t> limit) {
+                                          std::optional<std::uint32_t> limit, Status* why) {
   const auto index = static_cast<std::size_t>(resource);
   auto found = usage_.find(uid);
   const std::uint32_t held = found == usage_.end() ? 0 : found->second[index];
-  if (limit && held >= *limit) return std::nullopt;
+  if (limit && held >= *limit) {
+    if (why != nullptr) {
+      *why = Status(StatusCode::kInsufficientResources,
+                    "User " + std::to_string(uid) + " may hold " + std::to_string(*limit) + " " +
+                        Name(resource) + " and holds them all.",
+                    Detail::kQuota);
+    }
+    return std::nullopt;
+  }
   if (found == usage_.end()) found = usage_.try_emplace(uid).first;
   ++found->second[index];
   return Token(this, uid, resource);
+}
+
+void Quota::Bytes::Hold(Quota* quota, std::uint32_t uid, std::uint64_t bytes) {
+  if (bytes == held_) return;
+  ND_CORE_CHECK(quota_ == nullptr || (quota_ == quota && uid_ == uid));
+  quota_ = quota;
+  uid_ = uid;
+  std::uint64_t& all = quota->bytes_[uid];
+  ND_CORE_CHECK(all >= held_);
+  all = all - held_ + bytes;
+  held_ = bytes;
+  if (all == 0) quota->bytes_.erase(uid);
+}
+
+std::uint64_t Quota::BytesOf(std::uint32_t uid) const {
+  const auto found = bytes_.find(uid);
+  return found == bytes_.end() ? 0 : found->second;
+}
+
+void Quota::RemoveOperation(std::uint32_t uid) {
+  const auto found = operations_.find(uid);
+  ND_CORE_CHECK(found != operations_.end());
+  if (--found->second == 0) operations_.erase(found);
+}
+
+std::uint32_t Quota::OperationsOf(std::uint32_t uid) const {
+  const auto found = operations_.find(uid);
+  return found == operations_.end() ? 0 : found->second;
 }
 
 void Quota::Token::Release() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What each user (uid) holds. A charge is a token: it is given back when the token dies, on every path.
+// The resources of each user (uid). A charge is a token whose destructor returns it.
 #pragma once
 
 #include <array>
@@ -23,7 +23,7 @@ enum class Resource : std::uint8_t {
 inline constexpr std::size_t kResources = 6;
 const char* Name(Resource resource);
 
-// The bound that `limits` puts on `resource`, if any.
+// The limit of `resource` in `limits`, if any.
 std::optional<std::uint32_t> LimitOf(const Limits& limits, Resource resource);
 
 class Quota {
@@ -60,18 +60,57 @@ class Quota {
     Resource resource_{};
   };
 
+  // Bytes kept for one uid. Must not outlive its Quota.
+  class Bytes {
+   public:
+    Bytes() = default;
+    Bytes(Bytes&& other) noexcept
+        : quota_(std::exchange(other.quota_, nullptr)),
+          uid_(other.uid_),
+          held_(std::exchange(other.held_, 0)) {}
+    Bytes& operator=(Bytes&&) = delete;
+    ~Bytes() {
+      if (quota_ != nullptr) Hold(quota_, uid_, 0);
+    }
+    // Sets the number of bytes. Quota and uid must not change.
+    void Hold(Quota* quota, std::uint32_t uid, std::uint64_t bytes);
+    std::uint64_t held() const { return held_; }
+
+   private:
+    Quota* quota_ = nullptr;
+    std::uint32_t uid_ = 0;
+    std::uint64_t held_ = 0;
+  };
+  // The limit of completion bytes for all sessions of a user.
+  static constexpr std::uint64_t kBytesPerUser = 8 * 1024 * 1024;
+  std::uint64_t BytesOf(std::uint32_t uid) const;
+  // The limit of pending operations for all sessions of a user.
+  static constexpr std::uint32_t kOperationsPerUser = 262144;
+  // Returns the new number.
+  std::uint32_t AddOperation(std::uint32_t uid) { return ++operations_[uid]; }
+  void RemoveOperation(std::uint32_t uid);
+  std::uint32_t OperationsOf(std::uint32_t uid) const;
+  std::uint64_t FreeBytes(std::uint32_t uid) const {
+    const std::uint64_t held = BytesOf(uid);
+    return held < kBytesPerUser ? kBytesPerUser - held : 0;
+  }
+
   Quota() = default;
   Quota(const Quota&) = delete;
   Quota& operator=(const Quota&) = delete;
 
-  // Empty when `limit` is reached; nothing changed then.
-  std::optional<Token> Charge(std::uint32_t uid, Resource resource, std::optional<std::uint32_t> limit);
+  // When `limit` is reached it returns no value, sets *why, if given, to
+  // INSUFFICIENT_RESOURCES, and changes nothing else.
+  std::optional<Token> Charge(std::uint32_t uid, Resource resource, std::optional<std::uint32_t> limit,
+                              Status* why = nullptr);
 
-  // Users that hold something.
+  // The users with resources.
   const absl::btree_map<std::uint32_t, Usage>& usage() const { return usage_; }
 
  private:
   absl::btree_map<std::uint32_t, Usage> usage_;
+  absl::btree_map<std::uint32_t, std::uint64_t> bytes_;
+  absl::btree_map<std::uint32_t, std::uint32_t> operations_;
 };
 
 }  // namespace nd::core

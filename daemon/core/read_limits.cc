@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Apart from the connectors so that the table of the specification can be tested as arithmetic.
+// A file of its own, so that the table of the specification can be tested as arithmetic.
 #include "daemon/core/read_limits.h"
 
 #include <algorithm>
@@ -21,7 +21,7 @@ ReadLimits AcceptLimits(const ReadLimits& asked, const ReadLimits& peer_offer, c
 
 std::optional<ReadLimits> ActiveFinal(const ReadLimits& offer, const ReadLimits& peer,
                                       const ReadLimits& caps) {
-  // An honest peer's outbound is within our offer; one above it is met when the adapter can.
+  // An honest peer stays within our offer; a higher limit is granted if the adapter supports it.
   if (peer.outbound > offer.inbound && peer.outbound > caps.inbound) return std::nullopt;
   return ReadLimits{peer.outbound, std::min(offer.outbound, peer.inbound)};
 }

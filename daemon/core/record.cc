@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The words of a connection's record.
+// The names in the record of a connection.
 #include "daemon/core/record.h"
 
 namespace nd::core {

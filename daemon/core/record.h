@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The life of one connection, as history, histograms and `ndctl trace` want it. Plain values.
+// The record of one connection, for history, histograms and `ndctl trace`. Plain values.
 #pragma once
 
 #include <array>
@@ -27,9 +27,10 @@ struct PhaseTimes {
   void End(Phase phase, Time now) { ended[static_cast<std::size_t>(phase)] = now; }
 };
 
-// Emitted as an action: once when a connection is established, and once when it, or the attempt, is over.
-// kClosed: by either application, or the broker stopped and the connection goes on without it. kFailed: never
-// established. kBroken: without a goodbye. kKilled: by the administrator. kDied: its application ended.
+// An action, emitted once when a connection is established and once when the connection or attempt ends.
+// kClosed: either application disconnected, or the broker stopped and the connection continues without it.
+// kFailed: never established. kBroken: ended without a disconnect. kKilled: by the administrator. kDied: its
+// application ended.
 struct ConnectionRecord {
   enum class Outcome { kEstablished, kClosed, kFailed, kBroken, kKilled, kDied };
   Outcome outcome = Outcome::kEstablished;

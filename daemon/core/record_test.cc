@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each connection and each attempt is told of exactly once at its beginning and once at its end, with what it
-// was, how long each step took and why it ended.
+// Each connection and each attempt is recorded exactly once at its beginning and once at its end, with its
+// identity, the duration of each step and the reason of its end.
 #include <cerrno>
 
 #include "daemon/core/core_harness.h"
@@ -36,7 +36,7 @@ Time EndOf(const PhaseTimes& times, Phase phase) {
   return end.value_or(Time());
 }
 
-TEST(Record, TellsOfTheWholeLifeOfAConnection) {
+TEST(Record, CoversTheWholeLifeOfAConnection) {
   World w(2);
   World::Up up = w.Pair(Stage::kListening);
   const Time start = w.now();
@@ -98,10 +98,10 @@ TEST(Record, ShowsTheConnectPhaseWhereTheWireCanTell) {
   ASSERT_TRUE(row.phases.has_value());
   EXPECT_EQ(Milliseconds(row.phases->began, EndOf(*row.phases, Phase::kConnect)), 7);
   EXPECT_FALSE(row.phases->ended[static_cast<std::size_t>(Phase::kReply)].has_value());
-  w.Step(0, CmReached{CmId{777}});  // Of nobody.
+  w.Step(0, CmReached{CmId{777}});  // Of no connector.
 }
 
-TEST(Record, AFailedAttemptHasItsStatusAndEachTryItsOwnRecord) {
+TEST(Record, EachFailedAttemptHasARecordWithItsStatus) {
   World w(2);
   World::Up up = w.Pair(Stage::kListening);
   w.fail_connects = Status(StatusCode::kHostUnreachable, "no route", Detail::kTransport, 113);
@@ -117,14 +117,14 @@ TEST(Record, AFailedAttemptHasItsStatusAndEachTryItsOwnRecord) {
   }
 }
 
-TEST(Record, WhatIsJudgedBeforeTheWireIsAFailedAttemptAndBadArgumentsAreNone) {
+TEST(Record, LocalRefusalIsAFailedAttemptAndBadArgumentsAreNot) {
   World w(2);
   World::Up up = w.Pair(Stage::kConnected);
   const Handle second = w.Bound(up.a, "10.0.0.1:6001");
   w.Connect(up.a, second, up.aq, "10.0.1.1:7000");  // The queue pair is in use.
   ASSERT_EQ(Outcomes(w, 0, second), std::vector{Outcome::kFailed});
   EXPECT_EQ(Of(w, 0, second)[0].peer, Ip("10.0.1.1:7000"));
-  w.Connect(up.a, up.ac, up.aq, "10.0.1.1:7000");  // Is connected.
+  w.Connect(up.a, up.ac, up.aq, "10.0.1.1:7000");  // The connector is connected.
   EXPECT_EQ(Outcomes(w, 0, up.ac), std::vector{Outcome::kEstablished});
 }
 
@@ -149,7 +149,7 @@ TEST(Record, RejectedCancelledAndClosedAttemptsFail) {
   EXPECT_EQ(Outcomes(w3, 1, up.pc), std::vector{Outcome::kFailed});
 }
 
-TEST(Record, RequestsThatNobodyTookHaveNone) {
+TEST(Record, UndeliveredRequestsHaveNone) {
   World w(2);
   World::Up up = w.Pair(Stage::kConnecting);
   w.Close(up.a, up.ac);
@@ -164,7 +164,7 @@ TEST(Record, DeathOfTheApplicationIsDiedHereAndBrokenThere) {
   EXPECT_TRUE(Of(w, 0, up.ac)[1].counter_slot.has_value()) << "its last counts are to be had";
   ASSERT_EQ(Outcomes(w, 1, up.pc), (std::vector{Outcome::kEstablished, Outcome::kBroken}));
   EXPECT_EQ(Of(w, 1, up.pc)[1].reason, DisconnectReason::kPeerProcessDied);
-  // Between hosts there was a reset, and no more is known.
+  // Between hosts only the reset is known.
   EXPECT_EQ(Of(w, 1, up.pc)[1].why.detail(), Detail::kTransport);
   EXPECT_EQ(Of(w, 1, up.pc)[1].why.native(), ECONNRESET);
   EXPECT_TRUE(Of(w, 1, up.pc)[1].why.message().starts_with("Reset by the other side"));
@@ -175,7 +175,7 @@ TEST(Record, DeathOfTheApplicationIsDiedHereAndBrokenThere) {
   EXPECT_EQ(Of(here, 0, up.pc)[1].why.detail(), Detail::kPeerProcessDied);
 }
 
-TEST(Record, DeathAfterTheGoodbyeIsClosed) {
+TEST(Record, DeathAfterDisconnectIsClosed) {
   World w(2);
   World::Up up = w.Pair(Stage::kConnected);
   w.clients_answer = false;
@@ -206,8 +206,8 @@ TEST(Record, KillsAreKilled) {
   EXPECT_EQ(Outcomes(session, 1, up.pc), (std::vector{Outcome::kEstablished, Outcome::kKilled}));
 }
 
-// The transport of the other side hears of each of these as of a death.
-TEST(Record, WhatTheAdministratorEndedSaysSoAtBothEnds) {
+// The transport of the other side reports each of these as a death.
+TEST(Record, KillIsRecordedAtBothEnds) {
   World w(1);
   World::Up up = w.Pair(Stage::kConnected);
   w.Step(0, KillConnection{up.ac});
@@ -225,7 +225,7 @@ TEST(Record, WhatTheAdministratorEndedSaysSoAtBothEnds) {
   World session(1);
   up = session.Pair(Stage::kConnected);
   session.Step(0, KillSession{up.p.session});
-  session.Die(up.p);  // Its client lets go of what it had.
+  session.Die(up.p);  // Its client releases its objects.
   EXPECT_EQ(Of(session, 0, up.ac)[1].reason, DisconnectReason::kLocalAdministrator);
   EXPECT_EQ(Of(session, 0, up.ac)[1].why.detail(), Detail::kLocalAdministrator);
 
@@ -245,7 +245,7 @@ TEST(Record, WhatTheAdministratorEndedSaysSoAtBothEnds) {
       << "this side's adapter is well";
 }
 
-TEST(Record, AnotherBrokersAdministratorIsAResetHere) {
+TEST(Record, KillByAnotherBrokerIsAResetHere) {
   World w(2);
   World::Up up = w.Pair(Stage::kConnected);
   w.Step(0, KillConnection{up.ac});
@@ -253,21 +253,18 @@ TEST(Record, AnotherBrokersAdministratorIsAResetHere) {
   EXPECT_TRUE(Of(w, 1, up.pc)[1].why.message().starts_with("Reset by the other side"));
 }
 
-TEST(Record, AnEndedSessionThatCameBackIsForgiven) {
+TEST(Record, ReattachedSessionClearsItsEnd) {
   World w(1);
   World::Up up = w.Pair(Stage::kConnected);
   w.Step(0, KillSession{up.a.session});
   const World::Client again = w.Open(0);
-  ASSERT_TRUE(
-      w.Call(again,
-             ReattachOp{again.adapter, w.Qp(again), Ip("10.0.0.1:6000"), Ip("10.0.0.1:7000"), {1, 1}, false})
-          .reply.handle);
+  ASSERT_TRUE(w.Call(again, w.Returning(again, "10.0.0.1:6000", "10.0.0.1:7000", false)).reply.handle);
   w.Submit(up.p, TransportReportOp{
                      up.pc, TransportReportOp::What::kPeerClosed, DisconnectReason::kPeerProcessDied, {}});
   EXPECT_EQ(Of(w, 0, up.pc)[1].why.detail(), Detail::kPeerProcessDied);
 }
 
-TEST(Record, ASessionThatMisbehavedSaysWhy) {
+TEST(Record, EndedSessionHasItsReason) {
   World w(2);
   World::Up up = w.Pair(Stage::kConnected);
   w.Step(0, SessionClosed{up.a.session, {StatusCode::kInsufficientResources, "it does not read"}});
@@ -284,7 +281,7 @@ TEST(Record, ASessionThatMisbehavedSaysWhy) {
   EXPECT_NE(Of(here, 0, up.pc)[1].why.detail(), Detail::kPeerProcessDied) << "its process lives";
 }
 
-TEST(Record, WhatTheTransportSawIsTold) {
+TEST(Record, CauseOfTheTransportIsRecorded) {
   World w(2);
   World::Up up = w.Pair(Stage::kConnected);
   const Status crc(StatusCode::kConnectionAborted, "CRC mismatch.", Detail::kProtocol);
@@ -292,7 +289,7 @@ TEST(Record, WhatTheTransportSawIsTold) {
            TransportReportOp{up.pc, TransportReportOp::What::kPeerClosed, DisconnectReason::kUnknown, crc});
   ASSERT_EQ(Outcomes(w, 1, up.pc), (std::vector{Outcome::kEstablished, Outcome::kBroken}));
   EXPECT_EQ(Of(w, 1, up.pc)[1].why.ToString(), crc.ToString());
-  // A goodbye is none the less one.
+  // A disconnect remains a disconnect.
   World bye(2);
   up = bye.Pair(Stage::kConnected);
   bye.Submit(up.p, TransportReportOp{up.pc, TransportReportOp::What::kPeerClosed,
@@ -300,7 +297,7 @@ TEST(Record, WhatTheTransportSawIsTold) {
   EXPECT_EQ(Outcomes(bye, 1, up.pc), (std::vector{Outcome::kEstablished, Outcome::kClosed}));
 }
 
-TEST(Record, ADisabledAdapterBreaksConnectionsAndFailsAttempts) {
+TEST(Record, DisabledAdapterBreaksConnectionsAndFailsAttempts) {
   World w(2);
   World::Up up = w.Pair(Stage::kConnected);
   w.Step(0, SetAdapter{"a0", false});
@@ -313,7 +310,7 @@ TEST(Record, ADisabledAdapterBreaksConnectionsAndFailsAttempts) {
   EXPECT_EQ(Outcomes(attempt, 1, up.pc), std::vector{Outcome::kFailed});
 }
 
-TEST(Record, AStoppedBrokerTellsOfWhatGoesOnWithoutIt) {
+TEST(Record, StoppedBrokerRecordsContinuingConnections) {
   World w(2);
   World::Up up = w.Pair(Stage::kConnected);
   const Handle trying = w.Bound(up.a, "10.0.0.1:6001");
@@ -326,12 +323,10 @@ TEST(Record, AStoppedBrokerTellsOfWhatGoesOnWithoutIt) {
   EXPECT_EQ(Outcomes(w, 0, up.ac).size(), 2u);
 }
 
-TEST(Record, AReattachedConnectionIsEstablishedAgain) {
+TEST(Record, ReattachedConnectionIsEstablishedAgain) {
   World w(2);
   const World::Client c = w.Open(0);
-  const Handle back =
-      w.Call(c, ReattachOp{c.adapter, w.Qp(c), Ip("10.0.0.1:6000"), Ip("10.0.1.1:7000"), {1, 1}, false})
-          .reply.handle;
+  const Handle back = w.Call(c, w.Returning(c, "10.0.0.1:6000", "10.0.1.1:7000", false)).reply.handle;
   ASSERT_TRUE(back);
   EXPECT_EQ(Outcomes(w, 0, back), std::vector{Outcome::kEstablished});
   w.Die(c);

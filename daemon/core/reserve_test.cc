@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ports that the administrator keeps, and a broker that takes nothing new.
+// Reservations of the administrator, and draining.
 #include <algorithm>
 
 #include "daemon/core/core_harness.h"
@@ -15,7 +15,7 @@ std::vector<PortRow> Reservations(const World& w) {
   return rows;
 }
 
-TEST(Reserve, KeepsAPortFromEverybody) {
+TEST(Reserve, KeepsAPortFromEveryUser) {
   World w;
   const World::Client c = w.Open();
   w.Step(0, ReservePort{Ip("10.0.0.1:7000"), {}, "for the upgrade"});
@@ -54,7 +54,7 @@ TEST(Reserve, OneUserMayTakeItAndItStaysReservedAfterwards) {
   EXPECT_EQ(Reservations(w)[0].owner->uid, 1000u);
 }
 
-TEST(Reserve, DoesNotTakeWhatIsHeldAndNamesTheHolder) {
+TEST(Reserve, HeldPortIsRefusedWithItsHolder) {
   World w;
   const World::Client c = w.Open(0, 1000, 4711);
   w.Listener(c, "10.0.0.1:7000");
@@ -70,7 +70,7 @@ TEST(Reserve, DoesNotTakeWhatIsHeldAndNamesTheHolder) {
   EXPECT_EQ(w.broker().CheckReserve(Ip("0.0.0.0:7001")).code(), StatusCode::kSharingViolation);
 }
 
-TEST(Reserve, JudgesItsArguments) {
+TEST(Reserve, ChecksItsArguments) {
   World w;
   EXPECT_EQ(w.broker().CheckReserve(Ip("10.0.0.1:0")).code(), StatusCode::kInvalidParameter);
   EXPECT_EQ(w.broker().CheckReserve(Address()).code(), StatusCode::kInvalidParameter);
@@ -97,7 +97,7 @@ TEST(Reserve, EphemeralPortsAreChosenAroundIt) {
   std::sort(ports.begin(), ports.end());
   EXPECT_EQ(ports, (std::vector<std::uint16_t>{50000, 50002}));
   EXPECT_EQ(w.Try(c, BindOp{w.Connector(c), Ip("10.0.0.1:0")}), StatusCode::kTooManyAddresses);
-  w.Step(0, ReservePort{Ip("10.0.0.2:50000"), {}, ""});  // Of a pool that exists, too.
+  w.Step(0, ReservePort{Ip("10.0.0.2:50000"), {}, ""});  // Also in an existing pool.
   w.Step(0, ReleasePort{Ip("10.0.0.1:50001")});
   EXPECT_EQ(w.Call(c, BindOp{w.Connector(c), Ip("10.0.0.1:0")}).reply.address.port(), 50001);
 }
@@ -120,7 +120,7 @@ std::vector<Status> Answers(const World& w) {
   return answers;
 }
 
-TEST(Reserve, TheHostIsAskedAndItsRefusalIsTheAnswer) {
+TEST(Reserve, RefusalOfTheHostIsTheAnswer) {
   World w;
   w.Step(0, ReservePort{Ip("10.0.0.1:7000"), {}, "", 1});
   w.Step(0, ReservePort{Ip("10.0.0.1:7000"), {}, "", 2});
@@ -149,7 +149,7 @@ TEST(Reserve, TheHostIsAskedAndItsRefusalIsTheAnswer) {
             (Ports{"+10.0.0.1:7001", "+10.0.0.1:7002", "-10.0.0.1:7002", "+0.0.0.0:7003", "-0.0.0.0:7003"}));
 }
 
-TEST(Reserve, TheHostPortIsNeverFreeWhileItsUserComesAndGoes) {
+TEST(Reserve, HostPortIsNeverFreeWhileItsUserChanges) {
   World w;
   w.KeepPorts();
   w.Step(0, ReservePort{Ip("10.0.0.1:7000"), 1000, ""});
@@ -183,7 +183,7 @@ TEST(Reserve, EndsBeforeTheHostHasAnswered) {
   EXPECT_EQ(Answers(w)[1].code(), StatusCode::kCanceled);
 }
 
-TEST(Drain, RefusesWhatIsNewAndLetsTheRestLive) {
+TEST(Drain, RefusesNewWorkAndKeepsExistingConnections) {
   World w(2);
   World::Up up = w.Pair(Stage::kConnected);
   const Handle waiting = w.Bound(up.a, "10.0.0.1:6001"), qp = w.Qp(up.a);
@@ -191,7 +191,7 @@ TEST(Drain, RefusesWhatIsNewAndLetsTheRestLive) {
   w.Step(1, SetDraining{true});
   EXPECT_TRUE(w.broker(1).draining());
 
-  // What waits already goes on; the established one works.
+  // Waiting requests continue, and the established connection works.
   const Handle pc = w.Incoming(up.p, up.listener);
   w.Submit(up.p, AcceptOp{pc, w.Qp(up.p), {1, 1}, {}, 0, false});
   EXPECT_EQ(w.Code(up.a, queued), StatusCode::kSuccess);
@@ -211,7 +211,7 @@ TEST(Drain, RefusesWhatIsNewAndLetsTheRestLive) {
   EXPECT_EQ(w.State(up.p, own), ConnectorState::kBound) << "nothing changed";
   const Handle listener = w.Call(up.p, CreateListenerOp{up.p.adapter}).reply.handle;
   ASSERT_EQ(w.Try(up.p, BindOp{listener, Ip("10.0.1.1:7001")}), StatusCode::kSuccess);
-  EXPECT_EQ(w.Try(up.p, ListenOp{listener, 0, false, {}, false}), StatusCode::kDeviceNotReady);
+  EXPECT_EQ(w.Try(up.p, ListenOp{listener, 0, {}, false}), StatusCode::kDeviceNotReady);
   // A session.
   w.Step(1, SessionOpened{SessionId{999}, Identity{}});
   ASSERT_FALSE(w.Seen<EndSession>(1).empty());
@@ -221,7 +221,7 @@ TEST(Drain, RefusesWhatIsNewAndLetsTheRestLive) {
   w.Step(1, SettingsChanged{Settings{}, Policy{}});
   EXPECT_TRUE(w.broker(1).draining()) << "a reload does not end it";
   w.Step(1, SetDraining{false});
-  EXPECT_EQ(w.Try(up.p, ListenOp{listener, 0, false, {}, false}), StatusCode::kSuccess);
+  EXPECT_EQ(w.Try(up.p, ListenOp{listener, 0, {}, false}), StatusCode::kSuccess);
 }
 
 }  // namespace

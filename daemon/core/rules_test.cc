@@ -62,7 +62,7 @@ TEST(ReadLimits, BothEndsAlwaysAgree) {
 }
 
 TEST(ReadLimits, PeerThatWantsMoreThanOffered) {
-  EXPECT_EQ(ActiveFinal({2, 2}, {9, 4}, {4, 4}), (ReadLimits{4, 2}));  // Raised to what it wants.
+  EXPECT_EQ(ActiveFinal({2, 2}, {9, 4}, {4, 4}), (ReadLimits{4, 2}));  // Raised to its request.
   EXPECT_EQ(ActiveFinal({2, 2}, {9, 5}, {4, 4}), std::nullopt);
 }
 
@@ -122,7 +122,7 @@ TEST(PortSpace, ExactCapacityAndLeastRecentlyUsed) {
   EXPECT_TRUE(ports.Choose(0, Ip("10.0.0.2")).ok());
   ports.Release(PortKey::Of(0, Ip("10.0.0.1:50000")));
   ports.Release(PortKey::Of(0, ip.WithPort(first)));
-  EXPECT_EQ(*ports.Choose(0, ip), 50000);  // Given back earlier.
+  EXPECT_EQ(*ports.Choose(0, ip), 50000);  // Released earlier.
 }
 
 // ---- 4-tuples
@@ -134,9 +134,9 @@ TEST(TupleTable, OneHolderUnlessHeadToHead) {
   EXPECT_EQ(tuples.Conflict(key, Role::kPassive, true).attempt, 0u);
   EXPECT_NE(tuples.Conflict(key, Role::kActive, true).attempt, 0u);
   tuples.Put(key, Role::kPassive, {2, {}});
-  tuples.Put(key, Role::kPassive, {3, {}});  // Took a stale place over.
+  tuples.Put(key, Role::kPassive, {3, {}});  // Replaces a stale holder.
   EXPECT_EQ(tuples.size(), 2u);
-  tuples.Erase(key, Role::kPassive, 2);  // No longer its place.
+  tuples.Erase(key, Role::kPassive, 2);  // No longer the holder.
   EXPECT_EQ(tuples.size(), 2u);
   tuples.Erase(key, Role::kPassive, 3);
   tuples.Erase(key, Role::kActive, 1);
@@ -145,14 +145,14 @@ TEST(TupleTable, OneHolderUnlessHeadToHead) {
 }
 
 // ---- quotas
-TEST(Quota, TokensGiveBackOnEveryPath) {
+TEST(Quota, TokensReturnTheirChargeOnEveryPath) {
   Quota quota;
   {
     auto one = quota.Charge(5, Resource::kPorts, 2);
     auto two = quota.Charge(5, Resource::kPorts, 2);
     ASSERT_TRUE(one && two);
     EXPECT_FALSE(quota.Charge(5, Resource::kPorts, 2).has_value());
-    EXPECT_TRUE(quota.Charge(6, Resource::kPorts, 1).has_value());  // Its token died at once.
+    EXPECT_TRUE(quota.Charge(6, Resource::kPorts, 1).has_value());  // Its token is destroyed at once.
     Quota::Token moved = std::move(*one);
     EXPECT_EQ(quota.usage().at(5)[static_cast<std::size_t>(Resource::kPorts)], 2u);
     moved = std::move(*two);
@@ -196,7 +196,7 @@ TEST(Policy, FirstMatchWinsSeparatelyForEachQuestion) {
   EXPECT_EQ(Policy().MayConnect(www, Ip("1.2.3.4:5")).rule, "default");
 }
 
-TEST(Policy, ExplainTellsOfEveryRuleUpToTheOneThatDecides) {
+TEST(Policy, ExplainListsEveryRuleUpToTheDecidingOne) {
   Rule uid = MakeRule("uid"), gid = MakeRule(""), cgroup = MakeRule("cgroup"), silent = MakeRule("silent"),
        decides = MakeRule("decides"), behind = MakeRule("behind");
   uid.uid = 7;
@@ -245,7 +245,7 @@ TEST(Policy, PrefixBitsAndCgroups) {
 }
 
 // ---- handles
-TEST(SlotTable, OldGenerationsAndOtherEpochsFindNothing) {
+TEST(SlotTable, HandlesOfOldGenerationsAndOtherEpochsAreInvalid) {
   SlotTable<int> table(3, 2);
   const Handle a = table.Insert(1), b = table.Insert(2);
   EXPECT_FALSE(table.Insert(3));
@@ -278,7 +278,7 @@ TEST(AddressRules, DestinationsAndPrivateData) {
 }
 
 // ---- listener queue
-TEST(ListenerQueue, OldestMeetsOldest) {
+TEST(ListenerQueue, OldestRequestGoesToTheOldestCall) {
   EXPECT_EQ(ListenerQueue::EffectiveBacklog(0, 64), 64u);
   EXPECT_EQ(ListenerQueue::EffectiveBacklog(100000, 64), 64u);
   EXPECT_EQ(ListenerQueue::EffectiveBacklog(2, 64), 2u);
@@ -307,12 +307,46 @@ TEST(OpLog, RemembersTheNewest1024) {
   for (OpId id = 1; id <= 1030; ++id) {
     log.Begin(id, id);
     EXPECT_EQ(log.Lookup(id), OpLog::Known::kRunning);
-    log.End({SessionId{1}, id, {}, {}});
+    log.End({{id, {}, {}}, SessionId{1}}, OpLog::kBytes);
   }
   EXPECT_EQ(log.Lookup(6), OpLog::Known::kNew);
   EXPECT_EQ(log.Lookup(7), OpLog::Known::kDone);
+  EXPECT_EQ(log.Done(7).op_id, 7u);
   EXPECT_EQ(log.Done(1030).op_id, 1030u);
   EXPECT_EQ(log.running(), 0u);
+}
+
+Complete Heavy(OpId id, std::size_t bytes) {
+  Complete complete{{id, {}, {}}, SessionId{1}};
+  complete.reply.private_data.resize(bytes);
+  return complete;
+}
+
+TEST(OpLog, WeighsCompletionsAndForgetsTheOldest) {
+  OpLog log;
+  std::size_t most = 0;
+  for (OpId id = 1; id <= 1000; ++id) {
+    log.Begin(id, id);
+    log.End(Heavy(id, 4096), OpLog::kBytes);
+    most = std::max(most, log.bytes());
+  }
+  EXPECT_LE(most, OpLog::kBytes);
+  EXPECT_GT(log.bytes(), OpLog::kBytes - 2 * OpLog::Weight(Heavy(1, 4096)));
+  const OpId oldest = 1001 - log.bytes() / OpLog::Weight(Heavy(1, 4096));
+  EXPECT_EQ(log.Lookup(oldest - 1), OpLog::Known::kNew);
+  EXPECT_EQ(log.Done(oldest).op_id, oldest);
+  // When the user has used up the limit, a few completions are still remembered.
+  for (OpId id = 1001; id <= 1100; ++id) {
+    log.Begin(id, id);
+    log.End(Heavy(id, 1024), 0);
+    EXPECT_LE(log.bytes(), OpLog::kLeastBytes);
+    EXPECT_EQ(log.Lookup(id), OpLog::Known::kDone);
+  }
+  // A completion above the bound is not remembered.
+  log.Begin(2000, 2000);
+  log.End(Heavy(2000, OpLog::kBytes), OpLog::kBytes);
+  EXPECT_EQ(log.bytes(), 0u);
+  EXPECT_EQ(log.Lookup(2000), OpLog::Known::kNew);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values named by generational handles: a handle of an erased value never finds its successor.
+// A table of values with generational handles: a handle of an erased value never finds a later one.
 //
 // A slot is used again first-in first-out, so that generations wrap (after 2^24 uses) as late as possible;
 // a slot whose generations are used up is retired.
@@ -23,7 +23,7 @@ class SlotTable {
   explicit SlotTable(std::uint32_t epoch, std::uint32_t max_slots = kMaxSlots)
       : epoch_(epoch & 0xFFFFu), max_slots_(max_slots) {}
 
-  // Null handle when the table is full.
+  // Returns a null handle when the table is full.
   Handle Insert(T value) {
     std::uint32_t slot;
     if (!free_.empty()) {
@@ -48,7 +48,7 @@ class SlotTable {
   }
   const T* Find(Handle handle) const { return const_cast<SlotTable*>(this)->Find(handle); }
 
-  // False when the handle names nothing.
+  // Returns false for an invalid handle.
   bool Erase(Handle handle) {
     if (Find(handle) == nullptr) return false;
     Slot& slot = slots_[handle.slot()];

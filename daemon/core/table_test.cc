@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every cell of the operation x state table, asked of a live broker: inline result and new state.
+// Every cell of the table of operations and states, on a live broker: inline result and new state.
 #include <functional>
 #include <map>
 
@@ -19,7 +19,7 @@ struct Cell {
   Handle h, spare_qp;
 };
 
-// A connector in the state, with its queue pair where it has one.
+// Returns a connector in the state, with its queue pair if it has one.
 std::unique_ptr<Cell> Reach(ConnectorState state) {
   auto cell = std::make_unique<Cell>();
   World& w = cell->world;
@@ -87,7 +87,7 @@ constexpr SC OK = SC::kSuccess, CI = SC::kConnectionInvalid, CA = SC::kConnectio
              AAA = SC::kAddressAlreadyAssociated, IDS = SC::kInvalidDeviceState,
              ANA = SC::kAddressNotAssociated, CD = SC::kConnectionDisconnected, PE = SC::kPending;
 
-using Ask = std::function<Op(Cell&)>;
+using Ask = std::function<Operation(Cell&)>;
 
 void Row(const char* name, const Ask& ask, const std::vector<SC>& want,
          const std::map<ConnectorState, ConnectorState>& moves = {}) {
@@ -126,7 +126,6 @@ TEST(Table, ConnectNdk) {
         op.connector = c.h;
         op.queue_pair = c.spare_qp;
         op.remote = Ip("10.0.1.1:7000");
-        op.has_source = true;
         op.source = Ip(c.c.host == 0 ? "10.0.0.1:6500" : "10.0.1.1:6500");
         return op;
       },
@@ -212,7 +211,7 @@ TEST(Table, CloseInEveryStateFreesEverything) {
   }
 }
 
-// ND_219: what the peer sees when a client dies in each state.
+// ND_219: the outcome at the peer when a client dies in each state.
 TEST(Table, ND_219_ClientDeathInEveryState) {
   for (const ConnectorState state : kAll) {
     SCOPED_TRACE(Name(state));
@@ -252,7 +251,7 @@ TEST(Table, ND_219_ClientDeathInEveryState) {
   }
 }
 
-TEST(Table, DeadColumnDependsOnHowItDied) {
+TEST(Table, DeadColumnDependsOnTheCause) {
   ConnectorFlags f;
   EXPECT_EQ(Judge(ConnectorOp::kCompleteConnect, kDead, f), CI);
   f.withdrawn_replied = true;

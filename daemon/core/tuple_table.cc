@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A hash table that is only looked up, never walked: its order must not reach the outside.
+// A hash table that is never iterated, because its order is not deterministic.
 #include "daemon/core/tuple_table.h"
 
 #include "daemon/core/check.h"

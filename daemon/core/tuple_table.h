@@ -27,7 +27,7 @@ struct TupleKey {
 };
 
 struct TupleHolder {
-  std::uint64_t attempt = 0;  // Unique per attempt, 0: nobody.
+  std::uint64_t attempt = 0;  // Unique per attempt; 0: no holder.
   Handle connector;           // Null while the request waits in a listener's queue.
   friend bool operator==(const TupleHolder&, const TupleHolder&) = default;
 };
@@ -36,15 +36,16 @@ enum class Role : std::uint8_t { kActive, kPassive };
 
 class TupleTable {
  public:
-  // The holder that excludes a newcomer of this role: of the same role, or of any unless `head_to_head`.
+  // The holder that excludes a newcomer of this role: one of the same role, or of any role unless
+  // `head_to_head`.
   TupleHolder Conflict(const TupleKey& key, Role role, bool head_to_head) const;
   // The holder of the other role, if any.
   TupleHolder Sibling(const TupleKey& key, Role role) const;
-  // Takes (or, for a stale holder, takes over) the place.
+  // Sets the holder; replaces a stale one.
   void Put(const TupleKey& key, Role role, const TupleHolder& holder);
-  // Gives the place back if `attempt` still holds it.
+  // Removes the holder if it is still `attempt`.
   void Erase(const TupleKey& key, Role role, std::uint64_t attempt);
-  // Who holds the place; for the recount.
+  // The holder, for the recount.
   TupleHolder Find(const TupleKey& key, Role role) const;
   std::size_t size() const { return size_; }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One thread accepts, one for each connection shakes hands; after that the pipe's own thread and gRPC's do
-// the work.
+// One thread accepts connections, and one thread for each connection runs the handshake; afterwards the
+// threads of the pipe and of gRPC do the work.
 #include "daemon/gateway/gateway.h"
 
 #include <fcntl.h>
@@ -9,12 +9,14 @@
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <string_view>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -59,13 +61,20 @@ std::string Join(const std::vector<std::string>& names) {
 
 }  // namespace
 
-Gateway::Gateway(const Options& options) : options_(options) {}
+Gateway::Gateway(const Options& options)
+    : options_(options), slots_(options.connections, options.connections) {}
 
 Gateway::~Gateway() {
   if (server_) server_->Shutdown(std::chrono::system_clock::now());
-  // A handshake in progress uses this object; each ends by its deadline.
+  // Their threads use this object.
   std::unique_lock lock(mutex_);
-  ended_.wait(lock, [this] { return open_ == 0; });
+  for (const auto& [id, connection] : connections_) HangUp(id);
+  ended_.wait(lock, [this] { return connections_.empty(); });
+}
+
+std::uint32_t Gateway::open() const {
+  const std::lock_guard lock(mutex_);
+  return static_cast<std::uint32_t>(connections_.size());
 }
 
 Result<std::unique_ptr<Gateway>> Gateway::Make(const Options& options) {
@@ -83,7 +92,7 @@ Result<std::unique_ptr<Gateway>> Gateway::Make(const Options& options) {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(-1);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 500);  // A broker that restarts is soon back.
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 500);  // A restarted broker is found soon.
   gateway->relay_ = std::make_unique<Relay>(
       grpc::CreateCustomChannel("unix:" + options.broker_directory + "/" + kAdminSocketName,
                                 grpc::InsecureChannelCredentials(), arguments),
@@ -109,28 +118,56 @@ void Gateway::Run() {
     UniqueFd socket(::accept4(listener_.get(), reinterpret_cast<sockaddr*>(&storage), &size, SOCK_CLOEXEC));
     if (!socket) {
       if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED) continue;
-      // Out of descriptors: nothing is to be had by asking again at once.
+      // Out of descriptors: a retry at once would fail, too.
       ops::LogWarning("accept failed", std::strerror(errno));
       pollfd stop{stop_.get(), POLLIN, 0};
       if (::poll(&stop, 1, 100) > 0) return;
       continue;
     }
     const std::string from = Address::FromSockaddr(reinterpret_cast<sockaddr*>(&storage), size).ToString();
-    {
-      const std::lock_guard lock(mutex_);
-      if (open_ >= options_.connections) {
-        ops::LogWarning("refused", from + ": " + std::to_string(open_) + " connections are open");
-        continue;
-      }
-      ++open_;
+    const Id id = ++last_;
+    if (!Admit(id, socket.get(), from)) continue;
+    try {
+      std::thread([this, id, fd = std::move(socket), from]() mutable {
+        Serve(id, std::move(fd), from);
+        Leave(id);
+      }).detach();
+    } catch (const std::system_error& error) {
+      ops::LogWarning("refused", from + ": no thread for it: " + error.what());
+      Leave(id);
     }
-    std::thread([this, fd = std::move(socket), from]() mutable {
-      Serve(std::move(fd), from);
-      const std::lock_guard lock(mutex_);
-      --open_;
-      ended_.notify_all();  // Under the lock: whoever waits destroys this object next.
-    }).detach();
   }
+}
+
+bool Gateway::Admit(Id id, int fd, const std::string& from) {
+  std::unique_lock lock(mutex_);
+  // Evicted connections need a moment to end.
+  ended_.wait(lock, [this] { return connections_.size() < 2 * options_.connections; });
+  const ops::SourceSlots::Entry entry = slots_.Enter(id, ops::SourceOf(fd));
+  if (!entry.admitted) {
+    ops::LogWarning("refused", from + ": " + std::to_string(slots_.size()) + " connections are open");
+    return false;
+  }
+  if (entry.evicted) {
+    ops::LogWarning("refused", from +
+                                   " came when every place was taken; one that had shown no right to its "
+                                   "place made room");
+    HangUp(*entry.evicted);
+  }
+  connections_[id].fd = fd;
+  return true;
+}
+
+void Gateway::HangUp(Id id) {
+  const int fd = connections_.at(id).fd;
+  if (fd >= 0) ::shutdown(fd, SHUT_RDWR);
+}
+
+void Gateway::Leave(Id id) {
+  const std::lock_guard lock(mutex_);
+  slots_.Leave(id);
+  connections_.erase(id);
+  ended_.notify_all();  // Under the lock, because the waiting thread destroys this object next.
 }
 
 void Gateway::Stop() {
@@ -138,40 +175,72 @@ void Gateway::Stop() {
   [[maybe_unused]] const ssize_t n = ::write(stop_.get(), &one, sizeof one);
 }
 
-void Gateway::Serve(UniqueFd socket, const std::string& from) {
+// The pipe owns the network socket from the handshake on, and both may be closed at any moment afterwards; so
+// the socket for HangUp() is always one that this thread owns.
+void Gateway::Serve(Id id, UniqueFd socket, const std::string& from) {
+  UniqueFd mine(::fcntl(socket.get(), F_DUPFD_CLOEXEC, 0));
+  const auto hold = [this, id](int fd) {
+    const std::lock_guard lock(mutex_);
+    connections_.at(id).fd = fd;
+  };
+  const auto out_of_descriptors = [&from] {
+    ops::LogWarning("refused", from + ": no descriptor is left for it: " + std::strerror(errno));
+  };
+  hold(mine.get());
+  if (!mine) return out_of_descriptors();
   Result<tls::Pipe> pipe = tls::Open(context_, std::move(socket), "", options_.handshake_timeout);
+  hold(-1);
   if (!pipe.ok()) {
     ops::LogWarning("refused", from + ": " + pipe.status().ToString());
     return;
   }
   const Caller caller{RoleOf(options_.roles, pipe->names), Join(pipe->names)};
+  // gRPC owns the end of the pipe, and this thread a duplicate, until the connection ends: the slot of the
+  // connection and the entry of the caller live exactly as long.
+  mine.reset(::fcntl(pipe->plain.get(), F_DUPFD_CLOEXEC, 0));
+  std::uint64_t cookie = 0;
+  socklen_t length = sizeof cookie;
+  if (!mine || ::getsockopt(mine.get(), SOL_SOCKET, SO_COOKIE, &cookie, &length) != 0) {
+    return out_of_descriptors();
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    connections_.at(id) = {mine.get(), cookie, caller};
+    // A client without rights only gets the refusal and holds no slot against others. A client that was
+    // evicted meanwhile has no slot.
+    if (!slots_.Has(id)) return;
+    if (caller.role != Role::kNone && !slots_.Serve(id)) {
+      ops::LogWarning("refused", from + ": " + caller.name + " has three quarters of all connections");
+      connections_.at(id).fd = -1;
+      return;
+    }
+  }
   if (caller.role == Role::kNone) {
     ops::LogWarning("refused", from + ": " + caller.name + " is neither in --admin nor in --view");
   } else {
     ops::LogInfo(from + ": " + caller.name +
                  (caller.role == Role::kViewer ? " may look" : " may administer"));
   }
-  // gRPC owns one duplicate, this thread the other, until the connection is over: the count of open
-  // connections and the entry of the caller live exactly as long as it does.
-  const UniqueFd mine(::dup(pipe->plain.get()));
   const int fd = pipe->plain.release();
-  ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_NONBLOCK);  // gRPC relies on it.
-  {
-    const std::lock_guard lock(mutex_);
-    callers_[fd] = caller;
-  }
+  ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_NONBLOCK);  // Required by gRPC.
   grpc::AddInsecureChannelFromFd(server_.get(), fd);
   pollfd wait{mine.get(), POLLRDHUP, 0};
-  while (::poll(&wait, 1, 1000) == 0 || (wait.revents == 0 && errno == EINTR)) {
+  while (::poll(&wait, 1, -1) < 0 && errno == EINTR) {
   }
+  hold(-1);
 }
 
 Caller Gateway::CallerOf(const std::string& peer) const {
   constexpr std::string_view kPrefix = "fd:";
   if (!peer.starts_with(kPrefix)) return {};
+  std::uint64_t cookie = 0;
+  socklen_t length = sizeof cookie;
+  const int fd = std::atoi(peer.c_str() + kPrefix.size());
+  if (::getsockopt(fd, SOL_SOCKET, SO_COOKIE, &cookie, &length) != 0) return {};
   const std::lock_guard lock(mutex_);
-  const auto found = callers_.find(std::atoi(peer.c_str() + kPrefix.size()));
-  return found == callers_.end() ? Caller{} : found->second;
+  const auto found = std::ranges::find_if(
+      connections_, [cookie](const auto& entry) { return entry.second.cookie == cookie; });
+  return found == connections_.end() ? Caller{} : found->second.caller;
 }
 
 }  // namespace nd::gateway

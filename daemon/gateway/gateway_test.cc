@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A broker's Admin service in this process behind a real gateway, real certificates and real sockets.
+// An Admin service in this process behind a real gateway, with real certificates and real sockets.
 #include "daemon/gateway/gateway.h"
 
 #include <fcntl.h>
@@ -8,6 +8,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include <filesystem>
@@ -22,7 +23,7 @@ namespace {
 
 namespace v1 = ndbroker::v1;
 
-// Answers as a broker would, with more than one message where the method streams.
+// Replies like a broker, with more than one message where the method streams.
 class Broker final : public v1::Admin::Service {
  public:
   explicit Broker(const std::string& directory) {
@@ -103,10 +104,13 @@ class GatewayTest : public testing::Test {
   }
   UniqueFd Dial() const {
     UniqueFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    Connect(fd.get());
+    return fd;
+  }
+  void Connect(int fd) const {
     sockaddr_storage storage{};
     const auto size = static_cast<socklen_t>(gateway_->address().ToSockaddr(&storage));
-    EXPECT_EQ(connect(fd.get(), reinterpret_cast<sockaddr*>(&storage), size), 0);
-    return fd;
+    EXPECT_EQ(connect(fd, reinterpret_cast<sockaddr*>(&storage), size), 0);
   }
   std::unique_ptr<v1::Admin::Stub> As(const std::string& who) const {
     Result<tls::Pipe> pipe = tls::Open(tls::Context::Make(tls::Side::kClient, Identity(who)).value(), Dial(),
@@ -126,7 +130,7 @@ class GatewayTest : public testing::Test {
   std::thread serving_;
 };
 
-TEST_F(GatewayTest, AnAdministratorMayDoAllAndAViewerMayLook) {
+TEST_F(GatewayTest, AdministratorMayDoAllAndViewerMayRead) {
   Start();
   const auto root = As("root"), eyes = As("eyes"), stranger = As("stranger");
   v1::BrokerStatus status;
@@ -151,7 +155,7 @@ TEST_F(GatewayTest, AnAdministratorMayDoAllAndAViewerMayLook) {
   EXPECT_EQ(stranger->GetStatus(&c, {}, &status).error_code(), grpc::StatusCode::PERMISSION_DENIED);
 }
 
-TEST_F(GatewayTest, LargeAnswersErrorsAndStreamsPassAsTheyAre) {
+TEST_F(GatewayTest, LargeRepliesErrorsAndStreamsPassUnchanged) {
   Start();
   const auto root = As("root");
   v1::ConnectionList list;
@@ -171,7 +175,7 @@ TEST_F(GatewayTest, LargeAnswersErrorsAndStreamsPassAsTheyAre) {
   while (reader->Read(&event)) EXPECT_EQ(event.object(), std::to_string(count++));
   EXPECT_TRUE(reader->Finish().ok());
   EXPECT_EQ(count, 1000);
-  // Who hangs up ends the broker's part, too.
+  // A client that hangs up ends the call at the broker, too.
   auto endless = root->Watch(&d, {});
   ASSERT_TRUE(endless->Read(&event));
   d.TryCancel();
@@ -179,7 +183,7 @@ TEST_F(GatewayTest, LargeAnswersErrorsAndStreamsPassAsTheyAre) {
   while (broker_->watches_over.load() != 2) std::this_thread::yield();
 }
 
-TEST_F(GatewayTest, ABrokerThatIsAwayIsUnavailableAndFoundAgain) {
+TEST_F(GatewayTest, MissingBrokerIsUnavailableAndFoundAgain) {
   broker_.reset();
   Start();
   const auto root = As("root");
@@ -203,7 +207,7 @@ TEST_F(GatewayTest, SilentConnectionsAreBoundedAndEnd) {
   options_.handshake_timeout = std::chrono::milliseconds(300);
   Start();
   const UniqueFd first = Dial(), second = Dial();
-  // Either the third is closed at once, or a place was free already: both end, none stays for ever.
+  // The third is closed at once, or a slot was free already. Either way both connections end.
   const UniqueFd third = Dial();
   for (const UniqueFd* fd : {&third, &first, &second}) {
     pollfd wait{fd->get(), POLLIN, 0};
@@ -217,7 +221,68 @@ TEST_F(GatewayTest, SilentConnectionsAreBoundedAndEnd) {
   ADD_FAILURE() << "its places did not come back";
 }
 
-TEST_F(GatewayTest, ItDoesNotStartWithoutAPortOrCertificates) {
+// The crowd and the honest caller have the same address.
+TEST_F(GatewayTest, CrowdWithoutHandshakeKeepsNobodyOut) {
+  options_.connections = 8;
+  options_.handshake_timeout = std::chrono::seconds(60);
+  Start();
+  std::vector<UniqueFd> crowd;
+  for (int i = 0; i < 40; ++i) crowd.push_back(Dial());
+  const auto begin = std::chrono::steady_clock::now();
+  const auto root = As("root");
+  v1::BrokerStatus status;
+  {
+    grpc::ClientContext context;
+    EXPECT_TRUE(root->GetStatus(&context, {}, &status).ok());
+  }
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
+  // Clients whose certificate has no rights keep nobody out either, and a client with rights is never
+  // evicted.
+  std::vector<std::unique_ptr<v1::Admin::Stub>> strangers;
+  for (int i = 0; i < 20; ++i) strangers.push_back(As("stranger"));
+  for (int i = 0; i < 40; ++i) crowd.push_back(Dial());
+  grpc::ClientContext context;
+  EXPECT_TRUE(root->GetStatus(&context, {}, &status).ok());
+}
+
+// Wherever the descriptors run out, an ended connection leaves neither a thread nor a slot behind.
+TEST_F(GatewayTest, NoSlotIsLostForLackOfADescriptor) {
+  Start();
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const auto context = tls::Context::Make(tls::Side::kClient, Identity("root")).value();
+  ASSERT_TRUE(tls::Open(context, Dial(), "127.0.0.1", std::chrono::seconds(20)).ok());
+  int opened = 0;
+  rlimit tight = before;
+  tight.rlim_cur = 256;
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &tight), 0);
+  const auto all_over = [this] {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    while (gateway_->open() > 0 && std::chrono::steady_clock::now() < end) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    }
+    return gateway_->open() == 0;
+  };
+  // The client uses descriptors of the same process, so each number of spare descriptors is tried more than
+  // once.
+  for (std::size_t i = 0; i < 60; ++i) {
+    const std::size_t spare = 1 + i % 12;
+    ASSERT_TRUE(all_over()) << "after " << i;
+    UniqueFd client(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    std::vector<UniqueFd> all;
+    for (UniqueFd fd(dup(0)); fd; fd.reset(dup(0))) all.push_back(std::move(fd));
+    ASSERT_GT(all.size(), spare);
+    all.resize(all.size() - spare);
+    Connect(client.get());
+    opened += tls::Open(context, std::move(client), "127.0.0.1", std::chrono::milliseconds(200)).ok();
+  }
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_GT(opened, 0);
+  EXPECT_LT(opened, 60);
+  EXPECT_TRUE(all_over());
+}
+
+TEST_F(GatewayTest, DoesNotStartWithoutAPortOrCertificates) {
   Start();
   options_.listen = gateway_->address();
   EXPECT_EQ(Gateway::Make(options_).code(), StatusCode::kSharingViolation);

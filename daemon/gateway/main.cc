@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ndbroker-gateway: command line and signals. 0 clean stop, 1 could not start, 2 command line wrong.
+// ndbroker-gateway: command line and signals. Exit codes: 0 clean stop, 1 could not start, 2 wrong command
+// line.
 #include <signal.h>
 
 #include <CLI/CLI.hpp>
@@ -12,7 +13,7 @@
 #include "daemon/ops/logging.h"
 #include "daemon/ops/process.h"
 
-// NOLINTNEXTLINE(bugprone-exception-escape): one that nobody catches is a mistake, and should leave a core.
+// NOLINTNEXTLINE(bugprone-exception-escape): an uncaught exception is a bug and should leave a core file.
 int main(int argc, char** argv) {
   nd::ops::EndWhenMemoryRunsOut();
   nd::gateway::Gateway::Options options;

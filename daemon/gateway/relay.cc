@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two reactors that hold each other's end of a call; the object goes when both are done.
+// Two reactors for the two ends of a call; the object is destroyed when both are done.
 #include "daemon/gateway/relay.h"
 
 #include <atomic>
@@ -23,8 +23,8 @@ class Call {
   Call(grpc::GenericStub& broker, const grpc::GenericCallbackServerContext& from) : near_(this), far_(this) {
     context_.set_deadline(from.deadline());
     broker.PrepareBidiStreamingCall(&context_, from.method(), {}, &far_);
-    // Each direction holds the broker's side open until it will start nothing there any more: what arrives
-    // from the administrator does so at moments that gRPC's own bookkeeping of that side knows nothing of.
+    // Each direction holds the side of the broker open until it starts no more operations there. Messages of
+    // the administrator arrive independently of the state that gRPC keeps for that side.
     far_.AddMultipleHolds(2);
     far_.StartCall();
     far_.StartRead(&answer_);
@@ -33,7 +33,7 @@ class Call {
   grpc::ServerGenericBidiReactor* near() { return &near_; }
 
  private:
-  // The administrator's side.
+  // The side of the administrator.
   struct Near final : grpc::ServerGenericBidiReactor {
     explicit Near(Call* owner) : call(owner) {}
     void OnReadDone(bool ok) override {
@@ -56,7 +56,7 @@ class Call {
     void OnDone() override { call->Release(); }
     Call* const call;
   };
-  // The broker's side.
+  // The side of the broker.
   struct Far final : grpc::ClientBidiReactor<ByteBuffer, ByteBuffer> {
     explicit Far(Call* owner) : call(owner) {}
     void OnReadDone(bool ok) override {

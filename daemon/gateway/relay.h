@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Passes each call of a remote administrator on to the broker, message by message, without knowing any of
-// them.
+// Forwards each call of a remote administrator to the broker, message by message, without knowledge of their
+// types.
 //
 // Any thread; gRPC's.
 #pragma once
@@ -24,10 +24,10 @@ struct Caller {
 
 class Relay final : public grpc::CallbackGenericService {
  public:
-  // `caller_of` finds who a call came from by grpc::ServerContext::peer().
+  // `caller_of` returns the caller by grpc::ServerContext::peer().
   Relay(std::shared_ptr<grpc::Channel> broker, std::function<Caller(const std::string& peer)> caller_of);
 
-  // PERMISSION_DENIED, or what the broker answers; UNAVAILABLE when there is no broker.
+  // Ends with PERMISSION_DENIED, or the status of the broker; UNAVAILABLE when there is no broker.
   grpc::ServerGenericBidiReactor* CreateReactor(grpc::GenericCallbackServerContext* context) override;
 
  private:

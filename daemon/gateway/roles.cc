@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is not known to be harmless needs an administrator, so that a new method is never open by accident.
+// Methods need an administrator unless they are listed as read-only, so that a new method is never open by
+// accident.
 #include "daemon/gateway/roles.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who may do what from afar: a certificate's name has a role, a method needs one. Pure functions.
+// The rights of remote callers: a name in a certificate has a role, and a method needs one. Pure functions.
 #pragma once
 
 #include <string>
@@ -14,11 +14,11 @@ struct Roles {
   std::vector<std::string> administrators, viewers;  // Names in certificates.
 };
 
-// The strongest role that any of the names has.
+// Returns the strongest role of the names.
 Role RoleOf(const Roles& roles, const std::vector<std::string>& names);
 
-// `method` as gRPC names it, "/ndbroker.v1.Admin/GetStatus". What only looks needs a viewer; whatever else
-// the Admin service has, now or later, needs an administrator; other services are nobody's.
+// `method` is the name in gRPC, "/ndbroker.v1.Admin/GetStatus". Read-only methods need a viewer, every other
+// method of the Admin service an administrator; no role may call other services.
 bool May(Role role, std::string_view method);
 
 }  // namespace nd::gateway

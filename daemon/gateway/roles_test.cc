@@ -11,7 +11,7 @@
 namespace nd::gateway {
 namespace {
 
-TEST(Roles, TheStrongestNameCounts) {
+TEST(Roles, StrongestNameCounts) {
   const Roles roles{{"root"}, {"eyes"}};
   EXPECT_EQ(RoleOf(roles, {"root"}), Role::kAdministrator);
   EXPECT_EQ(RoleOf(roles, {"eyes"}), Role::kViewer);
@@ -20,11 +20,11 @@ TEST(Roles, TheStrongestNameCounts) {
   EXPECT_EQ(RoleOf(roles, {}), Role::kNone);
 }
 
-TEST(Roles, EveryMethodIsForAdministratorsAndWhatOnlyLooksForViewers) {
+TEST(Roles, ReadOnlyMethodsNeedAViewerAndAllOthersAnAdministrator) {
   const google::protobuf::ServiceDescriptor* const service =
       ndbroker::v1::BrokerStatus::descriptor()->file()->FindServiceByName("Admin");
   ASSERT_NE(service, nullptr);
-  // Whoever adds a method decides here which it is.
+  // A new method must be added to one of the two lists.
   const std::set<std::string> changes = {"SetAdapter",  "KillConnection", "KillSession", "PauseListener",
                                          "ReservePort", "ReleasePort",    "Reload",      "Drain",
                                          "SkipTime",    "GetLog",         "GetConfig"};
@@ -36,7 +36,7 @@ TEST(Roles, EveryMethodIsForAdministratorsAndWhatOnlyLooksForViewers) {
   }
 }
 
-TEST(Roles, OtherServicesAreNobodys) {
+TEST(Roles, OtherServicesAreRefusedForEveryRole) {
   EXPECT_FALSE(May(Role::kAdministrator, "/ndbroker.v1.Broker/Session"));
   EXPECT_FALSE(May(Role::kAdministrator, "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo"));
   EXPECT_FALSE(May(Role::kNone, "/ndbroker.v1.Admin/GetStatus"));

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The journal's half of the log: when it is there, and which fields a line has.
+// The systemd journal as the target of the log, and the fields of a line.
 //
 //   MESSAGE, PRIORITY, SYSLOG_IDENTIFIER=ndbrokerd   always
-//   NDB_EVENT=connection.failed                      when the line tells of an event
-//   NDB_SESSION, NDB_CONNECTION, NDB_LISTENER, NDB_ENDPOINT, NDB_OBJECT   what it is about; by the id's
-//   letter
+//   NDB_EVENT=connection.failed                      for a line about an event
+//   NDB_SESSION, NDB_CONNECTION, NDB_LISTENER, NDB_ENDPOINT, NDB_OBJECT   the object, by the letter of its id
 //
-// Any thread. Nothing here waits: a journal that is gone, or that does not take what it is sent, costs lines,
-// and the first one that it takes again says how many.
+// Any thread. No function blocks: a journal that is gone or full loses lines, and the first line that it
+// accepts again has their number.
 #pragma once
 
 #include <string>
@@ -18,14 +17,15 @@
 
 namespace nd::ops {
 
-// Whether descriptor `fd` is the stream that systemd names in $JOURNAL_STREAM ("device:inode"). Null: no.
+// Returns whether descriptor `fd` is the stream that systemd names in $JOURNAL_STREAM ("device:inode"). False
+// for null.
 bool IsJournalStream(const char* journal_stream, int fd);
-// Pure: "NAME=value" for each field.
+// Returns "NAME=value" for each field. Pure.
 std::vector<std::string> JournalFields(int priority, std::string_view message, const LogFields& fields);
-// Pure: fields of any bytes as one datagram of the journal's native protocol.
+// Encodes fields of any bytes as one datagram of the native protocol of the journal. Pure.
 std::string EncodeForJournal(const std::vector<std::string>& fields);
 
-// Where SendToJournal() sends from now on.
+// Sets the target of SendToJournal().
 void OpenJournal(const std::string& socket = "/run/systemd/journal/socket");
 void SendToJournal(int priority, std::string_view message, const LogFields& fields);
 

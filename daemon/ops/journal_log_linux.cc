@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Speaks the journal's protocol itself: libsystemd's sender waits for a journal that hangs, and with it the
-// loop.
+// Implements the protocol of the journal itself, because the sender of libsystemd blocks on a hanging
+// journal, and with it the loop.
 #include "daemon/ops/journal_log.h"
 
 #include <sys/socket.h>
@@ -115,7 +115,7 @@ void SendToJournal(int priority, std::string_view message, const LogFields& fiel
     ++journal.lost;
   } else if (journal.lost != 0) {
     const std::string text =
-        std::to_string(journal.lost) + " lines before this one were not taken by the journal";
+        std::to_string(journal.lost) + " lines before this one were refused by the journal";
     if (journal.Send(EncodeForJournal(JournalFields(4, text, {})))) journal.lost = 0;
   }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lines as a journal receives them: a real datagram socket in its place, its protocol taken apart here, and
-// by systemd's own parser. A journal that hangs, or is gone, holds nobody up.
+// Lines as a journal receives them: a datagram socket in its place, with the protocol decoded here and by the
+// parser of systemd. A hanging or missing journal must not block the broker.
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -28,7 +28,7 @@ namespace {
 
 using Fields = std::vector<std::pair<std::string, std::string>>;
 
-// One datagram of the native protocol; nothing when it is not one.
+// Decodes one datagram of the native protocol; returns nothing when it is malformed.
 std::optional<Fields> Decode(const std::string& datagram) {
   Fields fields;
   for (std::size_t at = 0; at < datagram.size();) {
@@ -59,7 +59,7 @@ class JournalSocketTest : public testing::Test {
     char name[] = "/tmp/ndjournalXXXXXX";
     directory_ = ::mkdtemp(name);
     Listen();
-    // The log's stderr is the journal's, as systemd says it to a service.
+    // stderr of the log is the stream of the journal, as systemd announces it to a service.
     struct stat st;
     EXPECT_EQ(::fstat(2, &st), 0);
     ::setenv("JOURNAL_STREAM", (std::to_string(st.st_dev) + ":" + std::to_string(st.st_ino)).c_str(), 1);
@@ -80,7 +80,7 @@ class JournalSocketTest : public testing::Test {
     std::memcpy(address.sun_path, path().data(), path().size());
     ASSERT_EQ(::bind(receiver_.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
   }
-  // The next datagram that has arrived; empty: none has.
+  // Returns the next datagram; empty when there is none.
   std::string Receive() {
     std::string datagram(65536, '\0');
     const ssize_t n = ::recv(receiver_.get(), datagram.data(), datagram.size(), 0);
@@ -96,7 +96,7 @@ class JournalSocketTest : public testing::Test {
   UniqueFd receiver_;
 };
 
-TEST_F(JournalSocketTest, ALineArrivesWithItsFields) {
+TEST_F(JournalSocketTest, LineArrivesWithItsFields) {
   ASSERT_TRUE(LogsToJournal());
   LogWarning("connection failed", "peer 10.0.0.1: \"x\"\nPRIORITY=0", {"connection.failed", "c-12"});
   EXPECT_EQ(Decode(Receive()), (Fields{{"MESSAGE", "connection failed: peer 10.0.0.1: \"x\"?PRIORITY=0"},
@@ -113,7 +113,7 @@ TEST_F(JournalSocketTest, ALineArrivesWithItsFields) {
   EXPECT_EQ(Receive(), "");
 }
 
-TEST_F(JournalSocketTest, SeveralLinesAreOneFieldAndForgeNothing) {
+TEST_F(JournalSocketTest, SeveralLinesAreOneFieldAndCannotForgeAnother) {
   const std::string text = "one\ntwo\n\nPRIORITY=0\n";
   SendToJournal(3, text, {"a.b", "s-1\nNDB_EVENT=forged"});
   EXPECT_EQ(Decode(Receive()), (Fields{{"MESSAGE", text},
@@ -123,7 +123,7 @@ TEST_F(JournalSocketTest, SeveralLinesAreOneFieldAndForgeNothing) {
                                        {"NDB_SESSION", "s-1\nNDB_EVENT=forged"}}));
 }
 
-TEST_F(JournalSocketTest, AFloodIsLimitedOnItsWayToTheJournal) {
+TEST_F(JournalSocketTest, FloodIsLimitedOnItsWayToTheJournal) {
   int arrived = 0;
   for (int i = 0; i < 100; ++i) {
     LogWarning("flood", "again");
@@ -132,8 +132,8 @@ TEST_F(JournalSocketTest, AFloodIsLimitedOnItsWayToTheJournal) {
   EXPECT_EQ(arrived, static_cast<int>(RateLimit::kBurst));
 }
 
-TEST_F(JournalSocketTest, AJournalThatHangsCostsLinesAndNoTime) {
-  // More than any queue of a socket holds; on a thread of its own, for the case that this would wait.
+TEST_F(JournalSocketTest, HangingJournalLosesLinesAndDoesNotBlock) {
+  // More than the queue of any socket holds; on a thread of its own, in case it blocks.
   auto done = std::async(std::launch::async, [] {
     for (int i = 0; i < 20'000; ++i) LogInfo("line " + std::to_string(i));
   });
@@ -151,20 +151,20 @@ TEST_F(JournalSocketTest, AJournalThatHangsCostsLinesAndNoTime) {
   LogInfo("it reads again");
   EXPECT_EQ(MessageOf(Receive()), "it reads again");
   EXPECT_EQ(MessageOf(Receive()),
-            std::to_string(20'000 - taken) + " lines before this one were not taken by the journal");
+            std::to_string(20'000 - taken) + " lines before this one were refused by the journal");
   LogInfo("and once more");
   EXPECT_EQ(MessageOf(Receive()), "and once more");
   EXPECT_EQ(Receive(), "") << "it is said once";
 }
 
-TEST_F(JournalSocketTest, AJournalThatIsStartedAgainIsFoundAgain) {
+TEST_F(JournalSocketTest, RestartedJournalIsFoundAgain) {
   std::filesystem::remove(path());
   LogInfo("into nothing");
   receiver_.reset();
   Listen();
   LogInfo("back");
   EXPECT_EQ(MessageOf(Receive()), "back");
-  EXPECT_EQ(MessageOf(Receive()), "1 lines before this one were not taken by the journal");
+  EXPECT_EQ(MessageOf(Receive()), "1 lines before this one were refused by the journal");
 }
 
 std::string OutputOf(const std::string& command) {
@@ -177,8 +177,8 @@ std::string OutputOf(const std::string& command) {
   return out;
 }
 
-// An entry of the export format is the same fields behind a time stamp, and an empty line.
-TEST_F(JournalSocketTest, SystemdsOwnParserReadsTheSame) {
+// An entry of the export format has the same fields, after a time stamp and before an empty line.
+TEST_F(JournalSocketTest, SystemdParserReadsTheSameFields) {
   const char* const parser = "/lib/systemd/systemd-journal-remote";
   if (::access(parser, X_OK) != 0) GTEST_SKIP() << "SKIPPED LOUDLY: there is no " << parser;
   SendToJournal(3, "one\ntwo", {"connection.failed", "c-12"});

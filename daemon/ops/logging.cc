@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The only file that knows which logging library is used.
+// The only file that uses the logging library.
 #include "daemon/ops/logging.h"
 
 #include <spdlog/sinks/ringbuffer_sink.h>

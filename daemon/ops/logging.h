@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The broker's log: one line per failure, and never more lines than somebody can read.
+// The log of the broker: one line for each failure, with a rate limit.
 //
-// To the journal with fields of its own (docs/configuration.md) when stderr is the journal's, otherwise as
-// lines to stderr. The newest lines are remembered. Any thread. Control characters in a text are replaced, so
-// that nobody can forge a line.
+// Lines go to the journal with fields (docs/configuration.md) when stderr is the stream of the journal,
+// otherwise to stderr. The newest lines are kept in memory. Any thread. Control characters are replaced, so
+// that no text can forge a line.
 #pragma once
 
 #include <cstdint>
@@ -18,39 +18,39 @@
 
 namespace nd::ops {
 
-// "trace", "debug", "info", "warning", "error", "off".
+// Returns true for "trace", "debug", "info", "warning", "error" and "off".
 bool IsLogLevel(std::string_view level);
-// Starts logging. Before it, lines go to stderr as they are.
+// Starts logging. Before it, lines go to stderr unchanged.
 void StartLogging(std::string_view level);
 void SetLogLevel(std::string_view level);
 std::string LogLevel();
 bool LogsToJournal();
-// At most `most` of the last kRememberedLines lines, oldest first, as they would be on stderr.
+// Returns at most `most` of the last kRememberedLines lines, oldest first, as they are on stderr.
 inline constexpr std::size_t kRememberedLines = 2000;
 std::vector<std::string> NewestLogLines(std::size_t most = kRememberedLines);
 
-// What a line is about, for the journal: "connection.failed" and the id that ndctl shows.
+// The subject of a line for the journal: "connection.failed" and the id that ndctl shows.
 struct LogFields {
   std::string_view event{}, object{};
 };
 
 void LogDebug(std::string_view text, const LogFields& fields = {});
 void LogInfo(std::string_view text, const LogFields& fields = {});
-// At most kBurst lines per cause and period; the next one says how many were left out. `cause` is a constant
-// of the program, never something that a client said.
+// Logs at most kBurst lines for each cause and period; the next line has the number of suppressed ones.
+// `cause` is a constant of the program, never text of a client.
 void LogWarning(std::string_view cause, std::string_view text, const LogFields& fields = {});
 void LogError(std::string_view text);
 
-// The text with everything outside printable ASCII replaced by '?', cut at `max`.
+// Returns the text with everything outside printable ASCII replaced by '?', cut at `max`.
 std::string Printable(std::string_view text, std::size_t max = 512);
 
-// The counting behind LogWarning.
+// The rate limit of LogWarning.
 class RateLimit {
  public:
   static constexpr std::uint32_t kBurst = 10;
   static constexpr Duration kPeriod = std::chrono::seconds(10);
 
-  // Empty: leave this one out. Otherwise how many were left out since the last one let through.
+  // Returns nothing to suppress this line, otherwise the number of suppressed lines since the last one.
   std::optional<std::uint64_t> Admit(std::string_view cause, Time now);
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Log rate limit, text cleaning and the readings of /proc.
+// The rate limit of the log, sanitized text, and values from /proc.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -18,7 +18,7 @@
 namespace nd::ops {
 namespace {
 
-TEST(RateLimit, LetsABurstThroughThenCountsWhatItLeavesOut) {
+TEST(RateLimit, AllowsABurstThenCountsSuppressedLines) {
   RateLimit limit;
   const Time start{};
   for (std::uint32_t i = 0; i < RateLimit::kBurst; ++i) EXPECT_EQ(limit.Admit("a", start), 0u);
@@ -29,8 +29,8 @@ TEST(RateLimit, LetsABurstThroughThenCountsWhatItLeavesOut) {
   EXPECT_EQ(limit.Admit("a", start + RateLimit::kPeriod), 0u);
 }
 
-// Behind it nothing of the process runs any more, in whatever thread it happened.
-TEST(MemoryDeathTest, ThatIsRefusedEndsTheProgramWithASentence) {
+// After the failure no code of the process runs any more, in any thread.
+TEST(MemoryDeathTest, RefusedAllocationEndsTheProgramWithAMessage) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "the sanitizer's allocator has its own end";
 #endif
@@ -48,17 +48,17 @@ TEST(MemoryDeathTest, ThatIsRefusedEndsTheProgramWithASentence) {
   EXPECT_EXIT(ask(), testing::KilledBySignal(SIGABRT), "out of memory: .* to be started again");
 }
 
-TEST(Printable, ReplacesWhatCouldForgeALine) {
+TEST(Printable, ReplacesCharactersThatCouldForgeALine) {
   EXPECT_EQ(Printable("a\nb\x1b[31m\xff"), "a?b?[31m?");
   EXPECT_EQ(Printable("abcdef", 3), "abc");
 }
 
-TEST(LogLevel, KnowsItsNames) {
+TEST(LogLevel, AcceptsItsNames) {
   EXPECT_TRUE(IsLogLevel("warning"));
   EXPECT_FALSE(IsLogLevel("loud"));
 }
 
-TEST(Journal, FieldsSayWhatALineIsAbout) {
+TEST(Journal, FieldsNameTheSubjectOfALine) {
   EXPECT_EQ(JournalFields(4, "broken", {"connection.failed", "c-12"}),
             (std::vector<std::string>{"MESSAGE=broken", "PRIORITY=4", "SYSLOG_IDENTIFIER=ndbrokerd",
                                       "NDB_EVENT=connection.failed", "NDB_CONNECTION=c-12"}));
@@ -69,7 +69,7 @@ TEST(Journal, FieldsSayWhatALineIsAbout) {
   EXPECT_EQ(JournalFields(6, "m", {}).size(), 3u);
 }
 
-TEST(Journal, IsThereOnlyWhenSystemdNamesExactlyThisStream) {
+TEST(Journal, IsUsedOnlyWhenSystemdNamesThisStream) {
   int ends[2];
   ASSERT_EQ(::pipe(ends), 0);
   const UniqueFd read(ends[0]), write(ends[1]);
@@ -111,7 +111,7 @@ TEST(Process, CountsItsDescriptors) {
   EXPECT_EQ(OpenFds(), before + 2);
 }
 
-TEST(Process, KnowsItself) {
+TEST(Process, ReadsItsOwnNameAndAge) {
   EXPECT_GT(ResidentBytes(), 0u);
   EXPECT_EQ(RaiseFdLimit(), FdLimit());
   EXPECT_EQ(CommandOf(static_cast<std::uint32_t>(::getpid())), "ops_test");

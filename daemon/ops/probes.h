@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Places where a tracer can look in while the broker runs (docs/operations.md has the list): static
-// user-space probes, one no-operation instruction each while nobody looks.
+// Static user-space probes for tracers of a running broker (docs/operations.md has the list): one
+// no-operation instruction each while no tracer is attached.
 //
-// Arguments are numbers that are at hand anyway, so that nothing is computed for them.
+// Arguments are numbers that are available anyway, so that nothing is computed for them.
 #pragma once
 
 #include <sys/sdt.h>

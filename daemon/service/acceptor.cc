@@ -1,37 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// gRPC's own listener stops for good after one EMFILE and cannot say who called; hence this one.
+// The accept loop. The listener of gRPC stops for good after one EMFILE and does not report the peer, so the
+// broker accepts connections itself.
 #include "daemon/service/acceptor.h"
 
-#include <fcntl.h>
-#include <sys/epoll.h>
-#include <sys/socket.h>
-
-#include <cerrno>
 #include <cstring>
 #include <string>
 
+#include "base/os/readiness.h"
 #include "daemon/ops/logging.h"
 
 namespace nd::service {
 namespace {
 
-constexpr int kPerRound = 64;  // Others on the loop get their turn in between.
+constexpr int kPerRound = 64;  // Bounds one round, so that other callbacks of the loop run in between.
 constexpr Duration kPause = std::chrono::milliseconds(50);
-
-UniqueFd Reserve() {
-  return UniqueFd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
-}
 
 }  // namespace
 
 Acceptor::Acceptor(EventLoop& loop, const char* name, ops::Door& door, UniqueFd listener, Accepted accepted)
-    : loop_(loop),
-      name_(name),
-      door_(door),
-      listener_(std::move(listener)),
-      reserve_(Reserve()),
-      accepted_(std::move(accepted)) {
-  if (!loop_.Add(listener_.get(), EPOLLIN, [this](std::uint32_t) { OnReadable(); })) Pause();
+    : loop_(loop), name_(name), door_(door), listener_(std::move(listener)), accepted_(std::move(accepted)) {
+  if (!loop_.Add(listener_.get(), os::kReadable, [this](std::uint32_t) { OnReadable(); })) Pause();
 }
 
 Acceptor::~Acceptor() {
@@ -44,25 +32,15 @@ Acceptor::~Acceptor() {
 
 void Acceptor::OnReadable() {
   for (int i = 0; i < kPerRound; ++i) {
-    UniqueFd fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (fd) {
-      if (const std::optional<Peer> peer = PeerOf(fd.get())) {
-        accepted_(std::move(fd), *peer);
-      } else {
-        door_.Refuse(ops::Refusal::kCredentials);
-        ops::LogWarning("connection refused",
-                        std::string(name_) + ": the kernel does not say whose it is; it was closed");
-      }
-      continue;
-    }
-    switch (errno) {
-      case EAGAIN:
-        return;
-      case EINTR:
-      case ECONNABORTED:
-        continue;
-      default:  // EMFILE, ENFILE, ENOMEM, ENOBUFS
-        return OutOfDescriptors(errno);
+    os::Accepted accepted = os::Accept(listener_.get());
+    if (accepted.result == os::Accepted::Result::kNone) return;
+    if (!accepted.fd) return OutOfDescriptors(accepted.error);
+    if (const std::optional<Peer> peer = PeerOf(accepted.fd.get())) {
+      accepted_(std::move(accepted.fd), *peer);
+    } else {
+      door_.Refuse(ops::Refusal::kCredentials);
+      ops::LogWarning("connection refused",
+                      std::string(name_) + ": the kernel does not say whose it is; it was closed");
     }
   }
 }
@@ -71,11 +49,8 @@ void Acceptor::OutOfDescriptors(int error) {
   door_.Fail(error);
   ops::LogWarning("accept failed", std::string(name_) + ": " + std::strerror(error) +
                                        "; clients are turned away until descriptors are free");
-  if (reserve_) {
-    reserve_.reset();
-    UniqueFd turned_away(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-  }
-  reserve_ = Reserve();
+  spare_.AcceptToRefuse(listener_.get()).reset();
+  spare_.Refill();
   loop_.Remove(listener_.get());
   Pause();
 }
@@ -83,8 +58,8 @@ void Acceptor::OutOfDescriptors(int error) {
 void Acceptor::Pause() {
   pause_ = loop_.At(loop_.clock().Now() + kPause, [this] {
     pause_.reset();
-    if (!reserve_) reserve_ = Reserve();
-    if (!loop_.Add(listener_.get(), EPOLLIN, [this](std::uint32_t) { OnReadable(); })) Pause();
+    spare_.Refill();
+    if (!loop_.Add(listener_.get(), os::kReadable, [this](std::uint32_t) { OnReadable(); })) Pause();
   });
 }
 

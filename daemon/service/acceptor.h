@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Accepts on one listening socket for ever: no error of accept() makes it deaf.
+// Accepts connections on one listening socket. No error of accept() stops it.
 //
-// When the process runs out of descriptors, one kept in reserve lets it take the newest connection and close
-// it, so that its client learns at once; then it pauses a moment. Loop thread.
+// When the process runs out of descriptors, a spare descriptor lets it accept one more connection and
+// close it, so that the client gets an error at once; then it pauses briefly. Loop thread.
 #pragma once
 
 #include <functional>
 #include <optional>
 
 #include "base/event_loop.h"
+#include "base/os/accept.h"
 #include "base/unique_fd.h"
-#include "daemon/ops/door.h"
+#include "daemon/service/door.h"
 #include "daemon/service/peer.h"
 
 namespace nd::service {
@@ -19,7 +20,7 @@ class Acceptor {
  public:
   using Accepted = std::function<void(UniqueFd, const Peer&)>;
 
-  // `name` for the log; `door` counts what goes wrong and outlives this. Starts at once.
+  // `name` is for the log. `door` counts failures and outlives this. Starts at once.
   Acceptor(EventLoop& loop, const char* name, ops::Door& door, UniqueFd listener, Accepted accepted);
   ~Acceptor();
   Acceptor(const Acceptor&) = delete;
@@ -33,7 +34,8 @@ class Acceptor {
   EventLoop& loop_;
   const char* name_;
   ops::Door& door_;
-  UniqueFd listener_, reserve_;
+  UniqueFd listener_;
+  os::SpareDescriptor spare_;
   Accepted accepted_;
   std::optional<EventLoop::TimerId> pause_;
 };

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "daemon/ops/logging.h"
-#include "daemon/service/runtime_dir.h"
+#include "daemon/server/runtime_dir.h"
 
 namespace nd::service {
 namespace {
@@ -60,9 +60,8 @@ TEST_F(AcceptorTest, NamesThePeer) {
   EXPECT_NE(peers[0].cookie, peers[1].cookie);
 }
 
-TEST_F(AcceptorTest, RecoversFromHavingNoDescriptors) {
-  // UBSan checks the type of an object at its first use by way of a pipe, for which there will be no
-  // descriptor.
+TEST_F(AcceptorTest, RecoversFromDescriptorExhaustion) {
+  // UBSan checks the type of an object at its first use through a pipe. No descriptor is left for that later.
   RunUntil([this] { return loop_.RunOnce(Duration::zero()), true; });
   ops::LogWarning("test", "descriptors are about to run out");
   std::vector<UniqueFd> accepted;
@@ -77,7 +76,7 @@ TEST_F(AcceptorTest, RecoversFromHavingNoDescriptors) {
   rlimit tight = old;
   tight.rlim_cur = static_cast<rlim_t>(next.get()) + 2;
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &tight), 0);
-  // One is taken; the second finds no descriptor and is turned away by way of the reserve.
+  // The first connection is accepted. The second finds no descriptor and is closed by means of the reserve.
   char byte;
   EXPECT_TRUE(RunUntil(
       [&] { return accepted.size() == 1 && ::recv(clients[1].get(), &byte, 1, MSG_DONTWAIT) == 0; }));
@@ -89,8 +88,8 @@ TEST_F(AcceptorTest, RecoversFromHavingNoDescriptors) {
   EXPECT_TRUE(RunUntil([&] { return accepted.size() == 3; })) << "and so is everybody after it";
 }
 
-// A connection whose other end the kernel cannot name: a socket without credentials stands in for it.
-TEST_F(AcceptorTest, WhoHasNoCredentialsIsTurnedAwayAndCounted) {
+// A socket without credentials stands for a connection whose other end the kernel cannot identify.
+TEST_F(AcceptorTest, PeerWithoutCredentialsIsRefusedAndCounted) {
   UniqueFd tcp(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   sockaddr_in address{};
   address.sin_family = AF_INET;
@@ -108,24 +107,25 @@ TEST_F(AcceptorTest, WhoHasNoCredentialsIsTurnedAwayAndCounted) {
   EXPECT_EQ(door_.refused[static_cast<std::size_t>(ops::Refusal::kCredentials)], 1u);
 }
 
-TEST_F(AcceptorTest, SocketFilesAreReplacedOnlyWhenNobodyAnswers) {
+TEST_F(AcceptorTest, SocketFileIsReplacedOnlyWhenNoBrokerAnswers) {
   {
     const UniqueFd first = ListenUnix(path_, SOCK_STREAM, 0600, std::nullopt).value();
     const Result<UniqueFd> second = ListenUnix(path_, SOCK_STREAM, 0600, std::nullopt);
     EXPECT_EQ(second.code(), StatusCode::kSharingViolation);
-    EXPECT_EQ(second.status().message(), "somebody answers at " + path_ + "; stop it or give another --dir");
+    EXPECT_EQ(second.status().message(),
+              "another program serves " + path_ + "; stop it or give another --dir");
   }
   EXPECT_TRUE(ListenUnix(path_, SOCK_STREAM, 0660, std::nullopt).ok()) << "a left-over file";
   EXPECT_EQ(std::filesystem::status(path_).permissions(), std::filesystem::perms(0660));
   const Result<UniqueFd> file = ListenUnix("/etc/passwd", SOCK_STREAM, 0600, std::nullopt);
   EXPECT_EQ(file.status().message(),
-            "/etc/passwd is there and is no socket; remove it or give another --dir");
+            "/etc/passwd exists and is not a socket; remove it or give another --dir");
   const Result<UniqueFd> lengthy =
       ListenUnix("/tmp/" + std::string(200, 'x'), SOCK_STREAM, 0600, std::nullopt);
   EXPECT_NE(lengthy.status().message().find("is too long for a socket"), std::string::npos);
 }
 
-TEST_F(AcceptorTest, OneBrokerForADirectory) {
+TEST_F(AcceptorTest, DirectoryHasOnlyOneBroker) {
   const UniqueFd lock = LockRuntimeDirectory(directory_).value();
   const Result<UniqueFd> second = LockRuntimeDirectory(directory_);
   EXPECT_EQ(second.code(), StatusCode::kSharingViolation);

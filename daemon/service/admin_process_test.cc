@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an administrator asks of a running daemon, right and wrong.
+// Valid and invalid administrative requests to a running daemon.
 #include <algorithm>
 #include <map>
 
@@ -77,7 +77,7 @@ TEST_F(AdminTest, PortsAreReservedAndReleased) {
   EXPECT_EQ(Bind(client, 7001).status().code(), 0u) << "its user may";
 }
 
-TEST_F(AdminTest, BadReservationsAreToldWhatIsWrong) {
+TEST_F(AdminTest, BadReservationsAreRefusedWithTheReason) {
   pb::ReservePortRequest reserve;
   pb::ReleasePortRequest release;
   Call(&Stub::ReservePort, reserve, kBad);
@@ -94,7 +94,7 @@ TEST_F(AdminTest, BadReservationsAreToldWhatIsWrong) {
   EXPECT_EQ(Call(&Stub::ReservePort, reserve).status().code(), kInvalidAddress);
 }
 
-TEST_F(AdminTest, ThePolicyIsShownAndExplained) {
+TEST_F(AdminTest, PolicyIsShownAndExplained) {
   Rewrite(R"([[rule]]
 name = "storage"
 match = { uid = 4711 }
@@ -151,7 +151,7 @@ quota = { connectors = 3, shared-endpoints = 2 }
   EXPECT_EQ(reply.limits(0).rule(), "default");
 }
 
-TEST_F(AdminTest, BadQuestionsAboutThePolicyAreToldWhatIsWrong) {
+TEST_F(AdminTest, BadPolicyQuestionsAreRefusedWithTheReason) {
   pb::CheckPolicyRequest request;
   Call(&Stub::CheckPolicy, request, kBad);
   request.set_action("dance");
@@ -165,7 +165,7 @@ TEST_F(AdminTest, BadQuestionsAboutThePolicyAreToldWhatIsWrong) {
   EXPECT_EQ(Call(&Stub::CheckPolicy, request).status().code(), kInvalidHandle);
 }
 
-TEST_F(AdminTest, TheConfigurationIsShownWithItsOrigin) {
+TEST_F(AdminTest, ConfigurationIsShownWithItsOrigin) {
   pb::ConfigReply config = Call(&Stub::GetConfig, pb::GetConfigRequest());
   auto settings = Settings(config);
   EXPECT_EQ(config.file(), directory_ + "/config.toml");
@@ -179,7 +179,7 @@ TEST_F(AdminTest, TheConfigurationIsShownWithItsOrigin) {
   EXPECT_EQ(settings["adapter.soft0.mode"].value(), "separate");
   EXPECT_EQ(settings["compat.bad-network-name"].value(), "false");
 
-  // A reload takes what it can; the rest stays as it runs, and is said to wait.
+  // A reload applies the settings that it can. The others keep their value and are listed as pending.
   Rewrite("[core]\nmax-backlog = 7\n[limits]\npending-operations = 200\n");
   EXPECT_EQ(Call(&Stub::GetConfig, pb::GetConfigRequest()).needs_restart(),
             "[limits], connect, request, keepalive or hello in [timeouts]");
@@ -192,7 +192,7 @@ TEST_F(AdminTest, TheConfigurationIsShownWithItsOrigin) {
   EXPECT_EQ(config.needs_restart(), "[limits], connect, request, keepalive or hello in [timeouts]");
 }
 
-TEST_F(AdminTest, ATextIsCheckedAsConfiguration) {
+TEST_F(AdminTest, TextIsCheckedAsConfiguration) {
   const std::string running =
       "[limits]\nsession-queue-bytes = 131072\npending-operations = 100\n[timeouts]\nhello = \"1s\"\n";
   pb::CheckConfigRequest request;
@@ -207,12 +207,12 @@ TEST_F(AdminTest, ATextIsCheckedAsConfiguration) {
   reply = Call(&Stub::CheckConfig, request);
   EXPECT_EQ(reply.status().code(), kInvalidParameter);
   EXPECT_EQ(reply.status().message(),
-            "new.toml:2:1: unknown key \"max-baklog\" in [core]; the nearest right one is \"max-backlog\"");
-  request.set_text("#" + std::string(200'000, 'x'));  // More than a client's message may have.
+            "new.toml:2:1: unknown key \"max-baklog\" in [core]; the nearest known one is \"max-backlog\"");
+  request.set_text("#" + std::string(200'000, 'x'));  // More than the limit for a message of a client.
   EXPECT_EQ(Call(&Stub::CheckConfig, request).status().code(), 0u);
 }
 
-TEST_F(AdminTest, ADrainingBrokerTakesNothingNew) {
+TEST_F(AdminTest, DrainingBrokerRefusesNewConnections) {
   RawClient before(directory_);
   pb::DrainRequest drain;
   drain.set_drain(true);
@@ -231,7 +231,7 @@ TEST_F(AdminTest, ADrainingBrokerTakesNothingNew) {
   EXPECT_FALSE(GetStatus().draining());
 }
 
-TEST_F(AdminTest, ItKnowsHowItFeels) {
+TEST_F(AdminTest, HealthNamesTheSubjectsThatFail) {
   const pb::DiagnoseReply reply = Call(&Stub::Diagnose, pb::DiagnoseRequest());
   std::map<std::string, std::string> verdicts;
   for (const pb::Diagnosis& item : reply.items()) {
@@ -249,7 +249,7 @@ TEST_F(AdminTest, ItKnowsHowItFeels) {
   }
   EXPECT_EQ(verdicts["lease journal"], "PASS");
   EXPECT_EQ(verdicts["history database"], "PASS");
-  // Somebody removed one of the files.
+  // An administrator removed one of the files.
   std::filesystem::remove(directory_ + "/journal");
   verdicts.clear();
   const pb::DiagnoseReply again = Call(&Stub::Diagnose, pb::DiagnoseRequest());
@@ -263,7 +263,7 @@ TEST_F(AdminTest, ItKnowsHowItFeels) {
   EXPECT_EQ(verdicts["history database"], "PASS");
 }
 
-TEST_F(AdminTest, TheNewestLogLinesAreThere) {
+TEST_F(AdminTest, NewestLogLinesAreReturned) {
   {
     RawStream bad(directory_);
     bad.Hello(std::string(16, 'x'));  // Logged as a warning.
@@ -279,7 +279,7 @@ TEST_F(AdminTest, TheNewestLogLinesAreThere) {
   EXPECT_EQ(Call(&Stub::GetLog, request).lines_size(), 1);
 }
 
-TEST_F(AdminTest, ThePastCanBeWatched) {
+TEST_F(AdminTest, PastEventsCanBeWatched) {
   { RawClient client(directory_); }
   ASSERT_TRUE(Settles());
   pb::WatchRequest request;
@@ -308,7 +308,7 @@ TEST_F(AdminTest, ThePastCanBeWatched) {
   EXPECT_EQ(status.error_code(), kBad);
 }
 
-TEST_F(AdminTest, QueuePairsAndRegionsAreListedAndLiesDoNoHarm) {
+TEST_F(AdminTest, QueuePairsAndRegionsAreListedDespiteForgedRows) {
   RawClient client(directory_);
   client.QueuePair();
   RawLane::Received page = client.lane.Receive();
@@ -339,11 +339,11 @@ TEST_F(AdminTest, QueuePairsAndRegionsAreListedAndLiesDoNoHarm) {
   row.bytes = 4096;
   row.access = 7;
   row.flags = 0xFFFFFFFF;
-  table->rows[1].kind = 99;  // No such kind.
+  table->rows[1].kind = 99;  // Not a kind of region.
   table->rows[2].kind = 2;
-  table->rows[2].sequence = 1;  // For ever being written.
+  table->rows[2].sequence = 1;  // An odd sequence: the row looks unfinished for ever.
   table->used = 0xFFFFFFFF;
-  table->untold = 5;
+  table->unlisted = 5;
   const pb::MemoryRegionList regions = Call(&Stub::ListMemoryRegions, All());
   ASSERT_EQ(regions.items_size(), 1);
   const std::string session = Call(&Stub::ListSessions, All()).items(0).id().substr(2);
@@ -354,7 +354,7 @@ TEST_F(AdminTest, QueuePairsAndRegionsAreListedAndLiesDoNoHarm) {
   EXPECT_TRUE(regions.items(0).buffer());
   EXPECT_EQ(regions.items(0).adapter(), "loop0");
   EXPECT_EQ(regions.items(0).owner().pid(), static_cast<std::uint32_t>(::getpid()));
-  EXPECT_EQ(regions.untold(), 6u);
+  EXPECT_EQ(regions.unlisted(), 6u);
   one.set_id(session + ":17");
   EXPECT_EQ(Call(&Stub::ListMemoryRegions, one).items_size(), 1);
   one.set_id(session + ":18");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every engine has a spelling of its own; what they have in common is one path element for each thing.
+// Parses control group paths. Each engine has its own spelling, but all use one path element for each object.
 #include "daemon/service/cgroup_name.h"
 
 #include <algorithm>
@@ -16,9 +16,9 @@ bool IsContainerId(std::string_view text) {
   return text.size() == 64 && IsHex(text);
 }
 
-// "0a1b2c3d-..." with dashes, or with underscores where systemd's escaping would change a dash's meaning.
+// Accepts "0a1b2c3d-..." with dashes, or with underscores where systemd escapes dashes.
 std::optional<std::string> PodUid(std::string_view text) {
-  if (text.size() == 32 && IsHex(text)) return std::string(text);  // Static pods: no separators.
+  if (text.size() == 32 && IsHex(text)) return std::string(text);  // Static pods have no separators.
   if (text.size() != 36) return std::nullopt;
   std::string uid(text);
   std::ranges::replace(uid, '_', '-');
@@ -33,7 +33,7 @@ std::string_view Without(std::string_view text, std::string_view suffix) {
   return text.ends_with(suffix) ? text.substr(0, text.size() - suffix.size()) : text;
 }
 
-// "kubepods-burstable-pod0a1b_....slice", "pod0a1b-...": the pod's uid.
+// Returns the uid of the pod in "kubepods-burstable-pod0a1b_....slice" or "pod0a1b-...".
 std::optional<std::string> PodOf(std::string_view element) {
   const std::string_view name = Without(element, ".slice");
   const std::size_t at = name.rfind("pod");
@@ -41,20 +41,20 @@ std::optional<std::string> PodOf(std::string_view element) {
   return PodUid(name.substr(at + 3));
 }
 
-// "docker-<id>.scope", "cri-containerd-<id>.scope", "libpod-<id>.scope", "crio-<id>.scope", a bare id, or
-// "kubepods-...:cri-containerd:<id>".
+// Returns the id in "docker-<id>.scope", "cri-containerd-<id>.scope", "libpod-<id>.scope", "crio-<id>.scope",
+// a bare id, or "kubepods-...:cri-containerd:<id>".
 std::optional<std::string> ContainerIdOf(std::string_view element) {
   std::string_view name = Without(element, ".scope");
   if (const std::size_t colon = name.rfind(':'); colon != name.npos) name.remove_prefix(colon + 1);
   if (IsContainerId(name)) return std::string(name);
   const std::size_t dash = name.rfind('-');
   if (dash == name.npos || !IsContainerId(name.substr(dash + 1))) return std::nullopt;
-  // Podman's and CRI-O's monitor is beside the container and not in it.
+  // The monitor of Podman and CRI-O runs beside the container, not inside.
   if (name.find("conmon") != name.npos) return std::nullopt;
   return std::string(name.substr(dash + 1));
 }
 
-// Engines that write the container's name: "lxc.payload.NAME", "lxc/NAME", "machine-NAME.scope" of
+// Returns the name for engines that write it: "lxc.payload.NAME", "lxc/NAME", and "machine-NAME.scope" of
 // systemd-nspawn and libvirt.
 std::optional<std::string> ContainerNameOf(std::string_view before, std::string_view element) {
   for (const std::string_view prefix : {"lxc.payload.", "lxc.payload/"}) {
@@ -85,7 +85,7 @@ std::string CgroupPath(std::string_view text) {
     const std::size_t end = text.find('\n');
     const std::string_view line = text.substr(0, end);
     text = end == text.npos ? std::string_view() : text.substr(end + 1);
-    // "number:controllers:path"; the path may have colons of its own.
+    // The format is "number:controllers:path"; the path may contain colons.
     const std::size_t first = line.find(':');
     if (first == line.npos) continue;
     const std::size_t second = line.find(':', first + 1);
@@ -113,7 +113,7 @@ CgroupOwner OwnerOfCgroup(std::string_view path) {
       container.clear();
     } else if (auto id = ContainerIdOf(element)) {
       container = std::move(*id);
-      owner.unit.clear();  // Whatever is named behind it is inside the container.
+      owner.unit.clear();  // Units behind this element are inside the container.
     } else if (auto name = ContainerNameOf(before, element)) {
       container = std::move(*name);
       owner.unit.clear();
@@ -124,6 +124,31 @@ CgroupOwner OwnerOfCgroup(std::string_view path) {
   }
   owner.container = pod.empty() ? container : "pod " + pod + (container.empty() ? "" : "/" + container);
   return owner;
+}
+
+std::string PodUidOfCgroup(std::string_view path) {
+  const auto next = [&path] {
+    while (path.starts_with('/')) path.remove_prefix(1);
+    const std::string_view element = path.substr(0, path.find('/'));
+    path.remove_prefix(element.size());
+    return element;
+  };
+  std::string_view element = next();
+  const bool relative = element == "..";
+  while (element == "..") element = next();
+  // The drivers write "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-podUID.slice" and
+  // "/kubepods/burstable/podUID". Groups above the common one are missing from a relative path.
+  const bool top = element == "kubepods" || element == "kubepods.slice";
+  if (!top && !relative) return {};
+  if (top) element = next();
+  for (const std::string_view qos : {"besteffort", "burstable", "guaranteed"}) {
+    if (element != qos && element != "kubepods-" + std::string(qos) + ".slice") continue;
+    element = next();
+    break;
+  }
+  const bool named =
+      element.starts_with("pod") || (element.starts_with("kubepods-") && element.ends_with(".slice"));
+  return named ? PodOf(element).value_or(std::string()) : std::string();
 }
 
 }  // namespace nd::service

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who a process belongs to, read from the path of its control group: pure parsing of what the kernel and the
-// container engines write.
+// Finds the unit and container of a process in the path of its control group. Pure parsing.
 #pragma once
 
 #include <string>
@@ -10,17 +9,23 @@ namespace nd::service {
 
 struct CgroupOwner {
   std::string unit;  // "nvmet.service", "app-foo.scope"; empty: none.
-  // The container's full id as its engine made it ("3f2a..."), or its name ("web-1") where the engine writes
-  // that; behind a pod's uid and a slash when it runs in one: "pod 0a1b.../3f2a...". Empty: none.
+  // The full id of the container ("3f2a..."), or its name ("web-1") for engines that write the name. With a
+  // pod: "pod 0a1b.../3f2a...". Empty when there is none.
   std::string container;
 };
 
-// Of the text of /proc/PID/cgroup: the path in the unified hierarchy, or, where processes are not in it (v1
-// and hybrid), that of systemd's own hierarchy. Empty: neither is there.
+// Parses the text of /proc/PID/cgroup. Returns the path in the unified hierarchy or, for processes outside it
+// (v1 and hybrid), in the hierarchy of systemd. Empty when neither exists.
 std::string CgroupPath(std::string_view proc_cgroup);
 
-// The innermost unit and container that the path names. Of a user's own manager the unit is the one that it
-// runs, as far as there is one.
+// Returns the innermost unit and container of the path. Below the manager of a user, the unit is the one that
+// this manager runs, if there is one.
 CgroupOwner OwnerOfCgroup(std::string_view path);
+
+// Returns the uid of the pod whose control group contains the path; empty when it is in none. Other than the
+// name for people in OwnerOfCgroup(), this is proof: only groups that the kubelet makes count,
+// KUBEPODS/[QOS/]POD at the top of the hierarchy, and users cannot make groups there. The path may begin with
+// "/..": it is then relative to the control group of a broker that is in a pod itself.
+std::string PodUidOfCgroup(std::string_view path);
 
 }  // namespace nd::service

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lines as real hosts and engines write them.
+// Lines that real hosts and engines write.
 #include "daemon/service/cgroup_name.h"
 
 #include <gtest/gtest.h>
@@ -23,6 +23,48 @@ TEST_P(OwnerOfCgroupTest, NamesUnitAndContainer) {
   EXPECT_EQ(owner.unit, GetParam().unit) << GetParam().path;
   EXPECT_EQ(owner.container, GetParam().container) << GetParam().path;
 }
+
+struct PodCase {
+  const char* what;
+  std::string path, uid;
+};
+
+class PodUidTest : public testing::TestWithParam<PodCase> {};
+
+TEST_P(PodUidTest, OnlyGroupsOfTheKubeletProveAPod) {
+  EXPECT_EQ(PodUidOfCgroup(GetParam().path), GetParam().uid) << GetParam().path;
+}
+
+const std::string kSlice = "kubepods-burstable-pod" + kPodEscaped + ".slice";
+INSTANTIATE_TEST_SUITE_P(
+    Paths, PodUidTest,
+    testing::Values(
+        PodCase{"Systemd",
+                "/kubepods.slice/kubepods-burstable.slice/" + kSlice + "/cri-containerd-" + kId + ".scope",
+                kPod},
+        PodCase{"Guaranteed", "/kubepods.slice/kubepods-pod" + kPodEscaped + ".slice/crio-" + kId + ".scope",
+                kPod},
+        PodCase{"Cgroupfs", "/kubepods/besteffort/pod" + kPod + "/" + kId, kPod},
+        PodCase{"CgroupfsGuaranteed", "/kubepods/pod" + kPod + "/" + kId, kPod},
+        PodCase{"FromABrokerInAPodOfTheSameClass", "/../../" + kSlice + "/cri-containerd-" + kId + ".scope",
+                kPod},
+        PodCase{"FromABrokerInAPodOfAnotherClass",
+                "/../../../kubepods-burstable.slice/" + kSlice + "/cri-containerd-" + kId + ".scope", kPod},
+        PodCase{"FromAServiceOfTheNode",
+                "/../../kubepods.slice/kubepods-burstable.slice/" + kSlice + "/x.scope", kPod},
+        // Whoever may make groups below one of his own may call them as he likes.
+        PodCase{"ForgedByAUser",
+                "/user.slice/user-1000.slice/user@1000.service/kubepods.slice/" + kSlice + "/x", ""},
+        PodCase{"ForgedSeenFromAPod", "/../../../user.slice/user-1000.slice/" + kSlice + "/x", ""},
+        PodCase{"ForgedInAService", "/system.slice/job.service/pod" + kPod, ""},
+        PodCase{"ForgedInAContainer", "/system.slice/docker-" + kId + ".scope/kubepods/pod" + kPod, ""},
+        PodCase{"ForgedInAPod",
+                "/kubepods/burstable/pod" + kPod + "/" + kId + "/kubepods/podffffffff" + kPod.substr(8),
+                kPod},
+        PodCase{"NoUid", "/kubepods.slice/kubepods-podx.slice", ""},
+        PodCase{"Kubepods", "/kubepods.slice", ""}, PodCase{"Nothing", "", ""}, PodCase{"Root", "/", ""},
+        PodCase{"Up", "/../..", ""}),
+    [](const auto& test) { return test.param.what; });
 
 INSTANTIATE_TEST_SUITE_P(
     Paths, OwnerOfCgroupTest,
@@ -77,7 +119,7 @@ TEST(CgroupPath, PrefersTheUnifiedHierarchy) {
   EXPECT_EQ(CgroupPath("0::/\n"), "/");
 }
 
-TEST(CgroupPath, FallsBackToSystemdsOnHybridHosts) {
+TEST(CgroupPath, FallsBackToTheSystemdHierarchyOnHybridHosts) {
   EXPECT_EQ(CgroupPath("12:memory:/user.slice\n"
                        "3:cpu,cpuacct:/user.slice\n"
                        "1:name=systemd:/user.slice/user-0.slice/session-1.scope\n"
@@ -87,7 +129,7 @@ TEST(CgroupPath, FallsBackToSystemdsOnHybridHosts) {
   EXPECT_EQ(CgroupPath("11:memory:/docker/x\n1:name=systemd:/docker/y\n"), "/docker/y");
 }
 
-TEST(CgroupPath, IsEmptyForWhatIsNoSuchText) {
+TEST(CgroupPath, IsEmptyForMalformedText) {
   for (const char* text : {"", "\n", "0", "0:", "0::", "0::relative\n", "::::", "4:memory:/a\n"}) {
     EXPECT_EQ(CgroupPath(text), "") << text;
   }

@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// gRPC tells nobody when a connection that it was given ends; the kernel does.
+// Watches the connections of gRPC. gRPC does not report their end; the kernel does.
 #include "daemon/service/control_connections.h"
 
 #include <fcntl.h>
-#include <sys/epoll.h>
 #include <sys/socket.h>
 
 #include <string>
 
+#include "base/os/readiness.h"
 #include "daemon/ops/logging.h"
 
 namespace nd::service {
 
 ControlConnections::ControlConnections(EventLoop& loop, const char* name, ops::Door& door,
-                                       Gate::Limits limits, Duration hello_timeout,
-                                       std::function<void(int fd)> hand_over)
+                                       Gate::Limits limits, Duration hello_timeout, HandOver hand_over)
     : loop_(loop),
       name_(name),
       door_(door),
@@ -32,7 +31,8 @@ ControlConnections::~ControlConnections() {
 void ControlConnections::Admit(UniqueFd fd, const Peer& peer) {
   UniqueFd watch(::fcntl(fd.get(), F_DUPFD_CLOEXEC, 0));
   const std::uint64_t cookie = peer.cookie;
-  if (!watch || !loop_.Add(watch.get(), EPOLLRDHUP, [this, cookie](std::uint32_t) { Ended(cookie); })) {
+  if (!watch ||
+      !loop_.Add(watch.get(), os::kPeerFinished, [this, cookie](std::uint32_t) { Ended(cookie); })) {
     door_.Refuse(ops::Refusal::kDescriptors);
     ops::LogWarning("accept failed",
                     std::string(name_) + ": no descriptor to watch a connection with; it was closed");
@@ -49,10 +49,10 @@ void ControlConnections::Admit(UniqueFd fd, const Peer& peer) {
       door_.Refuse(ops::Refusal::kNoHello);
       ops::LogWarning("no hello", std::string(name_) + ": uid " + std::to_string(late.peer.uid) + " (pid " +
                                       std::to_string(late.peer.pid) + ") did not say Hello in time");
-      ::shutdown(late.fd.get(), SHUT_RDWR);  // gRPC reads the end of the stream; so does the watch.
+      ::shutdown(late.fd.get(), SHUT_RDWR);  // gRPC reads the end of the stream, and so does the watch.
     });
   }
-  hand_over_(fd.release());
+  hand_over_(std::move(fd), peer);
 }
 
 void ControlConnections::Proven(std::uint64_t cookie) {

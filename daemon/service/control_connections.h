@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The connections that belong to gRPC, as far as we must know of them: how many, whose, and when they end.
+// Counts the connections of gRPC by user and notices their end.
 //
-// gRPC owns the socket. A duplicate is kept only to hear the hang-up and to be able to end the connection;
-// it is closed as soon as either side has shut the socket down. Loop thread.
+// gRPC owns the socket. A duplicate is kept only to notice the hang-up and to be able to end the connection.
+// It is closed as soon as either side has shut the socket down. Loop thread.
 #pragma once
 
 #include <cstdint>
@@ -17,14 +17,15 @@ namespace nd::service {
 
 class ControlConnections {
  public:
-  // `hand_over` gives the socket to gRPC. Zero `hello_timeout`: nothing has to be proven.
-  // `door` outlives this.
+  using HandOver = std::function<void(UniqueFd fd, const Peer& peer)>;
+  // `hand_over` gives the socket to gRPC. With a `hello_timeout` of zero no Hello is required. `door`
+  // outlives this.
   ControlConnections(EventLoop& loop, const char* name, ops::Door& door, Gate::Limits limits,
-                     Duration hello_timeout, std::function<void(int fd)> hand_over);
+                     Duration hello_timeout, HandOver hand_over);
   ~ControlConnections();
 
   void Offer(UniqueFd fd, const Peer& peer) { gate_.Offer(std::move(fd), peer); }
-  // The connection with this socket cookie said a good Hello.
+  // The connection with this socket cookie has sent a valid Hello.
   void Proven(std::uint64_t cookie);
   const Gate& gate() const { return gate_; }
 
@@ -42,7 +43,7 @@ class ControlConnections {
   const char* name_;
   ops::Door& door_;
   const Duration hello_timeout_;
-  const std::function<void(int)> hand_over_;
+  const HandOver hand_over_;
   std::map<std::uint64_t, Connection> connections_;
   Gate gate_;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sealed, so that the client cannot make our reading of a page fault.
+// The pages are sealed, so that the client cannot cause a fault in the reader.
 #include "daemon/service/counters_pages.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kCounters = kCounterSlotsPerPage * sizeof(QpCounters);
 
-// Empty: it was being written each time.
+// Empty when every attempt found the row being written.
 std::optional<Region> ReadRow(const provider::RegionRow& row, std::uint32_t* kind) {
   constexpr int kTries = 3;
   for (int i = 0; i < kTries; ++i) {
@@ -71,13 +71,13 @@ Regions CountersPages::ReadRegions() const {
   const auto first = pages_.find(0);
   if (first == pages_.end()) return regions;
   const auto& table = *reinterpret_cast<const provider::RegionTable*>(first->second.data() + kCounters);
-  regions.untold = table.untold.load(std::memory_order_relaxed);
+  regions.unlisted = table.unlisted.load(std::memory_order_relaxed);
   const std::uint32_t used = std::min(table.used.load(std::memory_order_acquire), provider::kRegionRows);
   for (std::uint32_t i = 0; i < used; ++i) {
     std::uint32_t kind = 0;
     std::optional<Region> region = ReadRow(table.rows[i], &kind);
     if (!region) {
-      ++regions.untold;
+      ++regions.unlisted;
       continue;
     }
     region->window = kind == static_cast<std::uint32_t>(provider::RegionKind::kWindow);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pages that one session's queue pairs count on: made here, written by the client, only read by us.
+// The pages with the counters of the queue pairs of one session: made here, written by the client, only read
+// by the broker.
 //
-// Values are hostile: they are added up and shown as they are. Loop thread.
+// Values are not trusted: they are summed and shown as they are. Loop thread.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +27,7 @@ struct Traffic {
   std::uint64_t rx_messages() const { return rx_sends + rx_writes + rx_reads; }
 };
 
-// One registered piece of memory, as the client says.
+// One registered memory region, as reported by the client.
 struct Region {
   std::uint64_t number = 0, bytes = 0;
   bool window = false, buffer = false;
@@ -34,20 +35,20 @@ struct Region {
 };
 struct Regions {
   std::vector<Region> rows;
-  std::uint64_t untold = 0;
+  std::uint64_t unlisted = 0;
 };
 
 class CountersPages {
  public:
   bool Has(std::uint32_t slot) const { return pages_.contains(slot / provider::kCounterSlotsPerPage); }
-  // The page for `slot`, to be sent to the client. INSUFFICIENT_RESOURCES.
+  // Makes the page for `slot`, to be sent to the client. INSUFFICIENT_RESOURCES.
   Result<UniqueFd> Make(std::uint32_t slot);
   static std::uint32_t FirstSlot(std::uint32_t slot) { return slot - slot % provider::kCounterSlotsPerPage; }
 
   std::optional<Traffic> Read(std::uint32_t slot) const;
-  // With the first page comes the table of regions (provider/regions.h).
+  // The table of regions (provider/regions.h) comes with the first page.
   static bool HasRegions(std::uint32_t slot) { return slot < provider::kCounterSlotsPerPage; }
-  // A row that changes all the time while it is read is left out and counted as untold.
+  // A row that changes during every reading is left out and counted as unlisted.
   Regions ReadRegions() const;
 
  private:

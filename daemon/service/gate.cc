@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plain counting, kept apart from sockets so that it can be tested to the last case.
+// Counts connections. It has no sockets of its own, so that every case can be tested.
 #include "daemon/service/gate.h"
 
 #include <string>
@@ -37,7 +37,7 @@ void Gate::Offer(UniqueFd fd, const Peer& peer) {
   if (place) return Admit(std::move(fd), peer);
   ++user.waiting;
   waiting_.push_back({std::move(fd), peer});
-  Wake();  // Those who wait may all be of users that are at their own limit.
+  Wake();  // All waiting connections may belong to users at their own limit.
 }
 
 void Gate::Admit(UniqueFd fd, const Peer& peer) {
@@ -47,7 +47,7 @@ void Gate::Admit(UniqueFd fd, const Peer& peer) {
 }
 
 void Gate::Wake() {
-  if (waking_) return;  // Admitting can end a connection at once, which comes back here.
+  if (waking_) return;  // Admitting a connection can end it at once, which calls this function again.
   waking_ = true;
   for (auto it = waiting_.begin(); it != waiting_.end() && unproven_ < limits_.unproven;) {
     if (!HasPlace(it->peer.uid)) {

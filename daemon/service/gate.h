@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many connections may be open, in all and by user, before and after they have proven themselves.
+// Limits the number of open connections, in all and by user, before and after Hello.
 //
-// One gate for each socket. A connection that finds no place among the unproven ones waits its turn, so that
-// a burst of honest programs is served late rather than refused; one user can neither fill all places nor all
-// of the waiting room. Loop thread.
+// There is one gate for each socket. A connection beyond the limit of unproven ones waits for a place, so
+// that a burst of honest programs is delayed rather than refused. One user can fill neither all places nor
+// the whole queue. Loop thread.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 #include <map>
 
 #include "base/unique_fd.h"
-#include "daemon/ops/door.h"
+#include "daemon/service/door.h"
 #include "daemon/service/peer.h"
 
 namespace nd::service {
@@ -20,20 +20,20 @@ namespace nd::service {
 class Gate {
  public:
   struct Limits {
-    std::uint32_t unproven = 64;  // In all.
+    std::uint32_t unproven = 64;  // The limit for all users together.
     std::uint32_t unproven_per_uid = 48;
-    std::uint32_t per_uid = 2048;  // Proven and unproven and waiting.
-    std::uint32_t waiting = 1024;  // In all; half of it for one user.
+    std::uint32_t per_uid = 2048;  // Proven, unproven and waiting together.
+    std::uint32_t waiting = 1024;  // The limit for all users together; half of it for one user.
   };
   using Admitted = std::function<void(UniqueFd, const Peer&)>;
 
-  // `name` for the log; `door` counts who was turned away and outlives this.
+  // `name` is for the log. `door` counts refused connections and outlives this.
   Gate(const char* name, ops::Door& door, Limits limits, Admitted admitted)
       : name_(name), door_(door), limits_(limits), admitted_(std::move(admitted)) {}
 
-  // Admits now, later, or closes.
+  // Admits the connection now or later, or closes it.
   void Offer(UniqueFd fd, const Peer& peer);
-  // One of the admitted: it said who it is; it is gone.
+  // An admitted connection has sent a valid Hello, or has closed.
   void Proven(std::uint32_t uid);
   void Gone(std::uint32_t uid, bool was_proven);
 

@@ -34,10 +34,10 @@ TEST(Gate, OneUserCannotTakeEveryPlace) {
   EXPECT_EQ(a.Refused(ops::Refusal::kUserLimit), 0u);
   EXPECT_EQ(a.gate.total(1), 8u);
   a.Offer(2);
-  EXPECT_EQ(a.uids.back(), 2u) << "somebody else passes those who wait for their own places";
+  EXPECT_EQ(a.uids.back(), 2u) << "another user does not wait behind users at their limit";
 }
 
-TEST(Gate, PlacesAreGivenInOrderAsTheyBecomeFree) {
+TEST(Gate, PlacesAreGivenInOrder) {
   Admissions a({.unproven = 2, .unproven_per_uid = 2, .per_uid = 100, .waiting = 10});
   a.Offer(1);
   a.Offer(1);

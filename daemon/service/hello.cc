@@ -6,21 +6,21 @@
 #include "daemon/ops/logging.h"
 #include "daemon/ops/process.h"
 #include "daemon/service/cgroup_name.h"
+#include "session/check.h"
 
 namespace nd::service {
 
-Result<HelloFacts> HelloFrom(const pb::ClientMessage& message, const Peer& peer, const std::string& version) {
-  Result<HelloRequest> hello = DecodeHello(message);
-  if (message.op_id() == 0 && hello.ok())
-    hello = Status(StatusCode::kInvalidParameter, "op_id must not be 0");
+Result<HelloFacts> HelloFrom(session::ClientMessage message, const Peer& peer, const std::string& version) {
+  const session::OpId op_id = message.op_id;
+  Result<session::Hello> hello = session::TakeHello(std::move(message));
   if (!hello.ok()) {
     ops::LogWarning("hello refused", "uid " + std::to_string(peer.uid) + " (pid " + std::to_string(peer.pid) +
                                          "): " + hello.status().ToString());
     return hello.status();
   }
   HelloFacts facts;
-  facts.op_id = message.op_id();
-  facts.token = std::move(hello->token);
+  facts.op_id = op_id;
+  facts.token.assign(hello->token.begin(), hello->token.end());
   facts.socket_cookie = peer.cookie;
   facts.broker_version = version;
   core::Identity& who = facts.identity;
@@ -28,12 +28,14 @@ Result<HelloFacts> HelloFrom(const pb::ClientMessage& message, const Peer& peer,
   who.uid = peer.uid;
   who.gid = peer.gid;
   who.command = ops::CommandOf(peer.pid);
-  // Users name groups below their own as they like.
+  // Users choose the names of groups below their own, so they are sanitized.
   who.cgroup = ops::Printable(CgroupPath(ops::CgroupsOf(peer.pid)), 4096);
   who.application = std::move(hello->application);
   CgroupOwner owner = OwnerOfCgroup(who.cgroup);
   who.unit = std::move(owner.unit);
   who.container = std::move(owner.container);
+  // The session ends with the process that made its lane, so the pid cannot be reused meanwhile.
+  who.foreign_namespace = ForeignNamespacesOf(peer, -1).any();
   who.born = ops::BornOf(peer.pid);
   return facts;
 }

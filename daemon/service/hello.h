@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The first message of a session, over gRPC or on the lane, and what /proc tells about who said it.
+// The first message of a session, over gRPC or the lane, and the facts about its sender from /proc.
 #pragma once
 
 #include <cstdint>
 #include <string>
 
 #include "daemon/core/event.h"
-#include "daemon/service/convert.h"
 #include "daemon/service/peer.h"
+#include "session/operations.h"
 
 namespace nd::service {
 
@@ -19,8 +19,8 @@ struct HelloFacts {
   std::string broker_version;
 };
 
-// Statuses of DecodeHello(); INVALID_PARAMETER: op_id 0. Refusals are logged. Any thread; reads files, so
-// that the loop must not wait for it.
-Result<HelloFacts> HelloFrom(const pb::ClientMessage& message, const Peer& peer, const std::string& version);
+// Fails with the statuses of session::TakeHello(). Refusals are logged. Any thread except the loop, because
+// it reads files.
+Result<HelloFacts> HelloFrom(session::ClientMessage message, const Peer& peer, const std::string& version);
 
 }  // namespace nd::service

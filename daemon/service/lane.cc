@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The only place of the broker that talks to a client's SEQPACKET socket.
+// The only code of the broker that uses the SEQPACKET socket of a client.
 #include "daemon/service/lane.h"
 
-#include <sys/epoll.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -12,6 +11,7 @@
 #include <utility>
 
 #include "base/fd_lane.h"
+#include "base/os/readiness.h"
 #include "provider/hand_off.h"
 
 namespace nd::service {
@@ -21,7 +21,9 @@ using std::chrono::steady_clock;
 
 namespace {
 
-constexpr std::size_t kMemoryKept = 4096;  // Of each client, for its next messages.
+// This many reading turns read everything that a socket can hold.
+constexpr int kTurnsBeforeJudgement = 20;
+constexpr std::size_t kMemoryKept = 4096;  // The capacity kept for the next messages of each client.
 
 }  // namespace
 
@@ -33,13 +35,16 @@ Lane::~Lane() {
 }
 
 bool Lane::Open() {
-  if (!loop_.Add(socket_.get(), EPOLLIN | EPOLLRDHUP, [this](std::uint32_t events) { OnSocket(events); })) {
+  if (!loop_.Add(socket_.get(), os::kReadable | os::kPeerFinished,
+                 [this](std::uint32_t events) { OnSocket(events); })) {
     return false;
   }
   closed_ = false;
-  // A forked child may keep the socket open; the process itself is what matters.
+  // A forked child may keep the socket open, so the lane watches the process itself.
   process_ = ProcessHandle(socket_.get(), peer_.pid);
-  if (process_ && !loop_.Add(process_.get(), EPOLLIN, [this](std::uint32_t) { End("its process ended"); })) {
+  if (process_ && !loop_.Add(process_.get(), os::kReadable, [this](std::uint32_t) {
+        End(StatusCode::kConnectionDisconnected, "its process ended");
+      })) {
     process_.reset();
   }
   return true;
@@ -49,22 +54,24 @@ Status Lane::SendPlain(std::span<const std::byte> record) {
   return SendWithFds(socket_.get(), record, {});
 }
 
-Status Lane::Send(std::uint64_t id, std::span<const std::byte> record, std::span<const int> fds) {
+Status Lane::Send(std::uint64_t id, std::span<const std::byte> record, std::span<const int> fds,
+                  InFlight::Charge& charge) {
   if (closed_) return {StatusCode::kConnectionDisconnected, "the fd lane is closed"};
   if (sent_.size() >= kMaxUnacknowledged)
     return {StatusCode::kDeviceBusy, "too many unacknowledged hand-overs"};
-  if (!unsaid_.empty()) return {StatusCode::kDeviceBusy, "messages wait to be sent before it"};
+  if (!unsent_.empty()) return {StatusCode::kDeviceBusy, "messages wait to be sent before it"};
   Status status = SendWithFds(socket_.get(), record, fds);
   if (status.ok()) {
     blocked_since_.reset();
-    sent_.emplace(id, steady_clock::now());
+    retry_after_ = kFirstRetry;
+    sent_.emplace(id, Sent{steady_clock::now(), std::move(charge)});
     if (!ack_timer_) ArmAckTimer();
     return status;
   }
   if (status == StatusCode::kDeviceBusy) {
     if (!blocked_since_) blocked_since_ = steady_clock::now();
-    if (steady_clock::now() - *blocked_since_ > kAckTimeout) {
-      return {StatusCode::kIoTimeout, "the fd lane could not take a message for a second"};
+    if (steady_clock::now() - *blocked_since_ > kAckTimeout && !Patient()) {
+      return {StatusCode::kIoTimeout, "the fd lane could not take a hand-over for a second"};
     }
     RetryLater();
   }
@@ -72,9 +79,10 @@ Status Lane::Send(std::uint64_t id, std::span<const std::byte> record, std::span
 }
 
 void Lane::RetryLater() {
-  // "Too many descriptors in flight" is nothing that epoll tells.
+  // epoll does not report the end of "too many descriptors in flight".
   if (retry_timer_) return;
-  retry_timer_ = loop_.At(loop_.clock().Now() + std::chrono::milliseconds(2), [this] {
+  const Duration after = std::exchange(retry_after_, std::min(2 * retry_after_, kLastRetry));
+  retry_timer_ = loop_.At(loop_.clock().Now() + after, [this] {
     retry_timer_.reset();
     callbacks_.room();
   });
@@ -82,7 +90,7 @@ void Lane::RetryLater() {
 
 void Lane::ArmAckTimer() {
   RealTime oldest = RealTime::max();
-  for (const auto& [id, when] : sent_) oldest = std::min(oldest, when);
+  for (const auto& [id, sent] : sent_) oldest = std::min(oldest, sent.when);
   const Duration left = std::max<Duration>(oldest + kAckTimeout - steady_clock::now(), Duration::zero());
   ack_timer_ = loop_.At(loop_.clock().Now() + left, [this] {
     ack_timer_.reset();
@@ -90,23 +98,35 @@ void Lane::ArmAckTimer() {
   });
 }
 
-void Lane::OnAckDeadline() {
-  if (sent_.empty()) return;
-  const RealTime now = steady_clock::now();
-  // Its acknowledgements may wait behind what we do not read.
-  if (deaf()) {
-    for (auto& [id, when] : sent_) when = now;
-  }
-  const bool late = std::any_of(sent_.begin(), sent_.end(),
-                                [&](const auto& entry) { return now - entry.second >= kAckTimeout; });
-  if (late) return End("it did not acknowledge a hand-over within a second");
-  ArmAckTimer();
+bool Lane::Late(RealTime now) const {
+  return std::any_of(sent_.begin(), sent_.end(),
+                     [&](const auto& entry) { return now - entry.second.when >= kAckTimeout; });
 }
 
-bool Lane::Say(std::span<const std::byte> message, std::size_t bound) {
-  if (closed_) return true;  // Nobody is there to be told.
+void Lane::OnAckDeadline() {
+  const RealTime now = steady_clock::now();
+  // Timers run before sockets are read. After a pause of this process, acknowledgements of its clients may be
+  // unread in the socket.
+  for (int i = 0; i < kTurnsBeforeJudgement && Late(now) && !not_reading() && !Patient(); ++i) {
+    OnSocket(0);
+    if (closed_) return;
+  }
+  if (sent_.empty()) return;
+  const bool late = Late(now);
+  // Acknowledgements may be queued behind messages that the broker does not read.
+  if (late && !not_reading() && !Patient()) {
+    return End(StatusCode::kIoTimeout, "it did not acknowledge a hand-over within a second");
+  }
+  if (late) {
+    for (auto& [id, sent] : sent_) sent.when = now;
+  }
+  if (!ack_timer_) ArmAckTimer();  // A hand-over that was sent meanwhile has armed it.
+}
+
+bool Lane::SendMessage(std::span<const std::byte> message, std::size_t bound) {
+  if (closed_) return true;  // There is nobody to report to.
   const auto length = static_cast<std::uint32_t>(message.size());
-  if (unsaid_bytes_ != 0 && unsaid_bytes_ + out_.size() + sizeof length + length > bound) return false;
+  if (unsent_bytes_ != 0 && unsent_bytes_ + out_.size() + sizeof length + length > bound) return false;
   bound_ = bound;
   if (!out_.empty() && out_.size() + sizeof length + length > provider::kMaxServerDatagram) SendCorked();
   const auto append = [this](const void* bytes, std::size_t size) {
@@ -125,61 +145,65 @@ bool Lane::Say(std::span<const std::byte> message, std::size_t bound) {
 
 void Lane::SendCorked() {
   if (out_.empty()) return;
-  if (unsaid_.empty()) {
+  if (unsent_.empty()) {
     const Status status = SendWithFds(socket_.get(), out_, {});
-    // One that is gone is noticed by its hang-up.
+    // A client that is gone is noticed by its hang-up.
     if (!(status == StatusCode::kDeviceBusy)) {
       if (out_.capacity() > kMemoryKept) out_ = {};
       return out_.clear();
     }
   }
-  unsaid_bytes_ += out_.size();
-  unsaid_.push_back(std::exchange(out_, {}));
-  behind_ = behind_ || unsaid_bytes_ > bound_ / 2;
-  if (unsaid_.size() == 1) {
-    patience_timer_ =
-        loop_.At(loop_.clock().Now() + kReaderPatience, [this, said = said_] { OnPatienceOver(said); });
+  unsent_bytes_ += out_.size();
+  unsent_.push_back(std::exchange(out_, {}));
+  behind_ = behind_ || unsent_bytes_ > bound_ / 2;
+  if (unsent_.size() == 1) {
+    patience_timer_ = loop_.At(loop_.clock().Now() + kReaderPatience,
+                               [this, sent_then = datagrams_sent_] { OnPatienceOver(sent_then); });
   }
   Watch();
 }
 
 void Lane::OnWritable() {
-  while (!unsaid_.empty()) {
-    if (SendWithFds(socket_.get(), unsaid_.front(), {}) == StatusCode::kDeviceBusy) break;
-    unsaid_bytes_ -= unsaid_.front().size();
-    unsaid_.pop_front();
-    ++said_;
+  while (!unsent_.empty()) {
+    if (SendWithFds(socket_.get(), unsent_.front(), {}) == StatusCode::kDeviceBusy) break;
+    unsent_bytes_ -= unsent_.front().size();
+    unsent_.pop_front();
+    ++datagrams_sent_;
   }
-  if (unsaid_.empty()) {
+  if (unsent_.empty()) {
     loop_.Cancel(*patience_timer_);
     patience_timer_.reset();
   }
-  behind_ = behind_ && unsaid_bytes_ > bound_ / 4;
+  behind_ = behind_ && unsent_bytes_ > bound_ / 4;
   Watch();
-  if (unsaid_.empty()) callbacks_.room();
+  if (unsent_.empty()) callbacks_.room();
 }
 
-void Lane::OnPatienceOver(std::uint64_t said) {
-  if (said == said_) return End("the client does not read its messages");
+void Lane::OnPatienceOver(std::uint64_t sent_then) {
+  if (sent_then == datagrams_sent_) {
+    return End(StatusCode::kInsufficientResources, "the client does not read its messages");
+  }
   patience_timer_ =
-      loop_.At(loop_.clock().Now() + kReaderPatience, [this, now = said_] { OnPatienceOver(now); });
+      loop_.At(loop_.clock().Now() + kReaderPatience, [this, now = datagrams_sent_] { OnPatienceOver(now); });
 }
 
-void Lane::Listen(bool on) {
-  muted_ = !on;
+void Lane::SetReading(bool on) {
+  paused_ = !on;
   if (!closed_) Watch();
 }
 
 void Lane::Watch() {
-  loop_.Modify(socket_.get(), (deaf() ? 0u : EPOLLIN) | EPOLLRDHUP | (unsaid_.empty() ? 0u : EPOLLOUT));
+  loop_.Modify(socket_.get(), (not_reading() ? 0u : os::kReadable) | os::kPeerFinished |
+                                  (unsent_.empty() ? 0u : os::kWritable));
 }
 
 void Lane::OnSocket(std::uint32_t events) {
-  if ((events & EPOLLOUT) != 0 && !unsaid_.empty()) OnWritable();
+  if ((events & os::kWritable) != 0 && !unsent_.empty()) OnWritable();
   if (closed_) return;
-  if (deaf()) {
-    // What it said before it hung up goes with it.
-    if ((events & (EPOLLHUP | EPOLLRDHUP | EPOLLERR)) != 0) End("it hung up");
+  if (not_reading()) {
+    // Unread messages of the client are discarded with its session.
+    if ((events & (os::kHungUp | os::kPeerFinished | os::kFailed)) != 0)
+      End(StatusCode::kConnectionDisconnected, "it hung up");
     return;
   }
   corked_ = true;
@@ -189,23 +213,28 @@ void Lane::OnSocket(std::uint32_t events) {
 }
 
 void Lane::Read() {
-  // One client's turn: others wait.
+  // Bounds the turn of one client, because others wait.
   constexpr int kMessages = 16;
   constexpr std::size_t kBytes = 64 * 1024;
   static thread_local std::array<std::byte, provider::kMaxClientDatagram> buffer;
   std::size_t bytes = 0;
-  for (int i = 0; i < kMessages && bytes < kBytes && !closed_ && !deaf(); ++i) {
+  for (int i = 0; i < kMessages && bytes < kBytes && !closed_ && !not_reading(); ++i) {
     iovec part{buffer.data(), buffer.size()};
-    msghdr message{};  // No room for control data: the kernel discards descriptors.
+    msghdr message{};  // Without room for control data the kernel discards descriptors.
     message.msg_iov = &part;
     message.msg_iovlen = 1;
     const ssize_t n = ::recvmsg(socket_.get(), &message, MSG_DONTWAIT);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
-    if (n <= 0) return End(n == 0 ? "it hung up" : std::string("its socket failed: ") + std::strerror(errno));
+    // A client that ended without reading everything looks like a reset.
+    if (n == 0 || (n < 0 && errno == ECONNRESET))
+      return End(StatusCode::kConnectionDisconnected, "it hung up");
+    if (n < 0)
+      return End(StatusCode::kRemoteError, std::string("its socket failed: ") + std::strerror(errno));
     if ((message.msg_flags & MSG_CTRUNC) != 0)
-      return End("it sent descriptors, which the broker never takes");
-    if ((message.msg_flags & MSG_TRUNC) != 0) return End("it sent a datagram that is too long");
+      return End(StatusCode::kRemoteError, "it sent descriptors, which the broker never accepts");
+    if ((message.msg_flags & MSG_TRUNC) != 0)
+      return End(StatusCode::kRemoteError, "it sent a datagram that is too long");
     bytes += static_cast<std::size_t>(n);
     OnDatagram(std::span(buffer).first(static_cast<std::size_t>(n)));
   }
@@ -218,27 +247,31 @@ void Lane::OnDatagram(std::span<const std::byte> datagram) {
   if (record.magic != provider::MessageRecord::kMagic) return OnAck(datagram);
   const provider::MessageRecord right;
   if (record.version != right.version || record.size != right.size) {
-    return End("it sent a message of another version");
+    return End(StatusCode::kRemoteError, "it sent a message of another version");
   }
-  // One: a client's turn is counted in messages.
+  // One message only: the turn of a client is counted in messages.
   std::uint32_t length = 0;
   datagram = datagram.subspan(sizeof record);
-  if (datagram.size() < sizeof length) return End("it sent a message without its length");
+  if (datagram.size() < sizeof length)
+    return End(StatusCode::kRemoteError, "it sent a message without its length");
   std::memcpy(&length, datagram.data(), sizeof length);
   datagram = datagram.subspan(sizeof length);
-  if (length != datagram.size()) return End("it sent a message of another length than it says");
+  if (length != datagram.size())
+    return End(StatusCode::kRemoteError, "it sent a message whose length field is wrong");
   callbacks_.message(datagram);
 }
 
 void Lane::OnAck(std::span<const std::byte> datagram) {
   AckRecord ack;
-  if (datagram.size() != sizeof ack) return End("it sent a datagram that is no acknowledgement");
+  if (datagram.size() != sizeof ack)
+    return End(StatusCode::kRemoteError, "it sent a datagram that is not an acknowledgement");
   std::memcpy(&ack, datagram.data(), sizeof ack);
   const AckRecord right;
   if (ack.magic != right.magic || ack.version != right.version || ack.size != right.size) {
-    return End("it sent a datagram that is no acknowledgement");
+    return End(StatusCode::kRemoteError, "it sent a datagram that is not an acknowledgement");
   }
-  if (sent_.erase(ack.id) == 0) return End("it acknowledged a hand-over that is not outstanding");
+  if (sent_.erase(ack.id) == 0)
+    return End(StatusCode::kRemoteError, "it acknowledged a hand-over that is not outstanding");
   if (sent_.empty() && ack_timer_) {
     loop_.Cancel(*ack_timer_);
     ack_timer_.reset();
@@ -248,8 +281,8 @@ void Lane::OnAck(std::span<const std::byte> datagram) {
 
 void Lane::Close() {
   if (closed_) return;
-  // The last words, if nothing is before them.
-  if (!out_.empty() && unsaid_.empty()) static_cast<void>(SendWithFds(socket_.get(), out_, {}));
+  // Sends the last messages if nothing is queued before them.
+  if (!out_.empty() && unsent_.empty()) static_cast<void>(SendWithFds(socket_.get(), out_, {}));
   closed_ = true;
   if (ack_timer_) loop_.Cancel(*ack_timer_);
   if (retry_timer_) loop_.Cancel(*retry_timer_);
@@ -260,9 +293,9 @@ void Lane::Close() {
   socket_.reset();
 }
 
-void Lane::End(const std::string& why) {
+void Lane::End(StatusCode code, const std::string& why) {
   Close();
-  callbacks_.ended(why);
+  callbacks_.ended(Status(code, why));
 }
 
 }  // namespace nd::service

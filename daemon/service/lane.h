@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// One client's fd lane: descriptors go out, acknowledgements come in, messages go both ways when the session
-// is held here, and its hang-up is the client's death.
+// The fd lane of one client: descriptors go out, acknowledgements come in, messages of a session on the lane
+// go both ways, and a hang-up means the end of the client.
 //
-// The client is hostile: whatever it sends that is neither a message nor exactly the acknowledgement of
-// something sent ends the lane, descriptors it sends are dropped by the kernel, and one that does not
-// acknowledge within a second is given up, because descriptors in flight count against everybody. Loop
-// thread.
+// The client is not trusted: any datagram that is neither a message nor the acknowledgement of a sent record
+// ends the lane, and the kernel drops descriptors that it sends. A client that does not acknowledge for a
+// second (a stopped process, for example) keeps its lane only while `patient` returns true. Loop thread.
 #pragma once
 
 #include <cstddef>
@@ -20,6 +19,7 @@
 
 #include "base/event_loop.h"
 #include "base/unique_fd.h"
+#include "daemon/service/in_flight.h"
 #include "daemon/service/peer.h"
 #include "nd/status.h"
 
@@ -27,35 +27,47 @@ namespace nd::service {
 
 inline constexpr std::size_t kMaxUnacknowledged = 4;
 inline constexpr Duration kAckTimeout = std::chrono::seconds(1);
-// A client whose messages pile up is not read from until it takes some; one that takes none so long is gone.
+// The retry interval of a hand-over that the socket did not take; it grows.
+inline constexpr Duration kFirstRetry = std::chrono::milliseconds(2),
+                          kLastRetry = std::chrono::milliseconds(128);
+// A client with many unsent messages is not read from until it reads some. A client that reads nothing for
+// this long loses its session.
 inline constexpr Duration kReaderPatience = std::chrono::seconds(5);
 
 class Lane {
  public:
   struct Callbacks {
-    std::function<void()> room;                         // Send() may succeed again.
-    std::function<void(const std::string& why)> ended;  // Once; Close() was called already.
-    // One message that the client said. It may end the lane.
+    std::function<void()> room;  // Send() may succeed again.
+    // Called once, after Close(). CONNECTION_DISCONNECTED: the client ended it. Every other status is a
+    // decision of the broker: REMOTE_ERROR (a wrong datagram), IO_TIMEOUT, INSUFFICIENT_RESOURCES (the client
+    // does not read).
+    std::function<void(const Status& why)> ended;
+    // Receives one message of the client. It may end the lane.
     std::function<void(std::span<const std::byte>)> message = {};
+    // Returns whether the client may exceed kAckTimeout; asked again after each kAckTimeout. Null means it
+    // may not.
+    std::function<bool()> patient = {};
   };
 
   Lane(EventLoop& loop, UniqueFd socket, const Peer& peer, Callbacks callbacks);
   ~Lane();
 
-  // False: the kernel refuses to watch the socket.
+  // Returns false when the kernel refuses to watch the socket.
   bool Open();
-  // The record without descriptors that starts the lane; not acknowledged.
+  // Sends the first record of the lane, without descriptors and acknowledgement.
   Status SendPlain(std::span<const std::byte> record);
-  // `id` is what the acknowledgement will name. SUCCESS: sent, the caller closes its descriptors now.
-  // DEVICE_BUSY: not now; `room` will be called. Anything else: the lane is broken.
-  Status Send(std::uint64_t id, std::span<const std::byte> record, std::span<const int> fds);
-  // A message of at most kMaxServerMessage bytes: sent now, or with others when what the client said has been
-  // heard, or in order as soon as the socket takes it. False: more than `bound` bytes would wait. While half
-  // of that waits the client is not read from.
-  bool Say(std::span<const std::byte> message, std::size_t bound);
-  // Whether the client is read from; it is at first.
-  void Listen(bool on);
-  // Stops listening and hangs up; no callback afterwards.
+  // `id` is the number in the acknowledgement. SUCCESS: sent; the caller closes its descriptors now, and
+  // `charge` is kept until the acknowledgement. DEVICE_BUSY: try again when `room` is called. Any other
+  // status: the lane is broken.
+  Status Send(std::uint64_t id, std::span<const std::byte> record, std::span<const int> fds,
+              InFlight::Charge& charge);
+  // Queues a message of at most kMaxServerMessage bytes. It is sent now, or together with others after the
+  // messages of the client were handled, or in order when the socket has room. Returns false when more than
+  // `bound` bytes would wait. While more than half of that waits, the client is not read from.
+  bool SendMessage(std::span<const std::byte> message, std::size_t bound);
+  // Switches reading from the client on or off; on at first.
+  void SetReading(bool on);
+  // Stops reading and hangs up; no callback afterwards.
   void Close();
 
   const Peer& peer() const { return peer_; }
@@ -69,29 +81,36 @@ class Lane {
   void OnAck(std::span<const std::byte> datagram);
   void SendCorked();
   void OnWritable();
-  void OnPatienceOver(std::uint64_t said);
-  bool deaf() const { return muted_ || behind_; }
+  void OnPatienceOver(std::uint64_t sent_then);
+  bool not_reading() const { return paused_ || behind_; }
   void Watch();
+  bool Late(RealTime now) const;
   void OnAckDeadline();
   void ArmAckTimer();
   void RetryLater();
-  void End(const std::string& why);
+  bool Patient() const { return callbacks_.patient && callbacks_.patient(); }
+  void End(StatusCode code, const std::string& why);
 
   EventLoop& loop_;
   UniqueFd socket_, process_;
   const Peer peer_;
   Callbacks callbacks_;
-  // In real time: a test that skips the clock does not make the client late.
-  std::map<std::uint64_t, RealTime> sent_;
+  // Uses real time: a test that skips the clock does not make the client late.
+  struct Sent {
+    RealTime when;  // Or the time when the client was last given more time.
+    InFlight::Charge charge;
+  };
+  std::map<std::uint64_t, Sent> sent_;
   std::optional<RealTime> blocked_since_;
+  Duration retry_after_ = kFirstRetry;
   std::optional<EventLoop::TimerId> ack_timer_, retry_timer_, patience_timer_;
   bool corked_ = false;
   std::vector<std::byte> out_;  // The datagram that is being filled.
-  std::deque<std::vector<std::byte>> unsaid_;
-  std::size_t unsaid_bytes_ = 0, bound_ = 0;
-  std::uint64_t said_ = 0;  // Datagrams of unsaid_ that left.
-  bool muted_ = false;      // By Listen().
-  bool behind_ = false;     // Too much is unsaid.
+  std::deque<std::vector<std::byte>> unsent_;
+  std::size_t unsent_bytes_ = 0, bound_ = 0;
+  std::uint64_t datagrams_sent_ = 0;  // The datagrams of unsent_ that were sent.
+  bool paused_ = false;               // Set by SetReading().
+  bool behind_ = false;               // Too many bytes are unsent.
   bool closed_ = true;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sessions that are held on the fd lane itself, by clients of every kind of malice; see service_fixture.h.
+// Sessions on the fd lane, with hostile clients of every kind; see service_fixture.h.
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -7,6 +7,7 @@
 #include <string>
 #include <thread>
 
+#include "daemon/service/lane.h"
 #include "daemon/service/raw_client.h"
 #include "daemon/service/service_fixture.h"
 
@@ -15,44 +16,7 @@ namespace {
 
 class LaneSessionTest : public ServiceTest {
  protected:
-  // A lane that has said Hello and opened the adapter.
-  struct Client {
-    explicit Client(const std::string& directory) : lane(directory) {
-      pb::ClientMessage hello = HelloMessage(lane.Token());
-      const pb::Completion greeted = Ask(hello);
-      EXPECT_EQ(greeted.status().code(), 0u) << greeted.status().message();
-      EXPECT_EQ(greeted.version(), 1u);
-      pb::ClientMessage open;
-      open.mutable_open_adapter();
-      adapter = Ask(open).handle();
-      EXPECT_NE(adapter, 0u);
-    }
-    pb::Completion Ask(pb::ClientMessage message) {
-      message.set_op_id(++last_op);
-      EXPECT_TRUE(lane.Say(message));
-      return lane.Hear().completion();
-    }
-    std::uint64_t Make(pb::ClientMessage message) {
-      const pb::Completion done = Ask(std::move(message));
-      EXPECT_EQ(done.status().code(), 0u) << done.status().message();
-      return done.handle();
-    }
-    std::uint64_t QueuePair() {
-      pb::ClientMessage m;
-      m.mutable_create_queue_pair()->set_adapter(adapter);
-      m.mutable_create_queue_pair()->set_receive_queue_depth(1);
-      m.mutable_create_queue_pair()->set_initiator_queue_depth(1);
-      return Make(std::move(m));
-    }
-    std::uint64_t Connector() {
-      pb::ClientMessage m;
-      m.mutable_create_connector()->set_adapter(adapter);
-      return Make(std::move(m));
-    }
-
-    RawLane lane;
-    std::uint64_t adapter = 0, last_op = 0;
-  };
+  using Client = LaneClient;
   static pb::ClientMessage ListOp(std::uint64_t op_id) {
     pb::ClientMessage message;
     message.set_op_id(op_id);
@@ -79,17 +43,17 @@ TEST_F(LaneSessionTest, ConnectsWithoutGrpcAndDescriptorsComeBeforeTheirCompleti
   SetLoopback(7001, m.mutable_connect()->mutable_remote());
   SetLoopback(0, m.mutable_connect()->mutable_source());
   m.set_op_id(++client.last_op);
-  ASSERT_TRUE(client.lane.Say(m));
+  ASSERT_TRUE(client.lane.SendMessage(m));
   m.mutable_get_connection_request()->set_listener(listener);
   m.mutable_get_connection_request()->set_connector(passive);
   ASSERT_EQ(server.Ask(m).status().code(), 0u);
   m.mutable_accept()->set_connector(passive);
   m.mutable_accept()->set_queue_pair(server_qp);
   m.set_op_id(++server.last_op);
-  ASSERT_TRUE(server.lane.Say(m));
-  ASSERT_EQ(client.lane.Hear().completion().status().code(), 0u);
+  ASSERT_TRUE(server.lane.SendMessage(m));
+  ASSERT_EQ(client.lane.ReceiveMessage().completion().status().code(), 0u);
   m.mutable_complete_connect()->set_connector(active);
-  const pb::Completion completed = client.Ask(m), accepted = server.lane.Hear().completion();
+  const pb::Completion completed = client.Ask(m), accepted = server.lane.ReceiveMessage().completion();
   ASSERT_EQ(completed.status().code(), 0u);
   ASSERT_EQ(accepted.status().code(), 0u);
   ASSERT_EQ(client.lane.kept.back().id, completed.hand_off());
@@ -97,21 +61,22 @@ TEST_F(LaneSessionTest, ConnectsWithoutGrpcAndDescriptorsComeBeforeTheirCompleti
   EXPECT_EQ(client.lane.kept.back().fds.size(), 1u);
 }
 
-TEST_F(LaneSessionTest, WhatIsWrongIsAnsweredAndTheSessionGoesOn) {
+TEST_F(LaneSessionTest, WrongMessagesAreAnsweredAndTheSessionGoesOn) {
   Client client(directory_);
   pb::ClientMessage hello = HelloMessage(std::string(16, 'x'));
   EXPECT_EQ(client.Ask(hello).status().code(), 0xC0000010) << "a second Hello";
   EXPECT_EQ(client.Ask(pb::ClientMessage()).status().code(), 0xC00000BB) << "no operation";
-  ASSERT_TRUE(client.lane.Say(ListOp(0)));
-  EXPECT_EQ(client.lane.Hear().completion().status().code(), 0xC000000D) << "op id 0";
+  ASSERT_TRUE(client.lane.SendMessage(ListOp(0)));
+  EXPECT_EQ(client.lane.ReceiveMessage().completion().status().code(), 0xC000000D) << "op id 0";
   EXPECT_EQ(client.Ask(ListOp(0)).adapters_size(), 1);
 }
 
 TEST_F(LaneSessionTest, HelloComesFirstAndWithTheTokenOfThisLane) {
   const auto refused = [](RawLane& lane, const pb::ClientMessage& first) {
-    EXPECT_TRUE(lane.Say(first));
-    const std::uint32_t code = lane.Hear().completion().status().code();
-    EXPECT_EQ(lane.Hear().session_end().status().code(), code) << "the last words say why";
+    EXPECT_TRUE(lane.SendMessage(first));
+    const std::uint32_t code = lane.ReceiveMessage().completion().status().code();
+    EXPECT_EQ(lane.ReceiveMessage().session_end().status().code(), code)
+        << "the end of the session has the reason";
     EXPECT_TRUE(lane.ClosedByBroker());
     return code;
   };
@@ -123,20 +88,20 @@ TEST_F(LaneSessionTest, HelloComesFirstAndWithTheTokenOfThisLane) {
   pb::ClientMessage hello = HelloMessage(token);
   hello.set_op_id(1);
   EXPECT_EQ(refused(b, hello), 0xC0000022u) << "a good token, but of another lane";
-  ASSERT_TRUE(a.Say(hello));
-  EXPECT_EQ(a.Hear().completion().status().code(), 0u);
+  ASSERT_TRUE(a.SendMessage(hello));
+  EXPECT_EQ(a.ReceiveMessage().completion().status().code(), 0u);
   RawStream stream(directory_);
   EXPECT_EQ(stream.Hello(token).status().code(), 0xC0000022u) << "the session is taken";
 }
 
 TEST_F(LaneSessionTest, SessionsOfGrpcHaveNoMessagesOnTheLane) {
   RawClient client(directory_);
-  ASSERT_TRUE(client.lane.Say(ListOp(9)));
+  ASSERT_TRUE(client.lane.SendMessage(ListOp(9)));
   EXPECT_TRUE(client.lane.ClosedByBroker());
   EXPECT_FALSE(client.stream.Finish().ok());
 }
 
-TEST_F(LaneSessionTest, BreachesEndTheSessionAndNobodyElses) {
+TEST_F(LaneSessionTest, ProtocolErrorsEndOnlyTheirOwnSession) {
   Client good(directory_);
   const auto ends = [&](const std::string& datagram) {
     Client bad(directory_);
@@ -160,17 +125,17 @@ TEST_F(LaneSessionTest, BreachesEndTheSessionAndNobodyElses) {
   EXPECT_EQ(good.Ask(ListOp(0)).adapters_size(), 1);
 }
 
-TEST_F(LaneSessionTest, FloodIsAnsweredOneByOneToAReaderThatIsSlow) {
+TEST_F(LaneSessionTest, FloodIsAnsweredOneByOneToASlowReader) {
   Client client(directory_);
   constexpr std::uint64_t kOps = 20'000;
   std::thread writer([&] {
     for (std::uint64_t i = 1; i <= kOps; ++i) {
-      if (!client.lane.Say(ListOp(1000 + i))) break;
+      if (!client.lane.SendMessage(ListOp(1000 + i))) break;
     }
   });
   std::this_thread::sleep_for(milliseconds(300));  // Until the broker has stopped reading.
   for (std::uint64_t i = 1; i <= kOps; ++i) {
-    const pb::ServerMessage message = client.lane.Hear();
+    const pb::ServerMessage message = client.lane.ReceiveMessage();
     if (message.completion().op_id() != 1000 + i) {
       ADD_FAILURE() << i << " was answered with " << message.ShortDebugString();
       client.lane.Close();
@@ -180,23 +145,23 @@ TEST_F(LaneSessionTest, FloodIsAnsweredOneByOneToAReaderThatIsSlow) {
   writer.join();
 }
 
-TEST_F(LaneSessionTest, SilentReaderLosesItsSessionAndNotTheBrokersMemory) {
+TEST_F(LaneSessionTest, ClientThatNeverReadsLosesItsSessionAndBrokerMemoryStays) {
   [[maybe_unused]] const std::uint64_t before = GetStatus().resident_bytes();
   Client client(directory_), honest(directory_);
   const auto begun = std::chrono::steady_clock::now();
   std::uint64_t said = 0;
-  while (client.lane.Say(ListOp(1000 + said))) ++said;
+  while (client.lane.SendMessage(ListOp(1000 + said))) ++said;
   const auto lasted = std::chrono::steady_clock::now() - begun;
   EXPECT_GE(lasted, seconds(4)) << "patience first";
   EXPECT_LT(said, 100'000u);
   EXPECT_TRUE(client.lane.ClosedByBroker());
   EXPECT_EQ(honest.Ask(ListOp(0)).adapters_size(), 1);
-#if !defined(__SANITIZE_ADDRESS__)  // It keeps freed memory on purpose.
+#if !defined(__SANITIZE_ADDRESS__)  // The sanitizer keeps freed memory.
   EXPECT_LT(GetStatus().resident_bytes(), before + (16u << 20));
 #endif
 }
 
-TEST_F(LaneSessionTest, HungUpWhileTheBrokerDoesNotReadItStillEnds) {
+TEST_F(LaneSessionTest, HangUpEndsASessionThatTheBrokerDoesNotRead) {
   Client client(directory_);
   std::uint64_t said = 0;
   const auto full = [&] {
@@ -204,21 +169,26 @@ TEST_F(LaneSessionTest, HungUpWhileTheBrokerDoesNotReadItStillEnds) {
     return ::poll(&entry, 1, 500) == 0;
   };
   while (!full()) {
-    while (client.lane.Say(ListOp(1000 + said), false)) ++said;
+    while (client.lane.SendMessage(ListOp(1000 + said), false)) ++said;
   }
   client.lane.Close();
   EXPECT_TRUE(Until([&] { return GetStatus().sessions() == 0; }));
 }
 
-TEST_F(LaneSessionTest, UnacknowledgedDescriptorsEndTheSession) {
+TEST_F(LaneSessionTest, ClientThatReadsAndAcknowledgesLateIsServed) {
   Client client(directory_);
   pb::ClientMessage m;
   m.set_op_id(77);
   m.mutable_create_queue_pair()->set_adapter(client.adapter);
   m.mutable_create_queue_pair()->set_receive_queue_depth(1);
   m.mutable_create_queue_pair()->set_initiator_queue_depth(1);
-  ASSERT_TRUE(client.lane.Say(m));
-  EXPECT_TRUE(client.lane.ClosedByBroker());  // Reads on and acknowledges nothing.
+  ASSERT_TRUE(client.lane.SendMessage(m));
+  const RawLane::Received page = client.lane.Receive();
+  EXPECT_EQ(page.magic, provider::CountersPageRecord::kMagic);
+  std::this_thread::sleep_for(3 * kAckTimeout / 2);
+  client.lane.Ack(page.id);
+  EXPECT_EQ(client.lane.ReceiveMessage().completion().op_id(), 77u);
+  EXPECT_EQ(client.Ask(ListOp(0)).adapters_size(), 1);
 }
 
 }  // namespace

@@ -2,38 +2,39 @@
 #include "daemon/service/lane_stream.h"
 
 #include <string>
-#include <utility>
+
+#include "session/codec.h"
 
 namespace nd::service {
 namespace {
 
-// An answer that no datagram can carry is told instead of sent; other messages are small.
-pb::ServerMessage TooLarge(const pb::ServerMessage& message, std::size_t size) {
-  return EncodeAnswer(message.completion().op_id(),
-                      Status(StatusCode::kInsufficientResources,
-                             "the answer has " + std::to_string(size) + " bytes, the fd lane carries " +
-                                 std::to_string(provider::kMaxServerMessage) +
-                                 "; hold the session by gRPC (NDBROKER_SESSION=grpc)"));
+// Replaces a completion that no datagram can carry by an error; other messages are small.
+session::Completion TooLarge(const session::ServerMessage& message, std::size_t size) {
+  const auto* completion = std::get_if<session::Completion>(&message);
+  return {completion != nullptr ? completion->op_id : 0,
+          Status(StatusCode::kInsufficientResources,
+                 "the answer has " + std::to_string(size) + " bytes, the fd lane carries " +
+                     std::to_string(provider::kMaxServerMessage) +
+                     "; hold the session by gRPC (NDBROKER_SESSION=grpc)"),
+          {}};
 }
 
 }  // namespace
 
-bool LaneStream::Send(pb::ServerMessage message) {
+bool LaneStream::Send(const session::ServerMessage& message) {
   if (lane_ == nullptr) return true;
-  std::size_t size = message.ByteSizeLong();
-  if (size > provider::kMaxServerMessage) {
-    message = TooLarge(message, size);
-    size = message.ByteSizeLong();
+  bytes_.clear();
+  session::Append(message, &bytes_);
+  if (bytes_.size() > provider::kMaxServerMessage) {
+    const session::Completion refusal = TooLarge(message, bytes_.size());
+    bytes_.clear();
+    session::Append(refusal, &bytes_);
   }
-  bytes_.resize(size);
-  message.SerializeWithCachedSizesToArray(reinterpret_cast<std::uint8_t*>(bytes_.data()));
-  return lane_->Say(bytes_, queue_bytes_);
+  return lane_->SendMessage(bytes_, queue_bytes_);
 }
 
 void LaneStream::End(const Status& why) {
-  pb::ServerMessage message;
-  ToProto(why, message.mutable_session_end()->mutable_status());
-  Send(std::move(message));
+  Send(session::SessionEnd{why});
   lane_ = nullptr;
 }
 

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests only: a connection manager without a wire. Both ends are in this broker, and everything a real one
-// may say it says.
+// Tests only: a connection manager without a wire. Both ends are in this broker, and it makes every callback
+// of a real one.
 #pragma once
 
 #include <map>
 #include <memory>
 #include <set>
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 
 #include "base/fd_lane.h"
 #include "base/memfd.h"
@@ -15,7 +19,8 @@ namespace nd::service {
 
 class LoopManager final : public provider::ConnectionManager {
  public:
-  explicit LoopManager(provider::CmSink& sink) : sink_(sink) {}
+  // `tcp`: transports are TCP sockets.
+  explicit LoopManager(provider::CmSink& sink, bool tcp = false) : sink_(sink), tcp_(tcp) {}
 
   std::vector<provider::AdapterDescription> adapters() const override {
     provider::AdapterDescription adapter;
@@ -75,7 +80,13 @@ class LoopManager final : public provider::ConnectionManager {
   void Confirm(provider::CmId id) override {
     const provider::CmId peer = other_.at(id);
     UniqueFd a, b;
-    if (!MakeSeqpacketPair(&a, &b).ok()) return;
+    if (!(tcp_ ? MakeTcpPair(&a, &b) : MakeSeqpacketPair(&a, &b).ok())) {
+      const Status none(StatusCode::kInsufficientResources, "no descriptor is left");
+      Forget(id, peer);
+      sink_.OnLost(id, none, {});
+      sink_.OnLost(peer, none, {});
+      return;
+    }
     up_[id] = std::move(a);
     up_[peer] = std::move(b);
     sink_.OnEstablished(id);
@@ -99,7 +110,7 @@ class LoopManager final : public provider::ConnectionManager {
     const auto it = up_.find(id);
     if (it == up_.end()) return Status(StatusCode::kInternalError, "taken twice or never established");
     provider::HandOff out;
-    out.record.transport = provider::Transport::kShared;
+    out.record.transport = tcp_ ? provider::Transport::kIwarp : provider::Transport::kShared;
     out.record.fd_count = 1;
     out.fds.push_back(std::move(it->second));
     up_.erase(it);
@@ -112,11 +123,27 @@ class LoopManager final : public provider::ConnectionManager {
   std::uint32_t handshakes() const override { return 0; }
 
  private:
+  static bool MakeTcpPair(UniqueFd* a, UniqueFd* b) {
+    const UniqueFd listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t length = sizeof address;
+    auto* const name = reinterpret_cast<sockaddr*>(&address);
+    a->reset(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    if (::bind(listener.get(), name, length) != 0 || ::listen(listener.get(), 1) != 0 ||
+        ::getsockname(listener.get(), name, &length) != 0 || ::connect(a->get(), name, length) != 0) {
+      return false;
+    }
+    b->reset(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    return static_cast<bool>(*b);
+  }
   void Forget(provider::CmId a, provider::CmId b) {
     other_.erase(a);
     other_.erase(b);
   }
   provider::CmSink& sink_;
+  const bool tcp_;
   std::uint64_t last_ = 0;
   std::map<provider::EndpointId, Address> listening_;
   std::map<provider::CmId, provider::CmId> other_;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The sending half of a gRPC stream: a bounded queue, one write at a time, and an end that is always reached.
 //
-// Any thread. gRPC may run a reaction inside the call that starts an operation, and an operation must never
-// be started after Finish(); so no call into gRPC is made under the lock, and a thread about to make one
-// holds a pin, which puts Finish() off.
+// Any thread. gRPC may run a reaction inside the call that starts an operation, and no operation may start
+// after Finish(). So no call into gRPC is made under the lock, and a thread that is about to make one holds a
+// pin, which delays Finish().
 #pragma once
 
+#include <grpcpp/server_context.h>
 #include <grpcpp/support/server_callback.h>
 
 #include <cstddef>
@@ -23,7 +24,7 @@ class Outbox : public Reactor {
 
   explicit Outbox(grpc::CallbackServerContext* context) : context_(context) {}
 
-  // kFull: nothing was queued; the reader is more than `bound` units behind.
+  // kFull: nothing was queued, because the reader is more than `bound` units behind.
   Put Enqueue(Message message, std::size_t units, std::size_t bound) {
     {
       std::lock_guard lock(mutex_);
@@ -35,7 +36,7 @@ class Outbox : public Reactor {
     Pump();
     return Put::kQueued;
   }
-  // Ends the call once everything queued is written. The first status counts.
+  // Ends the call after all queued messages are written. The first status counts.
   void FinishAfterQueue(grpc::Status status) {
     {
       std::lock_guard lock(mutex_);
@@ -43,7 +44,7 @@ class Outbox : public Reactor {
     }
     Pump();
   }
-  // Ends the call now; what is queued is lost.
+  // Ends the call now; queued messages are lost.
   void FinishNow(grpc::Status status) {
     {
       std::lock_guard lock(mutex_);
@@ -53,10 +54,10 @@ class Outbox : public Reactor {
       if (finished_) return;
       ++pins_;
     }
-    context_->TryCancel();  // A write that waits for the reader fails by this.
+    context_->TryCancel();  // Fails a write that waits for the reader.
     Unpin();
   }
-  // What waits to be written, in the units of Enqueue().
+  // Returns the size of the queue, in the units of Enqueue().
   std::size_t waiting() const {
     std::lock_guard lock(mutex_);
     return units_;
@@ -84,7 +85,7 @@ class Outbox : public Reactor {
   }
 
  protected:
-  // False: the call is ending. True: call into gRPC, then Unpin().
+  // Returns false when the call is ending. After true, call into gRPC and then Unpin().
   bool Pin() {
     std::lock_guard lock(mutex_);
     if (finish_) return false;
@@ -112,7 +113,7 @@ class Outbox : public Reactor {
       current_ = std::move(queue_.front().first);
       current_units_ = queue_.front().second;
       queue_.pop_front();
-      writing_ = true;  // Holds Finish() off as a pin does.
+      writing_ = true;  // Delays Finish() as a pin does.
       lock.unlock();
       this->StartWrite(&current_);
       return;

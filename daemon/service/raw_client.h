@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests only: a client without any of the client library's manners.
+// Tests only: a client without the checks of the client library.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -13,6 +13,7 @@
 #include <string>
 
 #include "base/fd_lane.h"
+#include "base/locate.h"
 #include "ndbroker/v1/admin.grpc.pb.h"
 #include "ndbroker/v1/session.grpc.pb.h"
 #include "provider/hand_off.h"
@@ -24,13 +25,13 @@ namespace pb = ::ndbroker::v1;
 class RawLane {
  public:
   explicit RawLane(const std::string& directory) : fd_(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)) {
-    const std::string path = directory + "/lane.sock";
+    const std::string path = ClientSocketPath(directory, kLaneSocketName);
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
     std::memcpy(address.sun_path, path.data(), path.size());
     if (::connect(fd_.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) fd_.reset();
   }
-  // Empty when the broker hung up first.
+  // Returns the token; empty when the broker hung up first.
   std::string Token() {
     provider::TokenRecord record;
     const Result<FdMessage> message =
@@ -39,7 +40,7 @@ class RawLane {
       return {};
     return {reinterpret_cast<const char*>(record.token), sizeof record.token};
   }
-  // The next datagram's magic, id and descriptors.
+  // Magic, id and descriptors of the next datagram.
   struct Received {
     std::uint32_t magic = 0;
     std::uint64_t id = 0;
@@ -60,9 +61,9 @@ class RawLane {
     ack.id = id;
     EXPECT_TRUE(SendWithFds(fd_.get(), std::as_bytes(std::span(&ack, 1)), {}).ok());
   }
-  // The session's messages here instead of gRPC. False: the broker hung up, or takes nothing now and `wait`
-  // is false.
-  bool Say(const pb::ClientMessage& message, bool wait = true) {
+  // Sends a message of the session on the lane instead of gRPC. Returns false when the broker has hung up, or
+  // when the socket is full and `wait` is false.
+  bool SendMessage(const pb::ClientMessage& message, bool wait = true) {
     const provider::MessageRecord record;
     const auto length = static_cast<std::uint32_t>(message.ByteSizeLong());
     std::string datagram(reinterpret_cast<const char*>(&record), sizeof record);
@@ -70,17 +71,18 @@ class RawLane {
     message.AppendToString(&datagram);
     return ::send(fd_.get(), datagram.data(), datagram.size(), MSG_NOSIGNAL | (wait ? 0 : MSG_DONTWAIT)) > 0;
   }
-  // The next message; other records before it are acknowledged and kept. An empty one: the broker hung up.
-  pb::ServerMessage Hear() {
+  // Returns the next message; records before it are acknowledged and kept. An empty message means that the
+  // broker hung up.
+  pb::ServerMessage ReceiveMessage() {
     static std::array<std::byte, provider::kMaxServerDatagram> buffer;
-    while (unheard_.empty()) {
+    while (unread_.empty()) {
       Result<FdMessage> message = ReceiveWithFds(fd_.get(), buffer, true);
       if (!message.ok()) return {};
       std::uint32_t magic = 0;
       std::memcpy(&magic, buffer.data(), sizeof magic);
       if (magic == provider::MessageRecord::kMagic) {
         const auto* bytes = reinterpret_cast<const char*>(buffer.data());
-        unheard_.assign(bytes + sizeof(provider::MessageRecord), bytes + message->size);
+        unread_.assign(bytes + sizeof(provider::MessageRecord), bytes + message->size);
         break;
       }
       Received record{magic, 0, std::move(message->fds)};
@@ -89,10 +91,10 @@ class RawLane {
       kept.push_back(std::move(record));
     }
     std::uint32_t length = 0;
-    std::memcpy(&length, unheard_.data(), sizeof length);
+    std::memcpy(&length, unread_.data(), sizeof length);
     pb::ServerMessage heard;
-    EXPECT_TRUE(heard.ParseFromString(unheard_.substr(sizeof length, length)));
-    unheard_.erase(0, sizeof length + length);
+    EXPECT_TRUE(heard.ParseFromString(unread_.substr(sizeof length, length)));
+    unread_.erase(0, sizeof length + length);
     return heard;
   }
   std::vector<Received> kept;
@@ -108,12 +110,12 @@ class RawLane {
 
  private:
   UniqueFd fd_;
-  std::string unheard_;  // Messages of the last datagram that Hear() has not returned.
+  std::string unread_;  // Messages of the last datagram that ReceiveMessage() has not returned.
 };
 
 inline std::shared_ptr<grpc::Channel> Dial(const std::string& path) {
   grpc::ChannelArguments arguments;
-  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // One socket each.
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // One socket for each channel.
   return grpc::CreateCustomChannel("unix:" + path, grpc::InsecureChannelCredentials(), arguments);
 }
 
@@ -130,7 +132,7 @@ inline pb::ClientMessage HelloMessage(const std::string& token) {
 class RawStream {
  public:
   explicit RawStream(const std::string& directory)
-      : stub_(pb::Broker::NewStub(Dial(directory + "/broker.sock"))) {
+      : stub_(pb::Broker::NewStub(Dial(ClientSocketPath(directory, kBrokerSocketName)))) {
     context_.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(30));
     stream_ = stub_->Session(&context_);
   }
@@ -139,7 +141,7 @@ class RawStream {
     if (!finished_) stream_->Finish();
   }
   bool Write(const pb::ClientMessage& message) { return stream_->Write(message); }
-  // An empty message when the stream is over.
+  // Returns an empty message when the stream has ended.
   pb::ServerMessage Read() {
     pb::ServerMessage message;
     if (!stream_->Read(&message)) message.Clear();
@@ -167,7 +169,7 @@ class RawStream {
   bool finished_ = false;
 };
 
-// A lane and a stream that belong together, and the few operations that tests need.
+// A lane and its stream, with the few operations that tests need.
 class RawClient {
  public:
   explicit RawClient(const std::string& directory) : lane(directory), stream(directory) {
@@ -208,5 +210,65 @@ inline void SetLoopback(std::uint32_t port, pb::Address* out) {
   out->set_ip(std::string("\x7f\0\0\1", 4));
   out->set_port(port);
 }
+
+// A lane with a Hello and an open adapter.
+struct LaneClient {
+  explicit LaneClient(const std::string& directory) : lane(directory) {
+    pb::ClientMessage hello = HelloMessage(lane.Token());
+    const pb::Completion greeted = Ask(hello);
+    EXPECT_EQ(greeted.status().code(), 0u) << greeted.status().message();
+    EXPECT_EQ(greeted.version(), 1u);
+    pb::ClientMessage open;
+    open.mutable_open_adapter();
+    adapter = Ask(open).handle();
+    EXPECT_NE(adapter, 0u);
+  }
+  pb::Completion Ask(pb::ClientMessage message) {
+    message.set_op_id(++last_op);
+    EXPECT_TRUE(lane.SendMessage(message));
+    return lane.ReceiveMessage().completion();
+  }
+  std::uint64_t Make(pb::ClientMessage message) {
+    const pb::Completion done = Ask(std::move(message));
+    EXPECT_EQ(done.status().code(), 0u) << done.status().message();
+    return done.handle();
+  }
+  std::uint64_t QueuePair() {
+    pb::ClientMessage m;
+    m.mutable_create_queue_pair()->set_adapter(adapter);
+    m.mutable_create_queue_pair()->set_receive_queue_depth(1);
+    m.mutable_create_queue_pair()->set_initiator_queue_depth(1);
+    return Make(std::move(m));
+  }
+  std::uint64_t Connector() {
+    pb::ClientMessage m;
+    m.mutable_create_connector()->set_adapter(adapter);
+    return Make(std::move(m));
+  }
+  // Listens at this port of the loopback address.
+  std::uint64_t Listener(std::uint32_t port, bool events = false) {
+    pb::ClientMessage m;
+    m.mutable_create_listener()->set_adapter(adapter);
+    const std::uint64_t listener = Make(m);
+    m.mutable_listen()->set_listener(listener);
+    m.mutable_listen()->set_connect_events(events);
+    SetLoopback(port, m.mutable_listen()->mutable_local());
+    EXPECT_EQ(Ask(m).status().code(), 0u);
+    return listener;
+  }
+  // Makes a Connect from any port to this port of the loopback address, as the next operation.
+  pb::ClientMessage Connect(std::uint64_t connector, std::uint64_t queue_pair, std::uint32_t port) {
+    pb::ClientMessage m;
+    m.set_op_id(++last_op);
+    m.mutable_connect()->set_connector(connector);
+    m.mutable_connect()->set_queue_pair(queue_pair);
+    SetLoopback(port, m.mutable_connect()->mutable_remote());
+    SetLoopback(0, m.mutable_connect()->mutable_source());
+    return m;
+  }
+
+  RawLane lane;
+  std::uint64_t adapter = 0, last_op = 0;
+};
 
 }  // namespace nd::service

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests only: the service as a process of its own. After every case the daemon must be the same process, hold
-// no more than before, and serve an honest client. The program that is the test is the daemon, too (--serve).
+// no more resources than before, and serve an honest client. The test program is also the daemon (--serve).
 #pragma once
 
 #include <fcntl.h>
@@ -23,6 +23,9 @@ namespace nd::service {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
+
+// Another mode of the test program: a client that stops itself in a hand-over (stall_process_test.cc).
+int StoppedInAHandOver(const std::string& directory);
 
 inline pid_t Spawn(std::vector<std::string> arguments, UniqueFd* output) {
   int ends[2];
@@ -64,13 +67,14 @@ class ServiceTest : public testing::Test {
       EXPECT_EQ(honest.hello.status().code(), 0u);
       EXPECT_NE(honest.adapter, 0u);
       EXPECT_EQ(StopDaemon(), 0);
-      EXPECT_FALSE(std::filesystem::exists(directory_ + "/broker.sock"));
+      EXPECT_FALSE(std::filesystem::exists(ClientSocketPath(directory_, kBrokerSocketName)));
     }
     std::filesystem::remove_all(directory_);
   }
-  void StartDaemon(const std::string& config) {
+  // With `mode` "--serve-tcp" the transports are TCP sockets.
+  void StartDaemon(const std::string& config, const char* mode = "--serve") {
     std::ofstream(directory_ + "/config.toml") << config;
-    daemon_ = Spawn({"--serve", directory_}, &daemon_output_);
+    daemon_ = Spawn({mode, directory_}, &daemon_output_);
     ASSERT_EQ(ReadLine(daemon_output_), "READY");
     admin_ = pb::Admin::NewStub(Dial(directory_ + "/admin.sock"));
     idle_fds_ = GetStatus().open_fds();
@@ -94,6 +98,23 @@ class ServiceTest : public testing::Test {
   }
   pb::BrokerStatus GetStatus() { return Call(&pb::Admin::Stub::GetStatus, pb::GetStatusRequest()); }
   pb::ListRequest All() { return {}; }
+  // Returns the answer of the metrics socket with its headers; empty: no answer.
+  std::string Get(const std::string& path) {
+    const UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    const std::string name = directory_ + "/metrics.sock";
+    std::memcpy(address.sun_path, name.data(), name.size());
+    if (::connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) return {};
+    const std::string request = "GET " + path + " HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    ::send(fd.get(), request.data(), request.size(), MSG_NOSIGNAL);
+    std::string answer;
+    std::array<char, 4096> buffer;
+    for (ssize_t n; (n = ::recv(fd.get(), buffer.data(), buffer.size(), 0)) > 0;) {
+      answer.append(buffer.data(), static_cast<std::size_t>(n));
+    }
+    return answer;
+  }
   template <typename Condition>
   bool Until(Condition done) {
     const auto deadline = std::chrono::steady_clock::now() + seconds(20);
@@ -103,7 +124,7 @@ class ServiceTest : public testing::Test {
     }
     return true;
   }
-  // Everything that clients held is gone.
+  // Returns true when all resources of clients are released.
   bool Settles() {
     return Until([&] {
       const pb::BrokerStatus s = GetStatus();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The service as a process of its own against clients of every kind of malice. After every case the daemon
-// must be the same process, hold no more than before, and serve an honest client.
+// The service as a process of its own with hostile clients of every kind. After every case the daemon must be
+// the same process, hold no more resources than before, and serve an honest client.
 #include <fcntl.h>
 #include <grpcpp/generic/generic_stub.h>
 #include <gtest/gtest.h>
@@ -13,9 +13,10 @@
 #include <thread>
 
 #include "daemon/ops/logging.h"
+#include "daemon/server/server.h"
+#include "daemon/service/fairness_attacks.h"
 #include "daemon/service/loop_manager.h"
 #include "daemon/service/raw_client.h"
-#include "daemon/service/server.h"
 #include "daemon/service/service_fixture.h"
 
 namespace nd::service {
@@ -43,7 +44,7 @@ TEST_F(ServiceTest, HelloAnswersWithVersionAndEpoch) {
   EXPECT_EQ(sessions.items(0).owner().command(), "service_process");
 }
 
-TEST_F(ServiceTest, WrongTokenIsRefusedAndHurtsNobody) {
+TEST_F(ServiceTest, WrongTokenIsRefusedWithoutEffectOnOthers) {
   RawLane lane(directory_);
   const std::string token = lane.Token();
   ASSERT_EQ(token.size(), 16u);
@@ -76,7 +77,7 @@ TEST_F(ServiceTest, TokenOfAnotherProcessIsRefused) {
   EXPECT_EQ(owner.Hello(token).status().code(), 0u);
 }
 
-TEST_F(ServiceTest, MalformedHellosAreToldWhatIsWrong) {
+TEST_F(ServiceTest, MalformedHellosAreRefusedWithTheReason) {
   const auto first = [&](const pb::ClientMessage& message) {
     RawStream stream(directory_);
     stream.Write(message);
@@ -102,11 +103,11 @@ TEST_F(ServiceTest, MalformedHellosAreToldWhatIsWrong) {
   EXPECT_EQ(first(message), 0xC000000D) << "application";
 }
 
-// A stream that never becomes a session must not look like success to the one who opened it.
+// A stream that never becomes a session must not look like success to its client.
 TEST_F(ServiceTest, ND_230_StreamsWithoutHelloEndWithAnError) {
   for (const std::string payload : {"not a message at all", "\xFF\xFF\xFF\xFF\xFF", "-"}) {
     SCOPED_TRACE(payload);
-    grpc::GenericStub stub(Dial(directory_ + "/broker.sock"));
+    grpc::GenericStub stub(Dial(ClientSocketPath(directory_, kBrokerSocketName)));
     grpc::ClientContext context;
     context.set_deadline(std::chrono::system_clock::now() + seconds(10));
     grpc::CompletionQueue queue;
@@ -119,7 +120,7 @@ TEST_F(ServiceTest, ND_230_StreamsWithoutHelloEndWithAnError) {
     call->StartCall(nullptr);
     ASSERT_TRUE(wait());
     if (payload == "-") {
-      call->WritesDone(nullptr);  // Nothing at all.
+      call->WritesDone(nullptr);  // No message at all.
     } else {
       const grpc::Slice slice(payload);
       call->Write(grpc::ByteBuffer(&slice, 1), nullptr);
@@ -175,15 +176,15 @@ TEST_F(ServiceTest, FloodOfOperationsIsAnsweredOneByOne) {
   writer.join();
 }
 
-TEST_F(ServiceTest, SilentReaderLosesItsSessionAndNotTheBrokersMemory) {
+TEST_F(ServiceTest, ClientThatNeverReadsLosesItsSessionAndBrokerMemoryStays) {
   [[maybe_unused]] const std::uint64_t before = GetStatus().resident_bytes();
   RawClient client(directory_);
-  // The broker ends the session when more than the bound waits; then writing fails.
+  // The broker ends the session when more than the bound waits; then the write fails.
   std::uint64_t written = 0;
   while (written < 2'000'000 && client.stream.Write(ListOp(1000 + written))) ++written;
   EXPECT_LT(written, 2'000'000u);
   EXPECT_TRUE(client.lane.ClosedByBroker());
-#if !defined(__SANITIZE_ADDRESS__)  // It keeps freed memory on purpose.
+#if !defined(__SANITIZE_ADDRESS__)  // The sanitizer keeps freed memory.
   EXPECT_LT(GetStatus().resident_bytes(), before + (48u << 20));
 #endif
 }
@@ -202,21 +203,21 @@ TEST_F(ServiceTest, PendingOperationsAreBounded) {
     const std::uint64_t connector = client.Connector();
     get.mutable_get_connection_request()->set_connector(connector);
     client.stream.Write(get);
-    if (i == 99) break;  // Every operation from here on is one too many.
+    if (i == 99) break;  // Every operation from here on exceeds the bound.
   }
   const pb::Completion refused = client.stream.Ask(ListOp(0x7777));
   EXPECT_EQ(refused.op_id(), 0x7777u);
   EXPECT_EQ(refused.status().code(), 0xC000009A) << refused.status().message();
 }
 
-TEST_F(ServiceTest, LaneThatNeverSaysHelloIsClosed) {
+TEST_F(ServiceTest, LaneWithoutHelloIsClosed) {
   RawLane lane(directory_);
   ASSERT_EQ(lane.Token().size(), 16u);
   EXPECT_TRUE(lane.ClosedByBroker());
 }
 
 TEST_F(ServiceTest, UnprovenConnectionsAreCappedAndHonestOnesStillServed) {
-  // More idle lanes and control connections than there are places; they go when their second is over.
+  // More idle lanes and control connections than places; the broker closes them after a second.
   std::vector<RawLane> lanes;
   std::vector<UniqueFd> idle;
   for (int i = 0; i < 200; ++i) {
@@ -224,7 +225,7 @@ TEST_F(ServiceTest, UnprovenConnectionsAreCappedAndHonestOnesStillServed) {
     idle.emplace_back(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
-    const std::string path = directory_ + "/broker.sock";
+    const std::string path = ClientSocketPath(directory_, kBrokerSocketName);
     std::memcpy(address.sun_path, path.data(), path.size());
     ASSERT_EQ(::connect(idle.back().get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
   }
@@ -240,6 +241,9 @@ TEST_F(ServiceTest, LaneGarbageEndsThatSessionOnly) {
   EXPECT_TRUE(bad.lane.ClosedByBroker());
   EXPECT_EQ(bad.stream.Finish().error_code(), grpc::StatusCode::ABORTED);
   EXPECT_EQ(good.stream.Ask(ListOp(9)).adapters_size(), 1);
+  const pb::LogReply log = Call(&pb::Admin::Stub::GetLog, pb::LogRequest());
+  EXPECT_NE(log.DebugString().find("it sent a datagram that is not an acknowledgement"), std::string::npos)
+      << "an end by the broker is logged with its reason";
 }
 
 TEST_F(ServiceTest, StreamEndEndsTheSession) {
@@ -249,7 +253,7 @@ TEST_F(ServiceTest, StreamEndEndsTheSession) {
   EXPECT_TRUE(client.lane.ClosedByBroker());
 }
 
-TEST_F(ServiceTest, KilledClientsLeaveNothing) {
+TEST_F(ServiceTest, KilledClientsLeaveNoObjects) {
   for (int round = 0; round < 3; ++round) {
     UniqueFd output;
     const pid_t client = Spawn({"--hold", directory_}, &output);
@@ -328,14 +332,6 @@ TEST_F(ServiceTest, ConnectionIsHandedOverBeforeItsCompletion) {
   EXPECT_EQ(local, 2) << list.DebugString();
 }
 
-TEST_F(ServiceTest, UnacknowledgedHandOverEndsTheSession) {
-  RawClient client(directory_);
-  client.QueuePair();
-  EXPECT_EQ(client.lane.Receive().magic, provider::CountersPageRecord::kMagic);
-  EXPECT_TRUE(client.lane.ClosedByBroker());
-  EXPECT_EQ(client.stream.Finish().error_code(), grpc::StatusCode::ABORTED);
-}
-
 TEST_F(ServiceTest, AdminCallsAnswerAndRefuse) {
   RawClient client(directory_);
   const std::uint64_t listener = client.Listener();
@@ -373,7 +369,7 @@ TEST_F(ServiceTest, AdminCallsAnswerAndRefuse) {
   pb::SetAdapterRequest adapter;
   adapter.set_name("nope");
   EXPECT_EQ(Call(&pb::Admin::Stub::SetAdapter, adapter).status().message(),
-            "there is no adapter \"nope\"; there are: loop0");
+            "there is no adapter \"nope\"; adapters: loop0");
   adapter.set_name("loop0");
   EXPECT_EQ(Call(&pb::Admin::Stub::SetAdapter, adapter).status().code(), 0u);
   EXPECT_EQ(Call(&pb::Admin::Stub::ListAdapters, All()).items(0).state(), "disabled");
@@ -390,7 +386,7 @@ TEST_F(ServiceTest, AdminCallsAnswerAndRefuse) {
   EXPECT_TRUE(client.lane.ClosedByBroker());
 }
 
-TEST_F(ServiceTest, ReloadSwapsOrKeeps) {
+TEST_F(ServiceTest, ReloadAppliesAGoodFileAndKeepsTheOldSettingsOtherwise) {
   const auto reload = [&](const char* text) {
     std::ofstream(directory_ + "/config.toml") << text;
     return Call(&pb::Admin::Stub::Reload, pb::ReloadRequest()).status();
@@ -399,15 +395,17 @@ TEST_F(ServiceTest, ReloadSwapsOrKeeps) {
   const pb::Status refused = reload("[core]\nmax-baklog = 1\n");
   EXPECT_EQ(refused.message(), directory_ +
                                    "/config.toml:2:1: unknown key \"max-baklog\" in [core]; the nearest "
-                                   "right one is \"max-backlog\"");
+                                   "known one is \"max-backlog\"");
   EXPECT_EQ(
       reload("[core]\nmax-backlog = 3\n[timeouts]\nhello = \"1s\"\n[limits]\nsession-queue-bytes = 131072\n"
              "pending-operations = 100\n")
           .message(),
-      "");
-  EXPECT_EQ(reload("[[adapter]]\nname = \"x\"\n[timeouts]\nhello = \"1s\"\n").message(),
-            "reloaded; changes in [limits], [[adapter]] take effect at the next start");
-  // The new policy holds.
+      "in effect now: core.max-backlog = 3");
+  EXPECT_EQ(
+      reload("[[adapter]]\nname = \"x\"\n[timeouts]\nhello = \"1s\"\n").message(),
+      "in effect now: core.max-backlog = 1024; changes in [limits], [[adapter]] take effect at the next "
+      "start");
+  // The new policy applies.
   EXPECT_EQ(reload("[[rule]]\nquota = { listeners = 0 }\n").code(), 0u);
   RawClient client(directory_);
   pb::ClientMessage message;
@@ -415,7 +413,7 @@ TEST_F(ServiceTest, ReloadSwapsOrKeeps) {
   EXPECT_EQ(client.stream.Ask(message).status().code(), 0xC000009A);
 }
 
-TEST_F(ServiceTest, WatchTellsWhatHappens) {
+TEST_F(ServiceTest, WatchReportsEvents) {
   grpc::ClientContext context;
   auto watch = admin_->Watch(&context, pb::WatchRequest());
   watch->WaitForInitialMetadata();
@@ -446,11 +444,11 @@ TEST_F(ServiceTest, SecondBrokerIsRefusedByName) {
 TEST_F(ServiceTest, BrokerThatWasKilledIsReplaced) {
   ::kill(daemon_, SIGKILL);
   ::waitpid(daemon_, nullptr, 0);
-  EXPECT_TRUE(std::filesystem::exists(directory_ + "/broker.sock"));
+  EXPECT_TRUE(std::filesystem::exists(ClientSocketPath(directory_, kBrokerSocketName)));
   StartDaemon("");
 }
 
-// One message to any method, one message back, as bytes.
+// Calls any method with one request and one reply, as bytes.
 std::string CallBytes(const std::string& socket, const std::string& method, const std::string& request) {
   grpc::GenericStub stub(Dial(socket));
   grpc::ClientContext context;
@@ -472,7 +470,7 @@ std::string CallBytes(const std::string& socket, const std::string& method, cons
 }
 
 TEST_F(ServiceTest, HealthAndReflectionAnswerOnBothSockets) {
-  const std::pair<const char*, const char*> sockets[] = {{"/broker.sock", "ndbroker.v1.Broker"},
+  const std::pair<const char*, const char*> sockets[] = {{"/client/broker.sock", "ndbroker.v1.Broker"},
                                                          {"/admin.sock", "ndbroker.v1.Admin"}};
   for (const auto& [socket, service] : sockets) {
     EXPECT_EQ(CallBytes(directory_ + socket, "/grpc.health.v1.Health/Check", ""), "\x08\x01") << "SERVING";
@@ -484,14 +482,15 @@ TEST_F(ServiceTest, HealthAndReflectionAnswerOnBothSockets) {
   }
 }
 
-// ---- What this program is when it is not the test.
+// ---- The other modes of this program.
 
-Result<std::unique_ptr<provider::ConnectionManager>> MakeLoop(const provider::ManagerOptions&, EventLoop&,
+template <bool tcp>
+Result<std::unique_ptr<provider::ConnectionManager>> MakeLoop(const provider::DaemonProviders&, EventLoop&,
                                                               provider::CmSink& sink) {
-  return std::unique_ptr<provider::ConnectionManager>(new LoopManager(sink));
+  return std::unique_ptr<provider::ConnectionManager>(new LoopManager(sink, tcp));
 }
 
-int Serve(const std::string& directory) {
+int Serve(const std::string& directory, const ManagerFactory& make_manager) {
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);
@@ -504,7 +503,7 @@ int Serve(const std::string& directory) {
   options.directory = directory;
   options.version = "test";
   options.test_clock = true;
-  options.make_manager = MakeLoop;
+  options.make_manager = make_manager;
   options.load = [file] { return LoadConfig(file); };
   Result<std::unique_ptr<Server>> server = Server::Start(std::move(options));
   std::printf("%s\n", server.ok() ? "READY" : server.status().message().c_str());
@@ -520,7 +519,7 @@ int Steal(const std::string& directory, const std::string& hex) {
   for (std::size_t i = 0; i + 1 < hex.size(); i += 2) {
     token += static_cast<char>(std::stoi(hex.substr(i, 2), nullptr, 16));
   }
-  RawLane own(directory);  // Having a lane of one's own does not help.
+  RawLane own(directory);  // A lane of its own does not help.
   own.Token();
   RawStream stream(directory);
   std::printf("%u\n", stream.Hello(token).status().code());
@@ -553,9 +552,16 @@ int Hold(const std::string& directory) {
 
 int main(int argc, char** argv) {
   const std::string mode = argc > 2 ? argv[1] : "";
-  if (mode == "--serve") return nd::service::Serve(argv[2]);
+  if (mode == "--serve") return nd::service::Serve(argv[2], nd::service::MakeLoop<false>);
+  if (mode == "--serve-tcp") return nd::service::Serve(argv[2], nd::service::MakeLoop<true>);
+  if (mode == "--stopped") return nd::service::StoppedInAHandOver(argv[2]);
   if (mode == "--steal" && argc > 3) return nd::service::Steal(argv[2], argv[3]);
   if (mode == "--hold") return nd::service::Hold(argv[2]);
+  if (mode == "--hold-connectors" && argc > 3)
+    return nd::service::HoldConnectors(argv[2], std::atoi(argv[3]));
+  if (mode == "--connect-to-myself" && argc > 4) {
+    return nd::service::ConnectToMyself(argv[2], std::atoi(argv[3]), std::atoi(argv[4]));
+  }
   testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();
 }

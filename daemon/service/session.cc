@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keeps two channels to one client in one order.
+// Keeps the order of messages and hand-overs on the two channels of a client.
 #include "daemon/service/session.h"
 
 #include <cstring>
+
+#include "session/weight.h"
 
 namespace nd::service {
 namespace {
 
 template <typename Record>
-std::vector<std::byte> BytesOf(const Record& record) {
+std::vector<std::byte> Encoded(const Record& record) {
   const auto* bytes = reinterpret_cast<const std::byte*>(&record);
   return {bytes, bytes + sizeof record};
 }
@@ -18,7 +20,7 @@ Status TooFarBehind() {
           "the client does not read its stream: too much is waiting for it"};
 }
 
-constexpr std::size_t kMaxWaiting = 65536;  // Behind a hand-over that is not acknowledged; a second's worth.
+constexpr std::size_t kMaxWaiting = 65536;  // Messages behind a hand-over that is not acknowledged.
 
 }  // namespace
 
@@ -32,49 +34,55 @@ bool Session::TokenIs(std::string_view token) const {
   return difference == 0;
 }
 
-Status Session::Send(pb::ServerMessage message) {
+Status Session::Send(session::ServerMessage message) {
   if (stream == nullptr) return Status::Ok();
-  if (!waiting_.empty()) {
-    if (waiting_.size() >= kMaxWaiting) return TooFarBehind();
-    waiting_.emplace_back(std::move(message));
-    return Status::Ok();
-  }
-  return stream->Send(std::move(message)) ? Status::Ok() : TooFarBehind();
+  if (!waiting_.empty()) return Wait(std::move(message));
+  return stream->Send(message) ? Status::Ok() : TooFarBehind();
 }
 
 Status Session::Send(provider::HandOff hand_off, const std::function<void(std::vector<UniqueFd>)>& close) {
-  return Send(Datagram{BytesOf(hand_off.record), std::move(hand_off.fds), hand_off.record.id, close});
+  InFlight::Charge charge(in_flight_, peer().uid, hand_off.fds.size());
+  return Send(Datagram{Encoded(hand_off.record), std::move(hand_off.fds), hand_off.record.id, close,
+                       std::move(charge)});
 }
 
-Status Session::ProvidePage(std::uint32_t slot) {
-  if (pages.Has(slot)) return Status::Ok();
-  Result<UniqueFd> page = pages.Make(slot);
-  if (!page.ok()) return page.status();
+Status Session::SendPage(std::uint32_t slot, UniqueFd page) {
   provider::CountersPageRecord record;
   record.id = ++last_page_id_;
   record.first_slot = CountersPages::FirstSlot(slot);
   record.slot_count = provider::kCounterSlotsPerPage;
   if (CountersPages::HasRegions(slot)) provider::RegionRowsOf(record) = provider::kRegionRows;
-  Datagram datagram{BytesOf(record), {}, record.id, nullptr};
-  datagram.fds.push_back(std::move(page.value()));
+  Datagram datagram{Encoded(record), {}, record.id, nullptr, InFlight::Charge(in_flight_, peer().uid, 1)};
+  datagram.fds.push_back(std::move(page));
   return Send(std::move(datagram));
 }
 
 Status Session::Send(Datagram datagram) {
-  if (waiting_.size() >= kMaxWaiting) return TooFarBehind();
   if (waiting_.empty()) {
     Status status = TrySend(datagram);
     if (!(status == StatusCode::kDeviceBusy)) return status;
   }
-  waiting_.emplace_back(std::move(datagram));
+  return Wait(std::move(datagram));
+}
+
+std::size_t Session::BytesOf(const Item& item) {
+  const auto* message = std::get_if<session::ServerMessage>(&item);
+  return sizeof(Item) +
+         (message != nullptr ? session::HeapBytes(*message) : std::get<Datagram>(item).record.capacity());
+}
+
+Status Session::Wait(Item item) {
+  if (waiting_.size() >= kMaxWaiting) return TooFarBehind();
+  waiting_bytes_ += BytesOf(item);
+  waiting_.push_back(std::move(item));
   return Status::Ok();
 }
 
 Status Session::TrySend(Datagram& datagram) {
   std::vector<int> fds;
   for (const UniqueFd& fd : datagram.fds) fds.push_back(fd.get());
-  Status status = lane_->Send(datagram.id, datagram.record, fds);
-  // Our copies must not outlive this: one would keep the peer from learning of the client's death.
+  Status status = lane_->Send(datagram.id, datagram.record, fds, datagram.charge);
+  // The copies of the broker must be closed: they would hide the end of the client from the peer.
   if (status.ok() && datagram.close) datagram.close(std::move(datagram.fds));
   if (status.ok()) datagram.fds.clear();
   return status;
@@ -82,14 +90,16 @@ Status Session::TrySend(Datagram& datagram) {
 
 Status Session::Flush() {
   while (!waiting_.empty()) {
+    const std::size_t bytes = BytesOf(waiting_.front());
     if (auto* datagram = std::get_if<Datagram>(&waiting_.front())) {
       Status status = TrySend(*datagram);
       if (status == StatusCode::kDeviceBusy) return Status::Ok();
       if (!status.ok()) return status;
-    } else if (stream != nullptr && !stream->Send(std::move(std::get<pb::ServerMessage>(waiting_.front())))) {
+    } else if (stream != nullptr && !stream->Send(std::get<session::ServerMessage>(waiting_.front()))) {
       return TooFarBehind();
     }
     waiting_.pop_front();
+    waiting_bytes_ -= bytes;
   }
   return Status::Ok();
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One client as the service sees it: its fd lane, its stream (which may be the lane), and what is on the way
-// to it, in order.
+// One client of the service: its fd lane, its stream (which may be the lane), and the queue of messages and
+// hand-overs for it.
 //
 // A message never overtakes a hand-over queued before it: the completion that names a transport arrives after
 // the transport. Loop thread.
@@ -18,22 +18,22 @@
 #include <vector>
 
 #include "daemon/core/event.h"
-#include "daemon/service/convert.h"
 #include "daemon/service/counters_pages.h"
 #include "daemon/service/lane.h"
 #include "provider/hand_off.h"
+#include "session/events.h"
 
 namespace nd::service {
 
-// The stream's end that the loop holds on to.
+// The interface of a stream for the loop.
 class SessionSink {
  public:
   virtual ~SessionSink() = default;
-  // False: the client is too far behind; the session must end.
-  virtual bool Send(pb::ServerMessage message) = 0;
-  // After what was sent: ends the stream.
+  // Returns false when the client is too far behind; the session must then end.
+  virtual bool Send(const session::ServerMessage& message) = 0;
+  // Ends the stream after the messages that were sent.
   virtual void End(const Status& why) = 0;
-  // At once.
+  // Ends the stream at once.
   virtual void Cut() = 0;
   // The loop has taken one operation; another may be read.
   virtual void Taken() = 0;
@@ -41,27 +41,31 @@ class SessionSink {
 
 class Session {
  public:
-  Session(core::SessionId id, std::unique_ptr<Lane> lane, std::array<std::byte, 16> token)
-      : id_(id), lane_(std::move(lane)), token_(token) {}
+  // `in_flight` outlives the session.
+  Session(core::SessionId id, std::unique_ptr<Lane> lane, std::array<std::byte, 16> token,
+          InFlight& in_flight)
+      : id_(id), lane_(std::move(lane)), token_(token), in_flight_(in_flight) {}
 
   core::SessionId id() const { return id_; }
   const Peer& peer() const { return lane_->peer(); }
-  // In constant time.
+  // Compares in constant time.
   bool TokenIs(std::string_view token) const;
 
-  // Each returns why the session must end, or SUCCESS.
-  Status Send(pb::ServerMessage message);
+  // Each function returns SUCCESS, or the reason why the session must end.
+  Status Send(session::ServerMessage message);
   Status Send(provider::HandOff hand_off, const std::function<void(std::vector<UniqueFd>)>& close);
-  // Gives the client the counters page of `slot` unless it has it.
-  Status ProvidePage(std::uint32_t slot);
+  // Sends the client the counters page of `slot`, made by pages.Make().
+  Status SendPage(std::uint32_t slot, UniqueFd page);
   Status Flush();
   Lane& lane() { return *lane_; }
+  // The bytes of memory behind hand-overs that the client has not acknowledged.
+  std::size_t waiting_bytes() const { return waiting_bytes_; }
 
   std::shared_ptr<SessionSink> stream;  // Null until Hello.
-  bool on_lane = false;                 // Its messages come by the lane, from Hello on.
+  bool on_lane = false;                 // From Hello on its messages come by the lane.
   std::optional<EventLoop::TimerId> hello_timer;
-  core::OpId hello_op = 0;  // While the core decides whether to take the session.
-  // Operations that the core has not completed: their place in core::Op, and when they came.
+  core::OpId hello_op = 0;  // Set while the core decides about the session.
+  // Operations that the core has not completed: their index in session::Operation and their time of arrival.
   struct PendingOperation {
     std::size_t kind = 0;
     Time since;
@@ -70,22 +74,27 @@ class Session {
   CountersPages pages;
 
  private:
-  // One datagram of the lane: a record of whichever kind, its descriptors, its id.
+  // One datagram of the lane: a record of any kind, its descriptors, its id.
   struct Datagram {
     std::vector<std::byte> record;
     std::vector<UniqueFd> fds;
     std::uint64_t id = 0;
     std::function<void(std::vector<UniqueFd>)> close;
+    InFlight::Charge charge;
   };
-  using Item = std::variant<pb::ServerMessage, Datagram>;
+  using Item = std::variant<session::ServerMessage, Datagram>;
+  static std::size_t BytesOf(const Item& item);
+  Status Wait(Item item);
   Status TrySend(Datagram& datagram);
   Status Send(Datagram datagram);
 
   const core::SessionId id_;
   std::unique_ptr<Lane> lane_;
   const std::array<std::byte, 16> token_;
+  InFlight& in_flight_;
   std::deque<Item> waiting_;
-  std::uint64_t last_page_id_ = std::uint64_t{1} << 63;  // Apart from the core's hand-over ids.
+  std::size_t waiting_bytes_ = 0;
+  std::uint64_t last_page_id_ = std::uint64_t{1} << 63;  // Disjoint from the hand-over ids of the core.
 };
 
 }  // namespace nd::service

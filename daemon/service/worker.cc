@@ -1,8 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The smallest thread that can be waited for.
+// A thread with a queue, joined by the destructor.
 #include "daemon/service/worker.h"
 
+#include "base/os/thread.h"
+
 namespace nd::service {
+
+Worker::Worker(const char* name) : thread_([this] { Run(); }) {
+  os::NameThread(thread_, name);
+}
 
 Worker::~Worker() {
   {
@@ -30,7 +36,7 @@ void Worker::Run() {
     jobs_.pop_front();
     lock.unlock();
     job();
-    job = nullptr;  // What it holds is released outside the lock, too.
+    job = nullptr;  // Releases the captures of the job outside the lock, too.
     lock.lock();
   }
 }

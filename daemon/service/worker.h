@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One thread for what must not hold up the loop: closing sockets that a client can make linger, reading
-// /proc, turning long lists into messages.
+// A thread for work that must not delay the loop: reading /proc, encoding long lists. Work that a client can
+// block does not belong here; the Reaper closes descriptors that clients share.
 #pragma once
 
 #include <condition_variable>
@@ -13,11 +13,12 @@ namespace nd::service {
 
 class Worker {
  public:
-  Worker() : thread_([this] { Run(); }) {}
-  // Runs what was posted, then ends.
+  // `name` is the name of the thread for tools; at most 15 characters.
+  explicit Worker(const char* name);
+  // Runs the posted jobs, then ends.
   ~Worker();
 
-  // Any thread. In order of posting.
+  // Any thread. Jobs run in the order of posting.
   void Post(std::function<void()> job);
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The writer: gathers, commits, removes what is old a little at a time, and outlives every disk.
+// The writer thread: gathers and commits rows, removes old rows in small steps, and survives disk errors.
 #include "daemon/state/history.h"
 
 #include <algorithm>
@@ -7,6 +7,7 @@
 #include <ctime>
 #include <utility>
 
+#include "base/os/thread.h"
 #include "daemon/state/history_db.h"
 #include "daemon/state/sqlite.h"
 
@@ -15,6 +16,7 @@ namespace {
 
 constexpr std::size_t kBatch = 512;
 constexpr std::chrono::seconds kReaderWaits{5};
+constexpr std::chrono::hours kForEver{24 * 365 * 10};
 
 UnixTime Now() {
   using std::chrono::microseconds;
@@ -51,6 +53,12 @@ History::~History() {
   }
   wake_.notify_one();
   thread_.join();
+  for (const AuditRow& row : audit_) {
+    if (!options_.tell) break;
+    options_.tell(false, "not written to the history: " + row.type + " " + row.object + " by uid " +
+                             std::to_string(row.uid) + " (pid " + std::to_string(row.pid) +
+                             "): " + row.outcome + " " + row.message);
+  }
 }
 
 void History::AwaitOpen(std::chrono::milliseconds patience) {
@@ -58,30 +66,45 @@ void History::AwaitOpen(std::chrono::milliseconds patience) {
   changed_.wait_for(lock, patience, [this] { return tried_; });
 }
 
-template <typename Row>
-void History::Queue(std::deque<Row>& queue, Row row) {
+void History::Add(HistoryRow row) {
   bool news;
   {
     std::lock_guard lock(mutex_);
     ++added_;
-    const std::size_t waiting = rows_.size() + audit_.size();
-    if (waiting >= options_.max_waiting) {
+    if (rows_.size() >= options_.max_waiting) {
       ++state_.dropped;
       ++settled_;
       return;
     }
-    queue.push_back(std::move(row));
-    news = waiting == 0 || waiting + 1 == kBatch;
+    rows_.push_back(std::move(row));
+    const std::size_t waiting = rows_.size() + audit_.size();
+    news = waiting == 1 || waiting == kBatch;
   }
-  if (news) wake_.notify_one();  // In between, the writer would only find that it has to wait on.
+  if (news) wake_.notify_one();  // Otherwise the writer would wake only to wait again.
 }
 
-void History::Add(HistoryRow row) {
-  Queue(rows_, std::move(row));
+Status History::ReserveAudit() {
+  std::lock_guard lock(mutex_);
+  if (audit_.size() + audit_reserved_ < options_.max_waiting_audit) {
+    ++audit_reserved_;
+    return {};
+  }
+  ++state_.audit_refused;
+  return {StatusCode::kInsufficientResources,
+          "this cannot be recorded, so it was not done: " + std::to_string(audit_.size()) +
+              " records wait for the history in " + options_.file + ", which cannot be written (" +
+              (state_.problem.empty() ? "the disk is slow" : state_.problem) +
+              "); make room for it, or restart the broker with enabled = false in [history]"};
 }
 
 void History::AddAudit(AuditRow row) {
-  Queue(audit_, std::move(row));
+  {
+    std::lock_guard lock(mutex_);
+    ++added_;
+    if (audit_reserved_ != 0) --audit_reserved_;
+    audit_.push_back(std::move(row));
+  }
+  wake_.notify_one();
 }
 
 void History::Flush(std::chrono::milliseconds patience) {
@@ -121,14 +144,37 @@ HistoryState History::state() const {
   return state;
 }
 
+void History::Post(std::function<void()> function) {
+  {
+    std::lock_guard lock(mutex_);
+    posted_.push_back(std::move(function));
+  }
+  wake_.notify_one();
+}
+
+template <typename Condition>
+bool History::Await(std::unique_lock<std::mutex>& lock, std::chrono::milliseconds patience,
+                    Condition condition) {
+  const auto until = std::chrono::steady_clock::now() + patience;
+  for (;;) {
+    const bool woken = wake_.wait_until(lock, until, [&] { return condition() || !posted_.empty(); });
+    if (!woken || posted_.empty()) return condition();
+    const std::vector<std::function<void()>> posted = std::exchange(posted_, {});
+    lock.unlock();
+    for (const auto& function : posted) function();
+    lock.lock();
+  }
+}
+
 void History::Run() {
+  os::NameThisThread("nd-history");
   std::chrono::milliseconds backoff = options_.retry;
-  bool trimming = true;  // Much may have become too old while nobody wrote.
+  bool trimming = true;  // Rows may have become too old while nothing was written.
   for (;;) {
     if (const Status opened = Open(); !opened.ok()) {
       Trouble(opened);
       std::unique_lock lock(mutex_);
-      if (wake_.wait_for(lock, backoff, [this] { return stop_; })) return;
+      if (Await(lock, backoff, [this] { return stop_; })) return;
       backoff = std::min(backoff * 2, options_.retry * 64);
       continue;
     }
@@ -164,7 +210,7 @@ Status History::Open() {
   {
     std::lock_guard lock(mutex_);
     tried_ = true;
-    // What waits is the better proof: a full disk can be opened.
+    // Waiting rows are the better test, because a file on a full disk can be opened.
     proven = rows_.empty() && audit_.empty();
   }
   proven ? Recovered() : changed_.notify_all();
@@ -188,9 +234,9 @@ bool History::Gather(bool trimming, Batch* batch) {
   std::unique_lock lock(mutex_);
   const auto waiting = [this] { return rows_.size() + audit_.size(); };
   const auto something = [&] { return stop_ || suspect_ || waiting() != 0; };
-  if (!trimming) wake_.wait(lock, something);
+  if (!trimming) Await(lock, kForEver, something);
   if (something()) {
-    wake_.wait_for(lock, options_.gather, [&] { return stop_ || hurry_ || waiting() >= kBatch; });
+    Await(lock, options_.gather, [&] { return stop_ || hurry_ || waiting() >= kBatch; });
   }
   if (stop_ && waiting() == 0) return false;
   hurry_ = false;
@@ -204,7 +250,7 @@ Status History::Write(const Batch& batch, bool* more) {
   }
   const auto keep = std::chrono::duration_cast<std::chrono::microseconds>(options_.keep).count();
   const Result<std::size_t> removed = db_->Trim(Now() - keep, options_.max_rows);
-  // What was written stays written: a failure to remove shows again with the next batch.
+  // The written rows are kept: a failure to remove old rows shows again at the next batch.
   *more = removed.ok() && *removed != 0;
   if (IsCorrupt(removed.status())) {
     std::lock_guard lock(mutex_);
@@ -230,7 +276,7 @@ void History::Settle(Batch batch, bool written) {
 }
 
 void History::Trouble(const Status& why) {
-  if (IsCorrupt(why) && SetAside()) return;  // The next Open() makes a new one.
+  if (IsCorrupt(why) && SetAside()) return;  // The next Open() makes a new file.
   db_.reset();
   bool news = false;
   {
@@ -251,7 +297,7 @@ bool History::SetAside() {
   db_.reset();
   const std::string bad = options_.file + ".bad-" + TimeForName();
   if (std::rename(options_.file.c_str(), bad.c_str()) != 0) return false;
-  // Of the file that is no more: its log must not be taken for the new one's.
+  // The log files of the old file must not be taken for those of the new one.
   for (const char* suffix : {"-wal", "-shm"}) std::remove((options_.file + suffix).c_str());
   if (options_.tell) {
     options_.tell(

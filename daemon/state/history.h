@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Past connections and administrators' deeds in a SQLite file, written by a thread of its own.
+// The history: past connections and actions of administrators, in a SQLite file written by its own thread.
 //
-// Add() and AddAudit() only queue, whatever the disk does: what finds the queue full is counted and lost.
-// When the file cannot be written (full, read-only, gone) that is said once, rows wait in the queue, and
-// writing is tried again until it works. A damaged file is set aside as FILE.bad-TIME and a new one begun.
-// Nothing here is ever needed to serve. Any thread.
+// Add() and AddAudit() only queue rows, so they never wait for the disk. A connection row is dropped and
+// counted when its queue is full. An audit row is never dropped: an action needs a place in the audit queue
+// first (ReserveAudit) and is refused without one. Rows that cannot be written until the end go to the log.
+// When the file cannot be written (full, read-only, missing), this is reported once, rows wait in the queues,
+// and the write is retried until it succeeds. A damaged file is set aside as FILE.bad-TIME and a new one is
+// made. The broker serves without the history. Any thread.
 #pragma once
 
 #include <chrono>
@@ -27,9 +29,10 @@ struct HistoryState {
   bool writing = false;
   std::string problem;        // Why not; empty when writing.
   std::uint64_t written = 0;  // Rows, of both kinds.
-  std::uint64_t dropped = 0;
+  std::uint64_t dropped = 0;  // Connections.
   std::size_t waiting = 0;
-  std::string last_error;  // Also once writing works again.
+  std::uint64_t audit_refused = 0;  // Actions refused for want of a place.
+  std::string last_error;           // Kept after writing works again.
 };
 
 class History {
@@ -38,25 +41,31 @@ class History {
     std::string file;
     std::chrono::hours keep = std::chrono::hours(24 * 30);
     std::size_t max_rows = 100'000;
-    std::size_t max_waiting = 16'384;
+    std::size_t max_waiting = 16'384;  // Connections.
+    std::size_t max_waiting_audit = 1024;
     std::chrono::milliseconds gather{250};  // The longest time a row waits for others to share its commit.
     std::chrono::milliseconds retry{1000};  // After trouble; doubles up to 64 times this.
     // One line for each change between writing and not, and for a file that is set aside. Own thread.
     std::function<void(bool good, const std::string& line)> tell;
   };
   explicit History(Options options);
-  // Writes what waits, if that can be done at once.
+  // Writes waiting rows, if that is possible at once.
   ~History();
 
-  // Until the file has been opened or could not be, but at most for `patience`.
+  // Waits until opening the file succeeded or failed, at most `patience`.
   void AwaitOpen(std::chrono::milliseconds patience);
   void Add(HistoryRow row);
+  // Reserves a place for one row; one AddAudit() must follow. INSUFFICIENT_RESOURCES, with the reason and the
+  // remedy.
+  Status ReserveAudit();
   void AddAudit(AuditRow row);
-  // Until what was added so far is written or the writer is in trouble, but at most for `patience`.
+  // Runs a function on the writer's thread, which may be waiting for the disk.
+  void Post(std::function<void()> function);
+  // Waits until all rows added so far are written or a write failed, at most `patience`.
   void Flush(std::chrono::milliseconds patience = std::chrono::hours(1));
 
-  // What was added before the call is in it, unless the disk takes longer than five seconds. Reads the file
-  // on the caller's thread, which may have to wait for the disk. UNSUCCESSFUL with the reason.
+  // Includes rows that were added before the call, unless the disk takes longer than five seconds. Reads the
+  // file on the thread of the caller, which may wait for the disk. UNSUCCESSFUL with the reason.
   Result<HistoryPage> List(const HistoryFilter& filter);
   HistoryState state() const;
   const std::string& file() const { return options_.file; }
@@ -67,20 +76,21 @@ class History {
     std::vector<AuditRow> audit;
     std::size_t size() const { return rows.size() + audit.size(); }
   };
-  template <typename Row>
-  void Queue(std::deque<Row>& queue, Row row);
-
-  // ---- the writer's
+  // ---- the writer thread
   void Run();
+  // Waits until `condition` is true or `patience` has passed and runs posted functions meanwhile. Takes the
+  // lock on mutex_.
+  template <typename Condition>
+  bool Await(std::unique_lock<std::mutex>& lock, std::chrono::milliseconds patience, Condition condition);
   Status Open();
-  // Waits for rows; false: it is time to end.
+  // Waits for rows; returns false at the end.
   bool Gather(bool trimming, Batch* batch);
-  // Writes the batch and removes some of what is too old; *more: there is more of that.
+  // Writes the batch and removes some old rows; *more: there are further old rows.
   Status Write(const Batch& batch, bool* more);
   void Settle(Batch batch, bool written);
   void Trouble(const Status& why);
   void Recovered();
-  // False: it could not be moved away.
+  // Returns false when the file could not be moved.
   bool SetAside();
 
   const Options options_;
@@ -88,8 +98,10 @@ class History {
   std::condition_variable wake_, changed_;
   std::deque<HistoryRow> rows_;
   std::deque<AuditRow> audit_;
+  std::vector<std::function<void()>> posted_;
   std::uint64_t added_ = 0, settled_ = 0;  // Settled: written or dropped.
   HistoryState state_;
+  std::size_t audit_reserved_ = 0;
   bool stop_ = false, tried_ = false, hurry_ = false;
   bool suspect_ = false;  // A reader found the file damaged.
 

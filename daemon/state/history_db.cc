@@ -17,7 +17,7 @@
 namespace nd::state {
 namespace {
 
-// Each brings the tables from the version of its place to the next one. Only ever appended to.
+// Each entry migrates the tables from the version of its index to the next. Entries are only appended.
 constexpr std::array kMigrations = {
     R"(CREATE TABLE connection (
          number INTEGER PRIMARY KEY,
@@ -150,7 +150,7 @@ HistoryRow ReadRow(const Statement& s) {
   return row;
 }
 
-// The statement of a filter, and what its parameters are, in order.
+// The statement of a filter and its parameters, in order.
 struct Query {
   std::string sql;
   std::vector<std::function<void(Statement&, int)>> binds;
@@ -167,7 +167,7 @@ Query QueryOf(const HistoryFilter& filter) {
     return [value = std::move(value)](Statement& s, int at) { s.Bind(at, value); };
   };
   const auto number = [](std::int64_t value) { return [value](Statement& s, int at) { s.Bind(at, value); }; };
-  // The most telling one is named to SQLite; a plus keeps the others from being taken for it.
+  // SQLite uses the most selective column; a unary plus keeps it from using the index of another.
   const bool by_peer = filter.peer.well_formed();
   const bool by_application = !by_peer && !filter.application.empty();
   const bool by_failed = !by_peer && !by_application && filter.failed_only;
@@ -190,7 +190,7 @@ Status Prepared(Database& db, const std::string& sql, Statement* out) {
   return statement.status();
 }
 
-// SQLite would make it 0644; who talked to whom is nobody else's business.
+// SQLite would make the file 0644, but its contents are private.
 Status MakeFile(const std::string& path) {
   const UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (fd) return {};
@@ -273,7 +273,7 @@ Result<std::unique_ptr<HistoryDb>> HistoryDb::Open(const std::string& path, Mode
   if (!db.ok()) return db.status();
   impl->db = std::move(db.value());
   if (writes) {
-    // The log is bounded, a commit waits for no disk, and nothing of it is needed to recover anything.
+    // The log is bounded, and a commit does not wait for the disk, because no row is needed for recovery.
     Status status = impl->db.Run(
         "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA journal_size_limit = 4194304;"
         "PRAGMA temp_store = MEMORY;");

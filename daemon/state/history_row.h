@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is remembered of connections that are over and of what administrators did. Plain values.
+// The rows of the history: past connections and actions of administrators. Plain values.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +37,7 @@ struct HistoryRow {
   friend bool operator==(const HistoryRow&, const HistoryRow&) = default;
 };
 
-// Something that an administrator asked for.
+// An action of an administrator.
 struct AuditRow {
   UnixTime at = 0;
   std::uint32_t uid = 0, pid = 0;
@@ -51,7 +51,7 @@ struct AuditRow {
 struct HistoryFilter {
   std::optional<UnixTime> since, until;  // Of the end; both included.
   std::uint32_t limit = 1000;
-  std::string application;  // What it calls itself, else its command; empty: all.
+  std::string application;  // Its chosen name, else its command; empty: all.
   Address peer;             // Port 0: any; unspecified family: all.
   std::string adapter;      // Empty: all.
   bool failed_only = false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The history on real files: what goes in comes out, also around full, read-only, damaged and foreign ones.
+// The history on real files, also full, read-only, damaged and foreign ones.
 #include "daemon/state/history.h"
 
 #include <fcntl.h>
@@ -14,6 +14,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <future>
 
 #include "daemon/state/history_db.h"
 #include "daemon/state/sqlite.h"
@@ -99,7 +100,7 @@ class HistoryTest : public testing::Test {
     std::lock_guard lock(mutex_);
     return told_;
   }
-  // Bounded by ctest only: what is waited for happens, or the test hangs and is killed.
+  // Without a time-out of its own; ctest ends a test that hangs.
   template <typename Condition>
   void Await(Condition condition) {
     while (!condition()) std::this_thread::yield();
@@ -119,7 +120,7 @@ class HistoryTest : public testing::Test {
   std::vector<std::string> told_;
 };
 
-TEST_F(HistoryTest, WhatGoesInComesOut) {
+TEST_F(HistoryTest, RowsAreReadAsWritten) {
   const auto rows = MakeRows(40);
   const std::vector<AuditRow> audit = {{5, 0, 77, "admin.connection-kill", "c-1", "SUCCESS", "bye"},
                                        {6, 1000, 78, "admin.reload", "", "INVALID_PARAMETER", ""}};
@@ -184,7 +185,7 @@ TEST_F(HistoryTest, EveryFilterAloneAndTogether) {
   EXPECT_TRUE(db->List(port)->rows.empty());
 }
 
-TEST_F(HistoryTest, WhatIsOldGoesInSmallSteps) {
+TEST_F(HistoryTest, OldRowsAreRemovedInSmallSteps) {
   const auto db = Open();
   ASSERT_TRUE(db->Add(MakeRows(3000), {}).ok());
   std::vector<AuditRow> audit(1200);
@@ -207,7 +208,7 @@ TEST_F(HistoryTest, WhatIsOldGoesInSmallSteps) {
   EXPECT_EQ(page->rows.back().id, "c-1000");
 }
 
-TEST_F(HistoryTest, TheWriterKeepsWithinItsBounds) {
+TEST_F(HistoryTest, WriterKeepsWithinItsBounds) {
   auto options = MakeOptions();
   options.max_rows = 300;
   options.keep = std::chrono::hours(48);
@@ -222,7 +223,7 @@ TEST_F(HistoryTest, TheWriterKeepsWithinItsBounds) {
   EXPECT_EQ(history.List(all)->rows.front().id, "c-1999");
 }
 
-TEST_F(HistoryTest, WhoAsksSeesWhatWasAddedBefore) {
+TEST_F(HistoryTest, ListIncludesRowsAddedBefore) {
   auto options = MakeOptions();
   options.gather = std::chrono::minutes(10);
   History history(options);
@@ -232,7 +233,7 @@ TEST_F(HistoryTest, WhoAsksSeesWhatWasAddedBefore) {
   }
 }
 
-TEST_F(HistoryTest, ARestartKeepsIt) {
+TEST_F(HistoryTest, RestartKeepsTheRows) {
   for (int life = 0; life < 3; ++life) {
     History history(MakeOptions());
     history.AwaitOpen(milliseconds(10'000));
@@ -243,7 +244,7 @@ TEST_F(HistoryTest, ARestartKeepsIt) {
   EXPECT_TRUE(Told().empty());
 }
 
-TEST_F(HistoryTest, AQueueThatIsFullDropsAndCounts) {
+TEST_F(HistoryTest, FullQueueDropsAndCounts) {
   auto options = MakeOptions();
   options.file = directory_ + "/not/there/history.db";
   options.max_waiting = 5;
@@ -256,7 +257,7 @@ TEST_F(HistoryTest, AQueueThatIsFullDropsAndCounts) {
   EXPECT_EQ(state.dropped, 7u);
   EXPECT_NE(state.problem.find("No such file"), std::string::npos) << state.problem;
   EXPECT_FALSE(history.List({}).ok());
-  // It waits for better days and then goes on by itself.
+  // Rows wait until the file can be written again.
   std::filesystem::create_directories(directory_ + "/not/there");
   Await([&] { return history.state().writing; });
   history.Flush();
@@ -267,14 +268,75 @@ TEST_F(HistoryTest, AQueueThatIsFullDropsAndCounts) {
   EXPECT_EQ(told[1][0], '+');
 }
 
-TEST_F(HistoryTest, ADamagedFileIsSetAside) {
+// Connection rows that fill their queue displace no audit row, and an action without a place for its audit
+// row is refused.
+TEST_F(HistoryTest, AuditIsNeverDropped) {
+  auto options = MakeOptions();
+  options.file = directory_ + "/not/there/history.db";
+  options.max_waiting = 5;
+  options.max_waiting_audit = 3;
+  History history(options);
+  history.AwaitOpen(milliseconds(10'000));
+  for (int n = 0; n < 12; ++n) history.Add(MakeRow(n));
+  for (int n = 0; n < 2; ++n) {
+    ASSERT_TRUE(history.ReserveAudit().ok());
+    history.AddAudit({n, 0, 1, "admin.drain", "", "SUCCESS", ""});
+  }
+  ASSERT_TRUE(history.ReserveAudit().ok()) << "the last place, for a change that takes its time";
+  const Status refused = history.ReserveAudit();
+  EXPECT_EQ(refused.code(), StatusCode::kInsufficientResources);
+  EXPECT_NE(refused.message().find("No such file"), std::string::npos) << refused.message();
+  EXPECT_NE(refused.message().find("[history]"), std::string::npos) << refused.message();
+  history.AddAudit({2, 0, 1, "admin.drain", "", "SUCCESS", ""});
+  HistoryState state = history.state();
+  EXPECT_EQ(state.waiting, 5u + 3u);
+  EXPECT_EQ(state.dropped, 7u) << "connections only";
+  EXPECT_EQ(state.audit_refused, 1u);
+  std::filesystem::create_directories(directory_ + "/not/there");
+  Await([&] { return history.state().writing; });
+  history.Flush();
+  EXPECT_TRUE(history.ReserveAudit().ok());
+  EXPECT_EQ(HistoryDb::Open(options.file, Mode::kRead).value()->ListAudit(10)->size(), 3u);
+}
+
+TEST_F(HistoryTest, AuditRowsThatCannotBeWrittenGoToTheLog) {
+  auto options = MakeOptions();
+  options.file = directory_ + "/not/there/history.db";
+  {
+    History history(options);
+    history.AwaitOpen(milliseconds(10'000));
+    ASSERT_TRUE(history.ReserveAudit().ok());
+    history.AddAudit({1, 7, 77, "admin.session-kill", "s-1", "SUCCESS", "gone"});
+  }
+  const auto told = Told();
+  ASSERT_EQ(told.size(), 2u);
+  for (const char* part : {"admin.session-kill", "s-1", "uid 7", "SUCCESS", "gone"}) {
+    EXPECT_NE(told[1].find(part), std::string::npos) << told[1];
+  }
+}
+
+// The writer answers while it waits for rows and for the disk.
+TEST_F(HistoryTest, WriterAnswersWhileItWaits) {
+  for (const bool broken : {false, true}) {
+    auto options = MakeOptions();
+    options.retry = std::chrono::hours(1);
+    if (broken) options.file = directory_ + "/not/there/history.db";
+    History history(options);
+    history.AwaitOpen(milliseconds(10'000));
+    std::promise<void> answered;
+    history.Post([&] { answered.set_value(); });
+    EXPECT_EQ(answered.get_future().wait_for(std::chrono::seconds(10)), std::future_status::ready) << broken;
+  }
+}
+
+TEST_F(HistoryTest, DamagedFileIsSetAside) {
   for (const bool whole : {true, false}) {
     {
       History history(MakeOptions());
       for (int n = 0; n < 200; ++n) history.Add(MakeRow(n));
     }
     {
-      // All of it, or everything behind the first page, which only shows later.
+      // Damages the whole file, or everything after the first page, which is noticed later.
       std::fstream file(file_, std::ios::in | std::ios::out | std::ios::binary);
       const auto size = std::filesystem::file_size(file_);
       file.seekp(whole ? 0 : 4096);
@@ -295,11 +357,11 @@ TEST_F(HistoryTest, ADamagedFileIsSetAside) {
   }
 }
 
-TEST_F(HistoryTest, DamageThatAReaderFindsIsSetAsideToo) {
+TEST_F(HistoryTest, DamageFoundByAReaderIsSetAsideToo) {
   History history(MakeOptions());
   for (int n = 0; n < 200; ++n) history.Add(MakeRow(n));
   history.Flush();
-  // Somebody writes over it while it is open, its log included.
+  // The open file and its log are overwritten.
   for (const char* suffix : {"", "-wal"}) {
     std::fstream file(file_ + suffix, std::ios::in | std::ios::out | std::ios::binary);
     file << std::string(64 * 1024, '\x5a');
@@ -314,7 +376,7 @@ TEST_F(HistoryTest, DamageThatAReaderFindsIsSetAsideToo) {
   });
 }
 
-TEST_F(HistoryTest, AFileOfALaterVersionIsLeftAlone) {
+TEST_F(HistoryTest, FileOfALaterVersionIsNotTouched) {
   { Open(); }
   {
     auto db = Database::Open(file_, SQLITE_OPEN_READWRITE);
@@ -326,7 +388,7 @@ TEST_F(HistoryTest, AFileOfALaterVersionIsLeftAlone) {
   for (const std::string& name : Files()) EXPECT_EQ(name.find(".bad-"), std::string::npos);
 }
 
-TEST_F(HistoryTest, AnEmptyFileIsAFreshOneAndALinkIsNotFollowed) {
+TEST_F(HistoryTest, EmptyFileIsNewAndALinkIsNotFollowed) {
   std::ofstream(file_).close();
   { ASSERT_NE(Open(), nullptr); }
   std::filesystem::remove(file_);
@@ -337,7 +399,7 @@ TEST_F(HistoryTest, AnEmptyFileIsAFreshOneAndALinkIsNotFollowed) {
 }
 
 // A file system of 200 KiB in a mount namespace of the test's own process.
-TEST_F(HistoryTest, AFullDiskStopsNobody) {
+TEST_F(HistoryTest, FullDiskBlocksNoCaller) {
   if (::geteuid() != 0) GTEST_SKIP() << "SKIPPED LOUDLY: needs root to mount a small file system";
   const pid_t child = ::fork();
   ASSERT_GE(child, 0);

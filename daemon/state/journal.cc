@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// When to write what, and what to do when writing fails: go on without, say so once, try again.
+// Decides when to write. After a failed write it continues without the journal, reports that once, and tries
+// again.
 #include "daemon/state/journal.h"
 
 #include <algorithm>
@@ -16,6 +17,10 @@ std::string Found(const Recovery& found) {
   switch (found.end) {
     case Recovery::End::kBadHeader:
       return "the lease journal was damaged from its first byte on; no port is kept for a former owner";
+    case Recovery::End::kOtherVersion:
+      return "the lease journal has the format of another version of ndbrokerd; it is not used, and no port "
+             "is "
+             "kept for a former owner. The broker writes a new one";
     case Recovery::End::kBadRecord:
       return "the lease journal was damaged after " + std::to_string(found.leases.size() + found.freed) +
              " records; the leases before that count";
@@ -45,7 +50,7 @@ std::vector<core::Lease> Journal::Start(Time now, const std::function<bool(const
     header_.generation = found.header.generation;
     header_.starts = std::move(found.header.starts);
   }
-  // Times of the future are nobody's starts.
+  // Start times in the future are invalid.
   std::erase_if(header_.starts, [&](Time t) { return t > now || now - t > options_.crash_window; });
   if (header_.starts.size() >= kStarts) {
     const Status aside = medium_->SetAside();
@@ -54,10 +59,9 @@ std::vector<core::Lease> Journal::Start(Time now, const std::function<bool(const
              std::to_string(std::chrono::duration_cast<std::chrono::seconds>(options_.crash_window).count()) +
              " s; the lease journal is set aside" +
              (aside.ok() ? aside.message() : " (" + aside.message() + ")") +
-             " and no port is kept for a former owner");
+             " and each port is kept for all processes of the user that had it");
     set_aside_ = true;
     header_.starts.clear();
-    leases.clear();
   } else if (const std::string line = Found(found); !line.empty()) {
     Tell(false, line);
   }
@@ -65,8 +69,10 @@ std::vector<core::Lease> Journal::Start(Time now, const std::function<bool(const
   std::vector<core::Lease> kept;
   for (core::Lease& lease : leases) {
     if (!holds(lease)) continue;
+    // What is known of processes may be the trouble; that a user holds a port must not be lost by it.
+    if (set_aside_) lease.holder = {lease.holder.uid, 0, 0};
     const auto index = static_cast<std::uint32_t>(leases_.size());
-    // Twice the same port is somebody's invention.
+    // A port that occurs twice is an error of the file.
     if (leases_.try_emplace({lease.adapter, lease.local}, Entry{index, lease}).second) {
       kept.push_back(std::move(lease));
     }
@@ -161,7 +167,7 @@ bool Journal::Rewrite(Time now) {
 
 void Journal::Failed(Time now, const Status& why) {
   ++failures_;
-  // Leases that are given back from now on cannot be marked there.
+  // Leases that are released from now on cannot be marked there.
   medium_->Discard();
   const bool news = problem_.empty();
   journaled_ = false;

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The lease journal: which process holds which port, kept where the broker's own death cannot reach it.
+// The lease journal: the holders of ports, in a file that survives the death of the broker.
 //
 // A journal is an image of one header and records of one size, in the order in which leases were taken. A
-// lease that is given back is marked in its record, so an image that is cut anywhere still says of each
-// record that is left whether it counts. It is written without fsync: what a write() has put into a file of
-// the runtime directory belongs to the kernel, and a process that dies (kill -9 included) takes none of it
-// along. The host's death is another matter and not meant: no client outlives it, the directory is a tmpfs,
-// and an image of another boot is not read. Content is a hint, never needed to start: what is wrong with it
-// costs leases and nothing else.
+// released lease is marked in its record, so every record of a truncated image still tells whether it is
+// valid. It is written without fsync, because written data survives the death of the process, kill -9
+// included. It need not survive a crash of the host: no client survives that, the directory is a tmpfs, and
+// an image of another boot is ignored. The contents are hints that are not needed to start: an error in them
+// costs leases only.
 //
 // Recover() and the encoders are pure: any thread. A Journal: one thread.
 #pragma once
@@ -34,27 +33,28 @@ namespace nd::state {
 // ---- The image -------------------------------------------------------------------------------------------
 inline constexpr std::size_t kHeaderSize = 128, kRecordSize = 128, kMarkSize = 8;
 inline constexpr std::size_t kMaxAdapterName = 64, kMaxBootId = 36;
-inline constexpr std::size_t kStarts = 5;  // As many as are remembered.
+inline constexpr std::size_t kStarts = 5;  // The number of remembered starts.
 
 struct Header {
   std::string boot;              // /proc/sys/kernel/random/boot_id
-  std::uint64_t generation = 0;  // Of the image: one more in each rewrite.
-  // When the brokers started that have not stopped in an orderly way since, oldest first; at most kStarts.
+  std::uint64_t generation = 0;  // Of the image; incremented by each rewrite.
+  // The start times of brokers that did not stop in an orderly way since, oldest first; at most kStarts.
   std::vector<Time> starts;
 };
 
 struct Recovery {
   enum class End {
-    kWhole,      // Nothing is left over.
-    kEmpty,      // There is no image.
-    kBadHeader,  // No journal, one of another format, or damaged.
-    kOtherBoot,  // Of before the host started.
-    kBadRecord,  // Damaged, cut, or out of order: everything before it counts.
+    kWhole,         // The whole image is valid.
+    kEmpty,         // There is no image.
+    kBadHeader,     // Not a journal, or damaged.
+    kOtherVersion,  // A journal in the format of another version of the broker.
+    kOtherBoot,     // From before the host started.
+    kBadRecord,     // Damaged, truncated or out of order; the records before it are valid.
   };
   End end = End::kEmpty;
-  Header header;                    // Unless kEmpty or kBadHeader.
+  Header header;                    // Unless kEmpty, kBadHeader or kOtherVersion.
   std::vector<core::Lease> leases;  // In force, in the order in which they were taken.
-  std::size_t freed = 0;            // Records of leases given back.
+  std::size_t freed = 0;            // Records of released leases.
   std::size_t ignored_bytes = 0;    // From the first bad record on.
 };
 
@@ -64,23 +64,23 @@ Recovery Recover(std::span<const std::byte> image, std::string_view boot);
 // The record of a lease in an image of `generation`, `index` records after the header.
 std::array<std::byte, kRecordSize> EncodeRecord(std::uint64_t generation, std::uint32_t index,
                                                 const core::Lease& lease);
-// What overwrites the first bytes of the record of a lease that was given back.
+// The bytes that overwrite the start of the record of a released lease.
 std::array<std::byte, kMarkSize> EncodeFreed();
 std::array<std::byte, kHeaderSize> EncodeHeader(const Header& header);
 
 // ---- The journal -----------------------------------------------------------------------------------------
-// Where an image lives. SUCCESS or why not; after a failure the content is unknown. Nothing waits for a disk.
+// The storage of an image. After a failure the contents are unknown. No call waits for a disk.
 class Medium {
  public:
   virtual ~Medium() = default;
   // The whole image; empty when there is none.
   virtual Result<std::vector<std::byte>> Read() = 0;
   virtual Status Write(std::size_t offset, std::span<const std::byte> bytes) = 0;
-  // All or nothing: who reads sees the former image or this one.
+  // Atomic: a reader sees the former image or this one.
   virtual Status Replace(std::span<const std::byte> image) = 0;
-  // Nobody may take the image for a true one any more.
+  // Makes the image invalid.
   virtual void Discard() = 0;
-  // Keeps the image for people to look at and begins without one.
+  // Keeps the image for inspection and starts without one.
   virtual Status SetAside() = 0;
 };
 
@@ -101,23 +101,25 @@ class Journal {
   struct Options {
     std::string boot;
     Duration crash_window = std::chrono::seconds(30);  // kStarts crashes within it are a crash loop.
-    Duration retry = std::chrono::seconds(1);          // After trouble; doubles up to 64 times this.
-    std::size_t compact_at = 1024;                     // Records; below that nothing is rewritten.
-    // One line for each change between journaled and not, and for what the start found.
+    Duration retry = std::chrono::seconds(1);          // After a failure; doubles up to 64 times this.
+    std::size_t compact_at = 1024;                     // Records; a smaller image is not rewritten.
+    // Receives one line for each change between journaled and not, and for findings at the start.
     std::function<void(bool good, const std::string& line)> tell;
   };
   Journal(std::unique_ptr<Medium> medium, Options options);
   ~Journal();
 
   // Takes over what the former broker left, as far as `holds` says that it still counts, and starts anew with
-  // that. Trouble with the medium is no failure: see state().
+  // that. After a crash loop the image is set aside and each lease becomes one of its user, without a
+  // process: who can make a broker crash does not switch the protection off. Trouble with the medium is no
+  // failure: see state().
   std::vector<core::Lease> Start(Time now, const std::function<bool(const core::Lease&)>& holds);
   void Taken(Time now, const core::Lease& lease);
   void Freed(Time now, const std::string& adapter, const Address& local);
-  // An orderly end: what comes next is no crash. Leases stay.
+  // An orderly end: the next start does not count as a crash. Leases stay.
   void Stop(Time now);
 
-  // Not journaled: when to call Retry(). Taken() and Freed() do so by themselves once it is due.
+  // While not journaled: when to call Retry(). Taken() and Freed() retry by themselves once it is due.
   std::optional<Time> retry_at() const { return retry_at_; }
   void Retry(Time now);
   JournalState state() const;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The journal's medium in the daemon: DIR/journal, 0600, replaced by rename, kept open for writing in place.
 //
-// Written with pwrite() and not through a mapping: what is written is as safe from this process's death, a
-// full file system is an answer instead of SIGBUS, and nobody who cuts the file short can end the broker.
-// ACCESS_DENIED: the file is somebody else's, or not an ordinary file; it is never touched then. UNSUCCESSFUL
-// with the reason otherwise. One thread.
+// Written with pwrite() and not through a mapping: written data survives this process all the same, a full
+// file system is an error instead of SIGBUS, and truncating the file cannot end the broker. ACCESS_DENIED:
+// the file belongs to another user or is not a regular file; it is then not touched. Otherwise UNSUCCESSFUL
+// with the reason. One thread.
 #pragma once
 
 #include <string>
@@ -24,17 +24,17 @@ class JournalFile final : public Medium {
   Status Write(std::size_t offset, std::span<const std::byte> bytes) override;
   Status Replace(std::span<const std::byte> image) override;
   void Discard() override;
-  // As journal.bad; SUCCESS with a message that says where.
+  // Renames it to journal.bad; the message of the SUCCESS says where.
   Status SetAside() override;
 
  private:
-  // Opens what is there; no descriptor and SUCCESS when nothing is.
+  // Opens the file; SUCCESS without a descriptor when there is none.
   Status Open(UniqueFd* out) const;
   const std::string path_;
-  UniqueFd file_;  // The image that Replace() made.
+  UniqueFd file_;  // The image of the last Replace().
 };
 
-// Text that names this boot of the host; empty when the kernel does not say.
+// The boot id of the host; empty when the kernel has none.
 std::string BootId();
 
 }  // namespace nd::state

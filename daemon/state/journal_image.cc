@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Leases to bytes and back. Every field is judged although a checksum covers it: the file may be anybody's
-// work.
+// Encodes and decodes leases. Every field is checked although a checksum covers it, because the file may be
+// forged.
 #include <algorithm>
 #include <cstring>
 
@@ -15,7 +15,7 @@ using core::PortKind;
 
 // "NDLEASE1" in the byte order of this host; the digit is the format's version.
 constexpr std::uint64_t kMagic = 0x31455341454C444EULL;
-// As different as two marks can be, so that no few flipped bits make one of the other; 0 is neither.
+// All bits differ, so that a few flipped bits do not turn one into the other; 0 is neither.
 constexpr std::uint64_t kLive = 0x9C4E'A5D3'5A17'E268ULL, kFreed = ~kLive;
 
 struct RawHeader {
@@ -62,6 +62,15 @@ std::optional<std::string> Text(const char (&field)[N]) {
 template <std::size_t N>
 void PutText(const std::string& text, char (&field)[N]) {
   std::memcpy(field, text.data(), std::min(text.size(), N));
+}
+
+// True when only the digit of the version differs.
+bool IsOfAnotherVersion(std::span<const std::byte> image) {
+  std::uint64_t magic = 0;
+  constexpr std::uint64_t kName = 0x00FFFFFFFFFFFFFFULL;
+  if (image.size() < sizeof magic) return false;
+  std::memcpy(&magic, image.data(), sizeof magic);
+  return magic != kMagic && (magic & kName) == (kMagic & kName);
 }
 
 std::optional<Header> DecodeHeader(std::span<const std::byte> image) {
@@ -112,7 +121,7 @@ Recovery Recover(std::span<const std::byte> image, std::string_view boot) {
   if (image.empty()) return out;
   std::optional<Header> header = DecodeHeader(image);
   if (!header) {
-    out.end = Recovery::End::kBadHeader;
+    out.end = IsOfAnotherVersion(image) ? Recovery::End::kOtherVersion : Recovery::End::kBadHeader;
     return out;
   }
   out.header = std::move(*header);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Joins the journal with the loop's timers and with what /proc says of a holder.
+// Connects the journal with the timers of the loop and the state of holders in /proc.
 #include "daemon/state/lease_keeper.h"
 
 #include "daemon/ops/process.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The journal at work in the daemon: its file, the processes it names, and trying again after trouble.
+// The journal in the daemon: its file, the processes it names, and retries after failures.
 //
-// Loop thread, but for Start() before the loop runs.
+// Loop thread, except for Start(), which runs before the loop.
 #pragma once
 
 #include <functional>
@@ -14,20 +14,21 @@
 
 namespace nd::state {
 
-// False for a process that has ended; one that this broker cannot see may come back. Any thread.
+// False for a process that has ended; one that this broker cannot see may come back, and so may a user (pid
+// 0). Any thread.
 bool MayComeBack(const core::Process& holder);
 
 class LeaseKeeper {
  public:
   struct Options {
     std::string directory;
-    Duration grace{};  // Zero: nothing is kept.
+    Duration grace{};  // Zero: no lease is kept.
     std::function<void(bool good, const std::string& line)> tell;
   };
   LeaseKeeper(EventLoop& loop, Options options);
   ~LeaseKeeper();
 
-  // What is to be kept for its former holders: those of adapters that are there, by processes that live.
+  // The leases to keep for their holders: those of existing adapters and live processes.
   std::vector<core::Lease> Start(const std::function<bool(const std::string& adapter)>& adapter_is_there);
   void Taken(const core::Lease& lease);
   void Freed(const std::string& adapter, const Address& local);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Real daemons that are killed and started again: nobody steals a port in between, and the past is
-// remembered. Attackers and peers are this program again.
+// Real daemons that are killed and restarted: no port is stolen in between, and the history is kept.
+// Attackers and peers are other processes of this program.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <nd/nd.h>
@@ -21,6 +21,7 @@
 
 #include "daemon/state/history_db.h"
 #include "tests/testing/daemon.h"
+#include "tests/testing/local_end.h"
 #include "tests/testing/process.h"
 
 namespace nd::state {
@@ -28,18 +29,17 @@ namespace {
 
 using std::chrono::minutes;
 using std::chrono::seconds;
+using testing::End;
 using testing::Eventually;
 using testing::Flat;
+using testing::Local;
+using testing::OpenAt;
 
 constexpr std::uint16_t kPort = 7000, kOther = 7001;
 
-Address Local(std::uint16_t port) {
-  return Address::Parse("127.0.0.1").value().WithPort(port);
-}
-
-// What an attacker tells, in a file that both map.
+// The results of an attacker, in a file that both map.
 struct Score {
-  std::atomic<std::uint64_t> refused;  // Because the port is kept for its former holder.
+  std::atomic<std::uint64_t> refused;  // Because the port is kept for its holder.
   std::atomic<std::uint64_t> thefts;
   std::atomic<bool> stop;
 };
@@ -60,7 +60,7 @@ class SharedScore {
   Score* score_ = nullptr;
 };
 
-// Takes the port in every way that there is, as fast as it can, until it is told to stop.
+// Tries to take the port by every operation, as fast as it can, until it is told to stop.
 int Attack(const std::string& directory, const std::string& path) {
   SharedScore score(path);
   const auto note = [&](const Status& status) {
@@ -87,25 +87,12 @@ int Attack(const std::string& directory, const std::string& path) {
 
 // Listens on the port and waits for its end.
 int Hold(const std::string& directory, std::uint16_t port) {
-  OpenOptions options;
-  options.broker = directory;
-  Result<Adapter> adapter = Adapter::Open(options);
+  Result<Adapter> adapter = OpenAt(directory);
   if (!adapter.ok()) return 1;
   Result<Listener> listener = adapter->CreateListener();
   if (!listener.ok() || !listener->Bind(Local(port)).ok() || !listener->Listen().ok()) return 1;
   for (;;) ::pause();
 }
-
-// One end of a connection with everything that it needs.
-struct End {
-  explicit End(Adapter& adapter)
-      : queue(adapter.CreateCompletionQueue(64).value()),
-        pair(adapter.CreateQueuePair({.receive_cq = &queue, .initiator_cq = &queue}).value()),
-        connector(adapter.CreateConnector().value()) {}
-  CompletionQueue queue;
-  QueuePair pair;
-  Connector connector;
-};
 
 Status ConnectTo(End& end, std::uint16_t port) {
   if (Status status = end.connector.Bind(Local(0)); !status.ok()) return status;
@@ -115,9 +102,7 @@ Status ConnectTo(End& end, std::uint16_t port) {
 
 // Connects to kPort and waits for its end.
 int Peer(const std::string& directory) {
-  OpenOptions options;
-  options.broker = directory;
-  Result<Adapter> adapter = Adapter::Open(options);
+  Result<Adapter> adapter = OpenAt(directory);
   if (!adapter.ok()) return 1;
   End end(*adapter);
   if (!ConnectTo(end, kPort).ok()) return 1;
@@ -129,7 +114,8 @@ class RestartTest : public ::testing::Test {
   void StartBroker(const std::string& broker_section, const std::string& mode = "separate") {
     testing::DaemonOptions options;
     options.sections["broker"] = broker_section;
-    // Below the ports of outgoing connections: while the broker is away, any program could be given it.
+    // Below the ephemeral range of the host, because any program could be given such a port while the broker
+    // is away.
     options.adapters = {"mode = \"" + mode + "\"\naddresses = [\"127.0.0.1\"]\ntcp-port = " +
                         std::to_string(25000 + ::getpid() % 7000)};
     daemon_ = std::make_unique<testing::Daemon>(options);
@@ -157,7 +143,7 @@ class RestartTest : public ::testing::Test {
     spawn.uid = uid;
     return testing::Process::Spawn(spawn);
   }
-  // One of this user and one of another.
+  // Starts one attacker of this user and one of another user.
   void StartAttackers() {
     scores_ = testing::MakeTempDirectory("ndscore-");
     ::chmod(scores_.c_str(), 0755);
@@ -189,7 +175,18 @@ class RestartTest : public ::testing::Test {
     daemon_->Kill();
     ASSERT_TRUE(daemon_->Start()) << daemon_->log();
   }
-  // The row of ListPorts for this port: its kind, "" when there is none.
+  // The owner of a listener may have bound its port and not listen yet: only then is it where a test wants
+  // it.
+  bool Listens(std::uint16_t port) {
+    const Flat listeners = daemon_->Admin("ListListeners");
+    for (std::size_t i = 0; i < listeners.Count("items"); ++i) {
+      const std::string row = "items." + std::to_string(i);
+      if (listeners[row + ".local.port"] == std::to_string(port) && listeners[row + ".state"] == "listening")
+        return true;
+    }
+    return false;
+  }
+  // The kind in the row of ListPorts for this port; "" when there is none.
   std::string KindOf(std::uint16_t port) {
     const Flat ports = daemon_->Admin("ListPorts", "id: \"" + Local(port).ToString() + "\"");
     return ports.Count("items") == 0 ? "" : ports["items.0.kind"];
@@ -201,18 +198,18 @@ class RestartTest : public ::testing::Test {
   std::vector<std::pair<SharedScore, testing::Process>> attackers_;
 };
 
-TEST_F(RestartTest, NobodyStealsAPortWhileTheBrokerIsAway) {
+TEST_F(RestartTest, NoPortIsStolenWhileTheBrokerIsAway) {
   StartBroker("reclaim-grace = \"10min\"");
   testing::Process owner = Run({"--hold", daemon_->directory(), std::to_string(kPort)});
-  ASSERT_TRUE(Eventually([&] { return KindOf(kPort) == "listener"; }));
+  ASSERT_TRUE(Eventually([&] { return Listens(kPort); }));
   StartAttackers();
   std::uint64_t attempts = 0;
-  for (int round = 0; round < 3; ++round) {  // More would be a crash loop, which has rules of its own.
+  for (int round = 0; round < 3; ++round) {  // More rounds would be a crash loop, which has rules of its own.
     owner.Pause();
     std::vector<std::uint64_t> before;
     for (auto& [score, process] : attackers_) before.push_back(score->refused);
     KillAndStart();
-    // Each attacker has had its chances before the owner moves.
+    // Each attacker has made attempts before the owner continues.
     for (std::size_t i = 0; i < attackers_.size(); ++i) {
       ASSERT_TRUE(Eventually([&] { return attackers_[i].first->refused >= before[i] + 100; }, seconds(60)))
           << "attacker " << i << " in round " << round << ": " << daemon_->log();
@@ -220,12 +217,12 @@ TEST_F(RestartTest, NobodyStealsAPortWhileTheBrokerIsAway) {
     }
     EXPECT_EQ(KindOf(kPort), "lease");
     owner.Resume();
-    ASSERT_TRUE(Eventually([&] { return KindOf(kPort) == "listener"; }, seconds(30))) << daemon_->log();
+    ASSERT_TRUE(Eventually([&] { return Listens(kPort); }, seconds(30))) << daemon_->log();
     EXPECT_EQ(Thefts(), 0u);
   }
   std::printf("%llu attempts in 3 restarts, %llu thefts\n", static_cast<unsigned long long>(attempts),
               static_cast<unsigned long long>(Thefts()));
-  // And when the grace time ends without the owner, it is anybody's.
+  // When the grace time ends without the owner, the port is free.
   owner.Pause();
   KillAndStart();
   EXPECT_EQ(KindOf(kPort), "lease");
@@ -233,7 +230,35 @@ TEST_F(RestartTest, NobodyStealsAPortWhileTheBrokerIsAway) {
   EXPECT_TRUE(Eventually([&] { return Thefts() > 0; }, seconds(60)));
 }
 
-// Any program, with a plain socket.
+// Whoever can make the broker end at will gains nothing by it: as many ends in as short a time as it likes.
+TEST_F(RestartTest, NobodyStealsAPortAfterManyUnexpectedEnds) {
+  StartBroker("reclaim-grace = \"10min\"");
+  testing::Process owner = Run({"--hold", daemon_->directory(), std::to_string(kPort)}, 65533);
+  ASSERT_TRUE(Eventually([&] { return Listens(kPort); }));
+  owner.Pause();
+  StartAttackers();
+  std::uint64_t attempts = 0;
+  for (int end = 0; end < 14; ++end) {
+    std::vector<std::uint64_t> before;
+    for (auto& [score, process] : attackers_) before.push_back(score->refused);
+    KillAndStart();
+    EXPECT_EQ(KindOf(kPort), "lease") << end;
+    for (std::size_t i = 0; i < attackers_.size(); ++i) {
+      ASSERT_TRUE(Eventually([&] { return attackers_[i].first->refused >= before[i] + 10; }, seconds(60)))
+          << "attacker " << i << " after end " << end << ": " << daemon_->log();
+      attempts += attackers_[i].first->refused - before[i];
+    }
+    ASSERT_EQ(Thefts(), 0u) << end;
+  }
+  EXPECT_NE(daemon_->log().find("is set aside"), std::string::npos) << daemon_->log();
+  std::printf("%llu attempts after 14 unexpected ends, %llu thefts\n",
+              static_cast<unsigned long long>(attempts), static_cast<unsigned long long>(Thefts()));
+  owner.Resume();
+  EXPECT_TRUE(Eventually([&] { return Listens(kPort); }, seconds(30))) << daemon_->log();
+  EXPECT_EQ(Thefts(), 0u);
+}
+
+// Any program, by a plain socket.
 bool HostGives(std::uint16_t port) {
   const UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_storage storage{};
@@ -244,17 +269,17 @@ bool HostGives(std::uint16_t port) {
          ::listen(fd.get(), 1) == 0;
 }
 
-TEST_F(RestartTest, TheHostsPortsAreKeptFromEveryProgram) {
+TEST_F(RestartTest, HostPortsAreKeptFromEveryProgram) {
   StartBroker("reclaim-grace = \"10min\"", "tcp");
   testing::Process owner = Run({"--hold", daemon_->directory(), std::to_string(kPort)});
-  ASSERT_TRUE(Eventually([&] { return KindOf(kPort) == "listener"; }));
+  ASSERT_TRUE(Eventually([&] { return Listens(kPort); }));
   owner.Pause();
   KillAndStart();
   ASSERT_EQ(KindOf(kPort), "lease");
   EXPECT_FALSE(HostGives(kPort));
   owner.Resume();
-  while (KindOf(kPort) != "listener") ASSERT_FALSE(HostGives(kPort)) << "while it changed hands";
-  // Whoever had it before the broker was back has it.
+  while (!Listens(kPort)) ASSERT_FALSE(HostGives(kPort)) << "while it changed hands";
+  // A program that took the port before the broker returned has it.
   owner.Pause();
   daemon_->Kill();
   const UniqueFd thief(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -283,22 +308,22 @@ TEST_F(RestartTest, TheHostsPortsAreKeptFromEveryProgram) {
   EXPECT_TRUE(HostGives(kOther));
 }
 
-// What the journal is for: without it, the same attackers win.
+// Without the journal the same attackers succeed.
 TEST_F(RestartTest, WithoutGraceThePortIsStolen) {
   StartBroker("reclaim-grace = \"0s\"");
   testing::Process owner = Run({"--hold", daemon_->directory(), std::to_string(kPort)});
-  ASSERT_TRUE(Eventually([&] { return KindOf(kPort) == "listener"; }));
+  ASSERT_TRUE(Eventually([&] { return Listens(kPort); }));
   StartAttackers();
-  owner.Pause();  // Else it may be the first one back.
+  owner.Pause();  // Otherwise it may return first.
   KillAndStart();
   EXPECT_TRUE(Eventually([&] { return Thefts() > 0; }, seconds(60)));
 }
 
-TEST_F(RestartTest, AnOrderlyRestartAndSeveralInARowKeepThePort) {
+TEST_F(RestartTest, OrderlyAndRepeatedRestartsKeepThePort) {
   StartBroker("reclaim-grace = \"10min\"");
   testing::Process holder = Run({"--hold", daemon_->directory(), std::to_string(kOther)});
-  ASSERT_TRUE(Eventually([&] { return KindOf(kOther) == "listener"; }));
-  holder.Pause();  // It does not come back, but it lives.
+  ASSERT_TRUE(Eventually([&] { return Listens(kOther); }));
+  holder.Pause();  // It lives but does not return.
   ASSERT_TRUE(daemon_->Stop());
   for (int i = 0; i < 3; ++i) {
     ASSERT_TRUE(daemon_->Start()) << daemon_->log();
@@ -307,7 +332,7 @@ TEST_F(RestartTest, AnOrderlyRestartAndSeveralInARowKeepThePort) {
     EXPECT_EQ(adapter_.CreateConnector()->Bind(Local(kOther)), StatusCode::kSharingViolation);
     daemon_->Kill();
   }
-  // A process that has ended comes back for nothing.
+  // The leases of an ended process are free.
   holder.Kill();
   ASSERT_TRUE(daemon_->Start()) << daemon_->log();
   EXPECT_EQ(KindOf(kOther), "");
@@ -315,7 +340,38 @@ TEST_F(RestartTest, AnOrderlyRestartAndSeveralInARowKeepThePort) {
   EXPECT_TRUE(adapter_.CreateConnector()->Bind(Local(kOther)).ok());
 }
 
-TEST_F(RestartTest, ListenersComeBackByThemselves) {
+// The broker is back before the application that listens: the request waits for it and is not refused.
+TEST_F(RestartTest, ARequestWaitsForAListenerThatIsStillAway) {
+  for (const bool returns : {true, false}) {
+    StartBroker("reclaim-grace = \"10min\"");
+    testing::Process owner = Run({"--hold", daemon_->directory(), std::to_string(kPort)});
+    ASSERT_TRUE(Eventually([&] { return Listens(kPort); }));
+    owner.Pause();
+    KillAndStart();
+    adapter_ = Open();
+    End client(adapter_);
+    ASSERT_TRUE(client.connector.Bind(Local(0)).ok());
+    Request connect;
+    ASSERT_TRUE(client.connector.Connect(client.pair, Local(kPort), {}, &connect).pending());
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    ASSERT_TRUE(connect.GetResult(false).pending()) << connect.GetResult().ToString();
+    if (returns) {
+      owner.Resume();
+      ASSERT_TRUE(Eventually([&] { return Listens(kPort); }, seconds(30)));
+    }
+    EXPECT_TRUE(daemon_->SkipTime(seconds(2)).ok());
+    if (returns) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(300));
+      EXPECT_TRUE(connect.GetResult(false).pending()) << "it is in the backlog of the listener";
+    } else {
+      const Status refused = connect.GetResult();
+      EXPECT_EQ(refused, StatusCode::kConnectionRefused);
+      EXPECT_EQ(refused.detail(), Detail::kNoListener) << refused.ToString();
+    }
+  }
+}
+
+TEST_F(RestartTest, ListenersReturnByThemselves) {
   StartBroker("");
   Listener listener = Listen(kPort);
   std::promise<Connector> delivered;
@@ -354,7 +410,7 @@ TEST_F(RestartTest, ListenersComeBackByThemselves) {
   EXPECT_EQ(KindOf(kPort), "");
 }
 
-TEST_F(RestartTest, AConnectionAndItsPortComeBackTogether) {
+TEST_F(RestartTest, ConnectionAndItsPortReturnTogether) {
   StartBroker("reclaim-grace = \"10min\"");
   Listener listener = Listen(kPort);
   End server(adapter_);
@@ -372,14 +428,14 @@ TEST_F(RestartTest, AConnectionAndItsPortComeBackTogether) {
     }
     return count;
   };
-  // The peer's CompleteConnect is not to be under way any more: that would end with the broker.
+  // Waits until the CompleteConnect of the peer is complete, because a pending one would end with the broker.
   ASSERT_TRUE(Eventually([&] { return connected() == 2; }, seconds(30)));
   KillAndStart();
   EXPECT_TRUE(Eventually([&] { return connected() == 2; }, seconds(30))) << daemon_->log();
   EXPECT_EQ(KindOf(kPort), "connector");
 }
 
-TEST_F(RestartTest, WithoutAJournalItServesAndSaysSoOnce) {
+TEST_F(RestartTest, MissingJournalIsReportedOnceAndServiceContinues) {
   StartBroker("");
   daemon_->Kill();
   const std::string journal = daemon_->directory() + "/journal";
@@ -393,7 +449,7 @@ TEST_F(RestartTest, WithoutAJournalItServesAndSaysSoOnce) {
   for (std::size_t at = log.find("lease journal"); at != log.npos; at = log.find("lease journal", at + 1))
     ++warnings;
   EXPECT_EQ(warnings, 1u) << log;
-  // It takes the journal up again when that can be written.
+  // It uses the journal again when it can be written.
   std::filesystem::remove(journal);
   Listener listener = Listen(kPort);
   EXPECT_TRUE(daemon_->SkipTime(minutes(2)).ok());
@@ -402,7 +458,7 @@ TEST_F(RestartTest, WithoutAJournalItServesAndSaysSoOnce) {
   EXPECT_NE(KindOf(kPort), "");
 }
 
-TEST_F(RestartTest, HistoryTellsHowEachConnectionEnded) {
+TEST_F(RestartTest, HistoryHasTheEndOfEachConnection) {
   StartBroker("");
   Listener listener = Listen(kPort);
   const auto accept = [&](End& end) {
@@ -416,7 +472,7 @@ TEST_F(RestartTest, HistoryTellsHowEachConnectionEnded) {
     EXPECT_TRUE(ConnectTo(client, kPort).ok());
     other.join();
   };
-  // Outcomes in the order in which they end, oldest last, waited for.
+  // Waits for the outcomes, newest first.
   const auto outcomes = [&](const std::string& request) {
     const Flat rows = daemon_->Admin("ListHistory", request);
     EXPECT_TRUE(rows.ok()) << rows.error;
@@ -480,7 +536,7 @@ TEST_F(RestartTest, HistoryTellsHowEachConnectionEnded) {
   EXPECT_EQ(why["items.0.detail"], "no listener");
   EXPECT_EQ(why["items.0.owner.pid"], std::to_string(::getpid()));
   EXPECT_GE(why.Count("items.0.phases"), 1u);
-  // An orderly restart keeps all, and who asked for what.
+  // An orderly restart keeps all rows, audit rows included.
   const std::string before = outcomes("");
   ASSERT_TRUE(daemon_->Stop());
   ASSERT_TRUE(daemon_->Start()) << daemon_->log();

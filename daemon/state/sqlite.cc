@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// SQLite's C interface, owned and checked.
+// The C interface of SQLite with ownership and checks.
 #include "daemon/state/sqlite.h"
 
 namespace nd::state {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The little of SQLite that the history uses, with its results as statuses.
+// The part of SQLite that the history uses, with statuses as results.
 //
 // Status::native is SQLite's primary result code. A Database and its statements: one thread at a time.
 #pragma once
@@ -19,11 +19,11 @@ class Statement;
 
 class Database {
  public:
-  // `flags` as of sqlite3_open_v2. A lock of another process is waited for, for a second.
+  // `flags` as of sqlite3_open_v2. Waits up to a second for a lock of another process.
   static Result<Database> Open(const std::string& path, int flags);
   Status Run(const char* sql);
   Result<Statement> Prepare(const std::string& sql);
-  // Of a pragma, or of any statement with one number; 0 when there is none.
+  // The result of a pragma or of a statement with one number; 0 when there is none.
   Result<std::int64_t> Number(const std::string& sql);
   int changes() const { return sqlite3_changes(db_.get()); }
   explicit operator bool() const { return db_ != nullptr; }
@@ -45,9 +45,9 @@ class Statement {
   void Bind(int index, std::int64_t value) { sqlite3_bind_int64(statement_.get(), index, value); }
   void Bind(int index, std::string_view value);
   void BindNull(int index) { sqlite3_bind_null(statement_.get(), index); }
-  // True: there is a row.
+  // Returns true when there is a row.
   Result<bool> Step();
-  // Runs it to its end and makes it ready for the next values.
+  // Runs the statement to its end and resets it.
   Status Finish();
   std::int64_t Int(int column) const { return sqlite3_column_int64(statement_.get(), column); }
   std::string Text(int column) const;
@@ -61,7 +61,7 @@ class Statement {
   std::unique_ptr<sqlite3_stmt, Finalize> statement_;
 };
 
-// The file is damaged or no database; another one has to take its place.
+// True when the file is damaged or not a database, so that it must be replaced.
 bool IsCorrupt(const Status& status);
 
 }  // namespace nd::state

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a soft adapter can do. Both halves report and enforce the same numbers, so they live once.
+// The limits of a soft adapter. Both halves report and enforce them.
 #pragma once
 
 #include <cstdint>
@@ -17,12 +17,12 @@ inline constexpr std::uint64_t kMaxWindowSize = std::uint64_t{1} << 40;
 inline constexpr std::uint32_t kMaxInlineSize = 256;
 inline constexpr std::uint32_t kInlineRequestThreshold = 256;
 inline constexpr std::uint32_t kLargeRequestThreshold = 65536;
-// Reads in flight, either direction: what the 14-bit words of MPA revision 2 can say. Arrays are sized by the
-// negotiated limits; an adapter offers 128 unless it is configured otherwise.
+// Reads in flight in either direction: the maximum of the 14-bit fields of MPA revision 2. Arrays are sized
+// by the negotiated limits; an adapter offers 128 unless it is configured otherwise.
 inline constexpr std::uint32_t kMaxReadLimit = 16382;
 
-// No company's: "NDB" as an OUI has the bit that marks it as locally administered. The device is this
-// provider; both are for good.
+// Not a registered vendor: "NDB" as an OUI has the bit of locally administered identifiers. The device id
+// means this provider. Neither may change.
 inline constexpr std::uint32_t kVendorId = 0x4E4442;
 inline constexpr std::uint32_t kDeviceId = 1;
 

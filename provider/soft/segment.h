@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the broker knows of a same-host connection's shared segment: its size, and that all zeros is its
-// valid initial state. The layout itself is the queue pairs' business (provider/soft/qp/).
+// The shared segment of a connection within one host, as far as the broker knows it: its size, and that all
+// zeros is a valid initial state. The queue pairs define its layout (provider/soft/qp/).
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exists so that the two halves agree on a layout of their own instead of on a version of libibverbs.
+// The layout is ndbroker's own, so that the two halves need not use the same version of libibverbs.
 #include "provider/verbs/attributes.h"
 
 #include <cstring>

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The queue pair attributes that the broker's half gives the client's half before a connection goes up.
+// The queue pair attributes that the daemon half sends to the client half before a connection is established.
 //
-// One fixed struct in host byte order: both ends are on one host, but they may be built against different
-// versions of libibverbs, so ibv_qp_attr itself never crosses. The receiver copies, checks, then uses.
+// They travel as one fixed struct in host byte order. Both halves run on one host but may be built against
+// different versions of libibverbs, so ibv_qp_attr itself is not sent. The receiver copies the struct, checks
+// the copy and uses the copy.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -28,8 +29,8 @@ using QpTransitions = std::array<QpTransition, 3>;
 
 std::vector<std::uint8_t> EncodeTransitions(const QpTransitions& transitions);
 
-// INVALID_PARAMETER when it is not exactly what EncodeTransitions makes: wrong size, version, order of
-// states, or a mask outside what those three transitions may set.
+// Returns INVALID_PARAMETER when `bytes` is not an output of EncodeTransitions: the size, the version or the
+// order of states is wrong, or a mask sets an attribute that its transition may not set.
 Result<QpTransitions> DecodeTransitions(std::span<const std::uint8_t> bytes);
 
 }  // namespace nd::provider::verbs

@@ -50,7 +50,7 @@ TEST(Attributes, EveryFieldSurvives) {
   const QpTransitions sent = Example();
   const auto got = DecodeTransitions(EncodeTransitions(sent));
   ASSERT_TRUE(got.ok()) << got.status().ToString();
-  // Encoding what was decoded gives the same bytes only when no field was lost or mixed up.
+  // The bytes are equal only when no field was lost or exchanged.
   EXPECT_EQ(EncodeTransitions(*got), EncodeTransitions(sent));
   EXPECT_EQ((*got)[0].attr.pkey_index, 3);
   EXPECT_EQ((*got)[0].attr.port_num, 2);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exists because a device's reported maxima are upper bounds of single numbers, and an application that asks
-// for what the adapter promises must get it.
+// A device reports each maximum as an upper bound on its own. An application that asks for all the maxima of
+// an adapter must get them, so the combination is tried here.
 #include "provider/verbs/device_limits.h"
 
 #include <endian.h>
@@ -15,7 +15,7 @@
 namespace nd::provider::verbs {
 namespace {
 
-// Beyond these nobody gains anything and some drivers allocate hundreds of megabytes.
+// Larger queues bring no benefit, and some drivers allocate hundreds of megabytes for them.
 constexpr std::uint32_t kDepthCap = 16384;
 constexpr std::uint32_t kSgeCap = 16;
 constexpr std::uint32_t kInlineCap = 1024;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an RDMA port can do, as an AdapterInfo whose maxima hold together: a queue pair with every maximum at
-// once can be made. Devices report each maximum alone, so this tries.
+// Describes an RDMA port as an AdapterInfo whose maxima hold together: a queue pair with every maximum at
+// once can be created. A device reports each maximum on its own, so this file tries combinations.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -11,25 +11,26 @@
 
 namespace nd::provider::verbs {
 
-// Private data, by what the wire carries (behaviour of InfiniBand: a fixed field, see cm/private_data.h).
+// The size of private data that the wire carries. InfiniBand has a field of fixed size, see
+// cm/private_data.h.
 inline constexpr std::uint32_t kIwarpPrivateData = 251;
 inline constexpr std::uint32_t kIbCallerData = 54;
 inline constexpr std::uint32_t kIbCalleeData = 146;
-// One byte of rdma_conn_param.
+// The field in rdma_conn_param has one byte.
 inline constexpr std::uint32_t kMaxReadLimit = 255;
 
 inline bool IsIwarp(const ibv_context& context) {
   return context.device->transport_type == IBV_TRANSPORT_IWARP;
 }
 
-// Makes and destroys a few queues on the device. Everything but name and addresses is filled.
-// DEVICE_NOT_READY or INSUFFICIENT_RESOURCES with the cause when the device will not answer.
+// Creates and destroys a few queues on the device and fills everything but name and addresses. Returns
+// DEVICE_NOT_READY or INSUFFICIENT_RESOURCES, with the cause, when the device does not answer.
 Result<AdapterInfo> ProbeAdapter(ibv_context* context, std::uint8_t port);
 
-// Why opening /dev/infiniband/... for `device` failed: DEVICE_NOT_READY, ACCESS_DENIED or
-// INSUFFICIENT_RESOURCES with the remedy in the sentence.
+// The status for a failed open of the device node of `device`: DEVICE_NOT_READY, ACCESS_DENIED or
+// INSUFFICIENT_RESOURCES. The message names the remedy.
 Status OpenFailure(const std::string& device, int error);
-// The same for pinning `bytes` of memory.
+// The status for a failed attempt to pin `bytes` of memory.
 Status PinFailure(std::uint64_t bytes, int error);
 
 }  // namespace nd::provider::verbs

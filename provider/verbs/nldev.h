@@ -18,16 +18,17 @@ using Message = std::vector<std::uint8_t>;
 
 Message QpOwnerRequest(std::uint32_t sequence, std::uint32_t device_index, std::uint32_t port,
                        std::uint32_t qp_number);
-// All queue pairs of a device: for drivers that do not tell the kernel which port a queue pair is on.
+// Asks for all queue pairs of a device. Needed for drivers that do not record the port of a queue pair.
 Message QpDumpRequest(std::uint32_t sequence, std::uint32_t device_index);
 Message PortRequest(std::uint32_t sequence, std::uint32_t device_index, std::uint32_t port);
 
-// `reply` is one datagram of the kernel, `sequence` that of the request.
-// DEVICE_NOT_READY with the errno when it says an error (ENOENT: no such queue pair), INTERNAL_ERROR when it
-// cannot be understood. No value: a queue pair of the kernel itself, or of a process that has ended.
+// Returns the owner's pid. `reply` is one datagram from the kernel; `sequence` is that of the request.
+// Returns no value for a queue pair of the kernel itself or of a process that has ended, DEVICE_NOT_READY
+// with the errno when the kernel reports an error (ENOENT: no such queue pair), and INTERNAL_ERROR when the
+// datagram is malformed.
 Result<std::optional<std::uint32_t>> ParseQpOwner(std::span<const std::uint8_t> reply, std::uint32_t sequence,
                                                   std::uint32_t qp_number);
-// One datagram of the answer to QpDumpRequest. `done` when it was the last.
+// One datagram of the answer to QpDumpRequest. `done`: it was the last one.
 struct QpDumpPart {
   bool found = false;
   std::optional<std::uint32_t> owner;  // As ParseQpOwner.
@@ -35,20 +36,20 @@ struct QpDumpPart {
 };
 Result<QpDumpPart> ParseQpDump(std::span<const std::uint8_t> reply, std::uint32_t sequence,
                                std::uint32_t qp_number);
-// The interface index; no value: the port has none.
+// Returns the interface index, or no value when the port has no interface.
 Result<std::optional<std::uint32_t>> ParsePortNetdev(std::span<const std::uint8_t> reply,
                                                      std::uint32_t sequence);
 
-// The process in the text of /proc/N/status: kernels up to 6.1 at least name the thread that made a queue
-// pair.
+// Returns the process id (Tgid) from the text of /proc/N/status. Kernels, 6.1 at least, report the thread
+// that created a queue pair, not the process.
 std::optional<std::uint32_t> ParseProcessOf(std::string_view status);
 
 // Thread rule: one thread. Calls take microseconds; the kernel answers within the system call.
 class Nldev {
  public:
-  // SUCCESS when process `pid` made queue pair `qp_number`. ACCESS_DENIED with the reason when it did not;
-  // DEVICE_NOT_READY when the kernel cannot be asked. A queue pair whose making thread has ended belongs to
-  // nobody any more, as far as the kernel tells.
+  // Returns SUCCESS when process `pid` created queue pair `qp_number`, ACCESS_DENIED with the reason when it
+  // did not, and DEVICE_NOT_READY when the kernel cannot be asked. When the thread that created a queue pair
+  // has ended, the kernel reports no owner.
   Status CheckQpOwner(std::uint32_t device_index, std::uint32_t port, std::uint32_t qp_number,
                       std::uint32_t pid);
   std::optional<std::uint32_t> PortNetdev(std::uint32_t device_index, std::uint32_t port);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exists because rdma_cm lets any process use any other process's idle queue pair by its number.
+// rdma_cm lets a process use the idle queue pair of another process by its number. Netlink tells the owner.
 #include "provider/verbs/nldev.h"
 
 #include <linux/netlink.h>
@@ -78,7 +78,8 @@ Result<std::span<const std::uint8_t>> Payload(std::span<const std::uint8_t> repl
   return body;
 }
 
-// Calls `visit(type, value)` for each attribute until it returns false. False: the attributes make no sense.
+// Calls `visit(type, value)` for each attribute until `visit` returns false. Returns false when the
+// attributes are malformed.
 template <typename Visit>
 bool ForEach(std::span<const std::uint8_t> attributes, Visit visit) {
   while (attributes.size() >= NLA_HDRLEN) {
@@ -223,7 +224,7 @@ Result<Message> Nldev::Receive() {
     if (ready < 0 && errno == EINTR) continue;
     const ssize_t n = ready > 0 ? ::recv(socket_.get(), reply.data(), reply.size(), 0) : -1;
     if (n < 0) {
-      socket_.reset();  // A late answer must not meet the next question.
+      socket_.reset();  // A late answer must not be taken for the answer to the next request.
       return Status{StatusCode::kDeviceNotReady, "The kernel's RDMA netlink does not answer."};
     }
     reply.resize(static_cast<std::size_t>(n));
@@ -238,7 +239,7 @@ Result<std::optional<std::uint32_t>> Nldev::QpOwner(std::uint32_t device_index, 
   if (!reply.ok()) return reply.status();
   auto owner = ParseQpOwner(*reply, sequence, qp_number);
   if (owner.ok() || owner.status().native() != EAGAIN) return owner;
-  // It is there, but its driver never said on which port: look through all of them.
+  // The queue pair exists, but its driver did not record the port. Search all queue pairs of the device.
   sequence = ++sequence_;
   reply = Ask(QpDumpRequest(sequence, device_index));
   QpDumpPart whole;

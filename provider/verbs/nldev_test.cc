@@ -57,7 +57,7 @@ Message QpReply(std::uint32_t sequence, std::uint32_t number, std::uint32_t pid)
       .Done();
 }
 
-TEST(Nldev, RequestsAreWhatTheKernelExpects) {
+TEST(Nldev, RequestHasTheLayoutThatTheKernelExpects) {
   const Message request = QpOwnerRequest(7, 3, 1, 0x11);
   nlmsghdr header{};
   ASSERT_EQ(request.size(), sizeof header + 24);
@@ -72,13 +72,13 @@ TEST(Nldev, RequestsAreWhatTheKernelExpects) {
   EXPECT_EQ(0, std::memcmp(request.data() + sizeof header, body, sizeof body));
 }
 
-TEST(Nldev, FindsTheOwner) {
+TEST(Nldev, OwnerIsFound) {
   const auto owner = ParseQpOwner(QpReply(5, 17, 4242), 5, 17);
   ASSERT_TRUE(owner.ok()) << owner.status().ToString();
   EXPECT_EQ(*owner, 4242u);
 }
 
-TEST(Nldev, AKernelsOwnQueuePairHasNoOwner) {
+TEST(Nldev, QueuePairOfTheKernelHasNoOwner) {
   const Message reply =
       ReplyBuilder(5).U32(RDMA_NLDEV_ATTR_RES_LQPN, 1).Text(RDMA_NLDEV_ATTR_RES_KERN_NAME, "ib_core").Done();
   const auto owner = ParseQpOwner(reply, 5, 1);
@@ -86,7 +86,7 @@ TEST(Nldev, AKernelsOwnQueuePairHasNoOwner) {
   EXPECT_FALSE(owner->has_value());
 }
 
-TEST(Nldev, AnswersAboutSomethingElseAreRefused) {
+TEST(Nldev, AnswerToAnotherRequestIsRefused) {
   EXPECT_FALSE(ParseQpOwner(QpReply(5, 17, 4242), 5, 18).ok());
   EXPECT_FALSE(ParseQpOwner(QpReply(5, 17, 4242), 6, 17).ok());
 }
@@ -97,13 +97,13 @@ TEST(Nldev, ErrorsKeepTheirErrno) {
   EXPECT_EQ(owner.status().native(), ENOENT);
 }
 
-TEST(Nldev, EveryTruncationIsRefusedOrHarmless) {
+TEST(Nldev, TruncatedReplyIsRefusedOrNamesNoOwner) {
   const Message whole = QpReply(5, 17, 4242);
   for (std::size_t n = 0; n < whole.size(); ++n) {
     Message cut(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(n));
     EXPECT_FALSE(ParseQpOwner(cut, 5, 17).ok()) << n;
     if (n < sizeof(nlmsghdr)) continue;
-    // The same with a header that admits the cut: never somebody else's answer.
+    // The same with a header whose length matches the cut: the parser must not name another owner.
     const auto length = static_cast<std::uint32_t>(n);
     std::memcpy(cut.data(), &length, sizeof length);
     const auto owner = ParseQpOwner(cut, 5, 17);
@@ -130,7 +130,7 @@ Message Entry(std::uint32_t number, std::optional<std::uint32_t> pid) {
   return Message(bytes.begin() + sizeof(nlmsghdr), bytes.end());
 }
 
-// Two messages in one datagram, as a dump comes.
+// Two messages in one datagram, as the kernel sends a dump.
 Message Dump(std::uint32_t sequence, bool done) {
   Message all;
   for (const std::uint32_t first : {10u, 20u}) {
@@ -154,7 +154,7 @@ Message Dump(std::uint32_t sequence, bool done) {
   return all;
 }
 
-TEST(Nldev, FindsTheOwnerInADump) {
+TEST(Nldev, OwnerIsFoundInADump) {
   auto part = ParseQpDump(Dump(4, false), 4, 22);
   ASSERT_TRUE(part.ok()) << part.status().ToString();
   EXPECT_TRUE(part->found);
@@ -171,7 +171,7 @@ TEST(Nldev, FindsTheOwnerInADump) {
   EXPECT_FALSE(ParseQpDump(Dump(4, true), 5, 22).ok());
 }
 
-TEST(Nldev, ATruncatedDumpNeverNamesAnotherOwner) {
+TEST(Nldev, TruncatedDumpNeverNamesAnotherOwner) {
   const Message whole = Dump(4, true);
   for (std::size_t n = 1; n < whole.size(); ++n) {
     const auto part = ParseQpDump(std::span(whole.data(), n), 4, 22);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exists because libibverbs knows devices and rdma_cm knows addresses, but neither says which belong
-// together.
+// libibverbs knows devices and rdma_cm knows addresses; sysfs tells which device has which address.
 #include "provider/verbs/sysfs_linux.h"
 
 #include <arpa/inet.h>
@@ -48,7 +47,7 @@ std::string HexDigits(std::string_view text) {
 }
 
 constexpr std::string_view kArphrdInfiniband = "32";
-constexpr std::size_t kMostGids = 4096;      // Valid entries of all ports; tables end far below.
+constexpr std::size_t kMostGids = 4096;      // Valid entries of all ports; real tables are far smaller.
 constexpr std::size_t kIpoibGidDigits = 32;  // The last 16 of the 20 bytes of a hardware address.
 
 }  // namespace
@@ -90,7 +89,7 @@ std::set<std::string> NetdevsOfPort(ibv_context* context, unsigned port) {
   std::set<std::string> netdevs;
   const fs::path folder = fs::path("/sys/class/infiniband") / ibv_get_device_name(context->device) / "ports" /
                           std::to_string(port);
-  // One call: a table may have a thousand places, each of them a file in sysfs.
+  // One call for the whole table: it may have a thousand entries, each a file in sysfs.
   std::vector<ibv_gid_entry> table(kMostGids);
   const ssize_t count = ibv_query_gid_table(context, table.data(), table.size(), 0);
   for (ssize_t i = 0; i < count; ++i) {

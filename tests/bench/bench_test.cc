@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parts of ndperf that a wrong number or an unnoticed corruption could come from.
+// Tests the parts of ndperf whose errors would give wrong numbers or hide corruption.
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
 
+#include "tests/bench/measure.h"
 #include "tests/bench/result.h"
 #include "tests/bench/stamp.h"
 
@@ -34,24 +37,69 @@ TEST(Percentile, NearestRank) {
   EXPECT_EQ(7, Percentile({7}, 1));
 }
 
-TEST(Numbers, OnlyThoseThatApply) {
+TEST(Numbers, OnlyApplicableOnesArePrinted) {
   Options options;
   options.op = Op::kWrite;
   options.metric = Metric::kLatency;
   options.iterations = options.window = 1;
   EXPECT_EQ(
       "{\"op\":\"write\",\"metric\":\"lat\",\"transport\":\"local\",\"size\":8,\"iterations\":1,\"window\":1,"
-      "\"wait\":\"poll\",\"crc\":false,\"p50_us\":2,\"p99_us\":2}\n",
-      ToJson(options, Summarize(options, {{2}, 1, 1})));
+      "\"wait\":\"poll\",\"crc\":false,\"p50_us\":2,\"p99_us\":2,\"p99_9_us\":2,\"p99_99_us\":2}\n",
+      ToJson(options, Summarize(options, {{2}, 1, 1, {}})));
   options.metric = Metric::kBandwidth;
   options.size = 1000;
-  const Numbers numbers = Summarize(options, {{}, 2, 4000000});
+  const Numbers numbers = Summarize(options, {{}, 2, 4000000, {}});
   EXPECT_EQ(2000000, numbers.per_s);
   EXPECT_EQ(2, numbers.gbytes_per_s);
   EXPECT_FALSE(numbers.p50_us);
 }
 
-TEST(Options, AnAdapterNamesTheMedium) {
+TEST(Numbers, TheMedianOfShortPeriodsIsTheRate) {
+  Options options;
+  options.metric = Metric::kRate;
+  // One period without the CPU does not count.
+  EXPECT_EQ(100, Summarize(options, {{}, 10, 500, {100, 99, 1, 101, 100}}).per_s);
+  // Too few periods: the whole run.
+  EXPECT_EQ(50, Summarize(options, {{}, 10, 500, {100, 99}}).per_s);
+}
+
+TEST(Meter, TheWarmUpCountsNeitherAsTimeNorAsRequests) {
+  Options options;
+  options.metric = Metric::kRate;
+  options.warmup = 30;  // Ticks come at groups of 8, so none is at 30.
+  Sample sample;
+  Meter meter(options, &sample);
+  const Stopwatch whole;
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));  // The slow beginning.
+  for (const std::uint32_t posted : {0u, 8u, 16u, 24u, 32u, 40u}) meter.Tick(posted);
+  meter.End(300);
+  EXPECT_LT(sample.seconds + 0.1, whole.Microseconds() / 1e6);
+  EXPECT_EQ(276u, sample.operations);
+  EXPECT_TRUE(sample.window_rates.empty());
+}
+
+TEST(Histogram, CountsEachValueOnce) {
+  const auto histogram = Histogram({1, 1.1, 1.4, 2, 100});
+  ASSERT_EQ(4u, histogram.size());
+  EXPECT_EQ(std::pair(1.0, std::uint64_t{1}), histogram[0]);
+  EXPECT_EQ(2u, histogram[1].second);
+  EXPECT_DOUBLE_EQ(2, histogram[2].first);
+  EXPECT_EQ(1u, histogram[3].second);
+}
+
+TEST(Options, TheDefaultWindowStaysInTheCache) {
+  const auto window = [](const char* size) {
+    const char* arguments[] = {"ndperf", "--self", "--metric", "bw", "--size", size};
+    Options options;
+    EXPECT_FALSE(Parse(6, const_cast<char**>(arguments), &options));
+    return options.window;
+  };
+  EXPECT_EQ(64u, window("8"));
+  EXPECT_EQ(4u, window("65536"));
+  EXPECT_EQ(2u, window("1048576"));
+}
+
+TEST(Options, AdapterNamesTheMedium) {
   Options options;
   EXPECT_EQ(options.Medium(), "local");
   options.adapter = "rxe0";
@@ -65,12 +113,17 @@ TEST(Options, AnAdapterNamesTheMedium) {
   EXPECT_EQ(*(flag + 1), "rxe0");
 }
 
-TEST(Numbers, SurviveTheWayToTheParent) {
-  const auto numbers = Decode(Encode({1.25, std::nullopt, 3e9, std::nullopt}));
+TEST(Numbers, SurviveEncodingForTheParent) {
+  Numbers sent;
+  sent.p50_us = 1.25;
+  sent.per_s = 3e9;
+  sent.histogram = {{1.5, 7}, {3, 1}};
+  const auto numbers = Decode(Encode(sent));
   ASSERT_TRUE(numbers);
   EXPECT_EQ(1.25, numbers->p50_us);
   EXPECT_FALSE(numbers->p99_us);
   EXPECT_EQ(3e9, numbers->per_s);
+  EXPECT_EQ(sent.histogram, numbers->histogram);
   EXPECT_FALSE(Decode("result 1 2 3"));
   EXPECT_FALSE(Decode(""));
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ends are ordinary applications of the client library; all they share is the report to their parent.
+// The ends are ordinary applications of the client library. They share only the report to their parent.
 #include "tests/bench/ends.h"
 
 #include <sched.h>
@@ -13,6 +13,15 @@
 #include "tests/bench/result.h"
 
 namespace nd::perf {
+
+void Progress::Report(std::uint64_t done) {
+  watch_ = Stopwatch();
+  const std::string line =
+      "progress " + std::to_string(done) + " of " + std::to_string(options_.iterations) + "\n";
+  // A parent that does not read loses the line.
+  [[maybe_unused]] const ssize_t written = write(options_.report_fd, line.data(), line.size());
+}
+
 namespace {
 
 int Fail(const char* end, const std::string& what, const Status& status) {
@@ -27,7 +36,7 @@ Status Report(const Options& options, const std::string& line) {
   return {StatusCode::kUnsuccessful, "the parent is gone"};
 }
 
-// The n-th of the CPUs that this process may use.
+// Pins this process to the n-th of the CPUs that it may use.
 Status PinTo(int n) {
   cpu_set_t allowed;
   if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0) return {StatusCode::kUnsuccessful, "no CPU set"};
@@ -52,12 +61,13 @@ Result<Adapter> OpenAdapter(const Options& options, const Address& local) {
   return Adapter::Open(open);
 }
 
-// The passive end needs a receive for everything that may be in flight.
+// The passive end needs a receive for every message that may be in flight.
 std::uint32_t Receives(const Options& options, Role role) {
   return role == Role::kServer && options.op == Op::kSend ? 2 * options.window + 2 : 4;
 }
 
 Status ServeOne(Adapter& adapter, Listener& listener, const Options& options) {
+  if (options.op == Op::kResolve) return Status::Ok();  // Only the broker is needed.
   if (options.op == Op::kConnect) {
     return options.metric == Metric::kLatency ? ConnectLatencyPassive(adapter, listener, options)
                                               : ConnectRatePassive(adapter, listener, options);
@@ -80,6 +90,7 @@ Status MeasureOne(Adapter& adapter, const Address& remote, const Options& option
     return options.metric == Metric::kLatency ? ConnectLatencyActive(adapter, remote, options, sample)
                                               : ConnectRateActive(adapter, remote, options, sample);
   }
+  if (options.op == Op::kResolve) return ResolveActive(adapter, remote, options, sample);
   const auto local = adapter.ResolveAddress(remote);
   if (!local.ok()) return local.status();
   Link link;

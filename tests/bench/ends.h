@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the two measured processes do from start to end; both return their exit code.
+// The two measured processes; both functions return the exit code.
 #pragma once
 
 #include "tests/bench/options.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Both ends exchange where their memory is as private data of Connect and Accept.
+// The ends exchange the addresses of their memory as private data of Connect and Accept.
 #include "tests/bench/link.h"
 
 #include <poll.h>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::uint32_t kMagic = 0x6e647066;
 
-// Both ends run on one machine, so plain bytes will do.
+// Both ends run on one machine, so host byte order suffices.
 struct PeerMemory {
   std::uint64_t address;
   std::uint32_t token;
@@ -102,10 +102,10 @@ Status Link::Accept() {
 
 Status Link::Disconnect() {
   Status status = connector_.Disconnect();
-  // Whoever comes second finds the connection gone, which is what it wanted.
+  // The side that disconnects second finds the connection gone, which is fine.
   if (status == StatusCode::kConnectionInvalid || status == StatusCode::kConnectionDisconnected)
     status = Status::Ok();
-  // The flushed receives; the queue is used again by the next queue pair.
+  // Drops the flushed receives, because the next queue pair uses the same queue.
   std::array<Completion, 64> dropped;
   while (cq_.Poll(dropped) > 0) {
   }
@@ -221,7 +221,7 @@ Status Link::AwaitVerdict() {
 Status Link::SendVerdict(bool well) {
   const std::uint64_t verdict = well ? kWell : 0;
   std::memcpy(slot(0), &verdict, sizeof(verdict));
-  // The other end may hang up as soon as it has read this, so the request itself may end CANCELED.
+  // The other end may disconnect as soon as it has read this message, so the Send may complete with CANCELED.
   return Send(0, kVerdictLength);
 }
 

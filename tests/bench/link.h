@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One end of a measured connection: queues, memory in slots, and the waiting that was asked for.
+// One end of a measured connection: queues, memory in slots, and the requested way of waiting.
 //
 // One thread. A failed call leaves an object that can only be destroyed.
 #pragma once
@@ -14,15 +14,15 @@
 
 namespace nd::perf {
 
-// Longer silence than this means that something is broken, not slow.
+// A longer silence means an error, not slowness.
 inline constexpr std::chrono::seconds kStuck{30};
 
 class Link {
  public:
-  // Completion queue and memory: `slots` for sending, as many that the peer may write and read, `receives`
-  // for incoming messages.
+  // Makes the completion queue and memory: `slots` for sending, as many for Writes and Reads of the peer,
+  // `receives` for incoming messages.
   Status Prepare(Adapter& adapter, const Options& options, std::uint32_t slots, std::uint32_t receives);
-  // A fresh queue pair with every receive posted, and a fresh connector.
+  // Makes a new queue pair with every receive posted, and a new connector.
   Status NewQueuePair();
 
   // Active side: Connect and CompleteConnect.
@@ -30,30 +30,32 @@ class Link {
   // Passive side, with a connector() that holds a request.
   Status Accept();
   Status Disconnect();
-  // Passive side of a connection that the other end closes: waits for its goodbye, then disconnects too.
+  // For the passive side when the other end disconnects: waits for that, then disconnects too.
   Status AwaitGoodbye();
 
-  // Takes completions that are there, without waiting. Messages are kept for NextMessage().
+  // Takes completions without waiting. Messages are kept for NextMessage().
   Status Poll();
   // Waits until at most `most` of our own requests are unfinished; they finish in the order of posting.
   Status AwaitRequests(std::uint32_t most);
-  // Waits for the next message; its slot.
+  // Waits for the next message and returns its slot.
   Result<std::byte*> NextMessage();
   bool HasMessage() const { return !messages_.empty(); }
 
-  // kOpSilentSuccess: not among the unfinished requests; what comes later says that it is done.
+  // With kOpSilentSuccess the request does not count as unfinished; a later completion shows that it is done.
   Status Send(std::uint32_t slot, std::uint32_t length, std::uint32_t flags = 0);
   Status Write(std::uint32_t slot, std::uint32_t remote_slot, std::uint32_t flags = 0);
   Status Read(std::uint32_t slot, std::uint32_t remote_slot);
-  // Gives a received message's slot back to the receive queue.
+  // Posts the slot of a received message again.
   Status Repost(std::byte* slot);
 
-  // What comes next needs no processor of this side: waits asleep from now on, if a device does the work.
+  // The following work needs no processor on this side: from now on it sleeps while waiting, if a device
+  // moves the data.
   void LeaveItToTheDevice() {
     if (on_device_ && waiting_ == Waiting::kPoll) waiting_ = Waiting::kBlock;
   }
 
-  // The end of a test: the active side says that it is done, the passive side answers whether all was well.
+  // Ends a test: the active side reports that it is done, and the passive side answers whether all data was
+  // right.
   Status SayDone();
   Status AwaitVerdict();
   Status SendVerdict(bool well);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ndperf: starts the brokers if asked to and the two ends as processes of their own, and prints what they
-// found.
+// ndperf: starts brokers if needed and the two ends as processes, and prints their results.
 #include <unistd.h>
 
 #include <csignal>
@@ -29,6 +28,18 @@ int Fail(const std::string& what) {
   return 1;
 }
 
+// Returns the line with the results; shows the lines before it, which say how far the client is.
+std::optional<std::string> ReadResult(Process& client) {
+  auto line = client.ReadLine(std::chrono::hours(24));
+  bool shown = false;
+  for (; line && line->starts_with("progress "); line = client.ReadLine(std::chrono::hours(24))) {
+    std::fprintf(stderr, "\r\033[K%s", line->c_str());
+    shown = true;
+  }
+  if (shown) std::fputs("\r\033[K", stderr);
+  return line;
+}
+
 int RunBoth(const Options& options, const std::string& program, const std::string& client_broker,
             const std::string& server_broker, const std::string& server_address) {
   constexpr int kFd = Process::kReportFd;
@@ -38,8 +49,8 @@ int RunBoth(const Options& options, const std::string& program, const std::strin
   if (!ready || !ready->starts_with("ready ")) return Fail("the server's side did not start");
   Process client = Process::Start(
       program, options.EndArguments(Role::kClient, client_broker, ready->substr(6), kFd), true);
-  // As long as it takes; the ends give up by themselves when nothing moves.
-  const auto line = client.ReadLine(std::chrono::hours(24));
+  // No shorter limit is needed, because the ends give up when nothing moves.
+  const auto line = ReadResult(client);
   const auto numbers = line ? Decode(*line) : std::nullopt;
   const auto client_exit = client.Wait(std::chrono::seconds(60));
   if (!numbers || client_exit != 0) return Fail("the client's side failed");
@@ -68,6 +79,7 @@ int main(int argc, char** argv) {
   setenv("GRPC_VERBOSITY", "NONE", 0);
   nd::perf::Options options;
   if (const auto exit = nd::perf::Parse(argc, argv, &options)) return *exit;
+  if (options.role == nd::perf::Role::kParent) options.progress = isatty(STDERR_FILENO) == 1;
   switch (options.role) {
     case nd::perf::Role::kServer:
       return nd::perf::RunServer(options);

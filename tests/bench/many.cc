@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// nd_many: opens many connections through a real broker and holds them, for measuring whatever has to cope
-// with them. Each pair has both its ends in one of the processes, so that a broker with N connections has
-// N/2 pairs.
+// nd_many: opens many connections through a real broker and holds them, to measure programs under that load.
+// Each pair has both its ends in one of the processes, so that a broker with N connections has N/2 pairs.
 #include <poll.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
@@ -138,7 +137,7 @@ int RunHolder(const Wanted& wanted) {
   for (;;) pause();  // Until the parent ends it.
 }
 
-// True: the time is over. Also when whoever started this closes its standard input or ends it.
+// Returns when the time is over, when standard input is closed, or on a signal.
 void Hold(const Wanted& wanted, const UniqueFd& signals) {
   pollfd fds[] = {{signals.get(), POLLIN, 0}, {wanted.hold == 0 ? STDIN_FILENO : -1, POLLIN, 0}};
   const int milliseconds = wanted.hold == 0 ? -1 : static_cast<int>(wanted.hold) * 1000;
@@ -181,7 +180,7 @@ int RunParent(Wanted wanted) {
     if (!wanted.adapter.empty()) arguments.insert(arguments.end(), {"--adapter", wanted.adapter});
     processes.push_back(Process::Start(program, arguments, true));
   }
-  // From here on; the children have the usual ones.
+  // Blocked from here on; the children keep the default signal mask.
   sigprocmask(SIG_BLOCK, &ends, nullptr);
   const UniqueFd signals(signalfd(-1, &ends, SFD_CLOEXEC));
   for (Process& process : processes) {
@@ -200,7 +199,8 @@ int RunParent(Wanted wanted) {
 }  // namespace
 }  // namespace nd::perf
 
-// NOLINTNEXTLINE(bugprone-exception-escape): one that nobody catches is a mistake, and should leave a core.
+// NOLINTNEXTLINE(bugprone-exception-escape): an exception that is not caught is a bug and should leave a
+// core.
 int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
   setenv("GRPC_VERBOSITY", "NONE", 0);

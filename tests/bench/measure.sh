@@ -25,7 +25,7 @@ for ((round = 1; round <= rounds; round++)); do
   done
 done
 
-# The median of one field over the rounds, in the form that people read; "-" where it does not apply.
+# The median of one field over the rounds, formatted for reading; "-" where it does not apply.
 median() {
   jq -s -r --arg field "$2" 'map(.[$field]) | if any(. == null) then "-" else (sort | .[length / 2 | floor]) |
     if . >= 1000 then round elif . >= 10 then (. * 10 | round / 10) else (. * 1000 | round / 1000) end end' "$1"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One connection after the other: the clock stops when the passive end's first message says that it is
-// connected too.
+// One connection after the other. The clock stops when the first message of the passive end confirms that it
+// is connected.
 #include "tests/bench/measure.h"
 #include "tests/bench/stamp.h"
 
@@ -28,7 +28,9 @@ Status ConnectLatencyActive(Adapter& adapter, const Address& remote, const Optio
   Link link;
   if (Status prepared = link.Prepare(adapter, options, 1, 2); !prepared.ok()) return prepared;
   const std::uint32_t warmup = Warmup(options);
+  Progress progress(options);
   for (std::uint32_t i = 0; i < warmup + options.iterations; ++i) {
+    progress.Tick(i);
     double microseconds = 0;
     if (Status once = ConnectOnce(link, *local, remote, &microseconds); !once.ok()) return once;
     if (i >= warmup) sample->latencies_us.push_back(microseconds);
@@ -45,7 +47,7 @@ Status ConnectLatencyPassive(Adapter& adapter, Listener& listener, const Options
     if (Status status = link.Accept(); !status.ok()) return status;
     Stamp(link.slot(0), sizeof(kHello), kHello);
     if (Status status = link.Send(0, sizeof(kHello)); !status.ok()) return status;
-    // The active end hangs up as soon as it has read this; then the send's own completion may be CANCELED.
+    // The active end disconnects as soon as it has read this message, so the Send may complete with CANCELED.
     Status disconnected = link.AwaitGoodbye();
     if (!disconnected.ok()) return disconnected;
   }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Many connections at once as a server makes them: one thread, and whatever has finished takes its next step.
+// Many connections at once, as a server makes them: one thread advances every connection whose operation has
+// completed.
 #include <poll.h>
 
 #include <deque>
@@ -10,7 +11,7 @@
 namespace nd::perf {
 namespace {
 
-// One of the connections that are under way; when it is over, the next takes its place.
+// One of the connections under way. When it ends, the next one takes its slot.
 struct Slot {
   QueuePair queue_pair;
   Connector connector;
@@ -22,8 +23,8 @@ using Step = std::function<Status(Slot& slot, std::uint32_t step)>;
 
 class Crowd {
  public:
-  // Each connection is a fresh queue pair and connector, then steps 0 to `steps` - 1, of which the last is
-  // over when the connection is.
+  // Each connection is a new queue pair and connector and then steps 0 to `steps` - 1. The connection ends
+  // with the last step.
   Crowd(Adapter& adapter, const Options& options, std::uint32_t steps, Step step)
       : adapter_(adapter), options_(options), steps_(steps), step_(std::move(step)), slots_(options.window) {}
 
@@ -48,7 +49,7 @@ class Crowd {
   }
 
  private:
-  // From the slot's step on, until something pends or no connection is left to be made.
+  // Runs the steps of the slot until an operation is pending or no connection is left to make.
   Status Go(Slot& slot) {
     for (;;) {
       if (slot.step == steps_) {
@@ -62,11 +63,11 @@ class Crowd {
     }
   }
 
-  // The slot's step ended like this.
+  // Handles the status of the step of the slot.
   Status Judge(Slot& slot, const Status& status) {
     const bool last = ++slot.step == steps_;
     if (last) ++over_;
-    // Whoever disconnects second finds the connection gone, which is what it wanted.
+    // The side that disconnects second finds the connection gone, which is fine.
     const bool gone =
         status == StatusCode::kConnectionInvalid || status == StatusCode::kConnectionDisconnected;
     return last && gone ? Status::Ok() : status;
@@ -128,7 +129,8 @@ Status ConnectRatePassive(Adapter& adapter, Listener& listener, const Options& o
   Crowd crowd(adapter, options, 3, [&](Slot& slot, std::uint32_t step) {
     if (step == 0) return listener.GetConnectionRequest(slot.connector, &slot.request);
     if (step == 1) return slot.connector.Accept(slot.queue_pair, {}, &slot.request);
-    return slot.connector.NotifyDisconnect(&slot.request);  // Then there is nothing left to disconnect.
+    return slot.connector.NotifyDisconnect(
+        &slot.request);  // When it completes there is nothing left to disconnect.
   });
   return crowd.Run();
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads: the active end reads what the passive one has prepared; the passive one only sleeps.
+// Reads: the active end reads memory that the passive end has prepared. The passive end sleeps.
 #include <cstring>
 
 #include "tests/bench/measure.h"
@@ -15,7 +15,7 @@ std::uint64_t NumberOf(std::uint32_t slot) {
 }  // namespace
 
 Status ReadActive(Link& link, const Options& options, Sample* sample) {
-  // The passive end says when its memory is ready.
+  // The passive end reports that its memory is ready.
   const auto ready = link.NextMessage();
   if (!ready.ok()) return ready.status();
   if (Status status = link.Repost(*ready); !status.ok()) return status;
@@ -26,14 +26,15 @@ Status ReadActive(Link& link, const Options& options, Sample* sample) {
     const std::byte* data = link.slot(slot);
     const bool well =
         whole ? IsWhole(data, options.size, NumberOf(slot)) : HasStamp(data, options.size, NumberOf(slot));
-    Stamp(link.slot(slot), options.size, 0);  // What the last read brought must not pass for the next.
+    Stamp(link.slot(slot), options.size, 0);  // The data of the last Read must not pass for that of the next.
     return well;
   };
   for (std::uint32_t slot = 0; slot < options.window; ++slot) std::memset(link.slot(slot), 0, options.size);
-  const Stopwatch watch;
+  Meter meter(options, sample);
   for (std::uint32_t i = 0; i < total; ++i) {
     const std::uint32_t slot = i % options.window;
     if (Status status = link.AwaitRequests(options.window - 1); !status.ok()) return status;
+    meter.Tick(i);
     if (i >= options.window && !check(slot, i % 64 == 0)) return Mismatch(i - options.window + 1);
     const Stopwatch one;
     if (Status status = link.Read(slot, slot); !status.ok()) return status;
@@ -42,8 +43,7 @@ Status ReadActive(Link& link, const Options& options, Sample* sample) {
     if (i >= warmup) sample->latencies_us.push_back(one.Microseconds());
   }
   if (Status status = link.AwaitRequests(0); !status.ok()) return status;
-  sample->seconds = watch.Microseconds() / 1e6;
-  sample->operations = total;
+  meter.End(total);
   for (std::uint32_t slot = 0; slot < std::min(options.window, total); ++slot) {
     if (!check(slot, true)) return Mismatch(total);
   }

@@ -15,7 +15,9 @@ namespace {
 
 Status PingPong(Link& link, const Options& options, Sample* sample) {
   const std::uint32_t warmup = Warmup(options);
+  Progress progress(options);
   for (std::uint32_t i = 0; i < warmup + options.iterations; ++i) {
+    progress.Tick(i);
     Stamp(link.slot(0), options.size, i + 1);
     const Stopwatch watch;
     if (Status status = link.Send(0, options.size, kOpSilentSuccess); !status.ok()) return status;
@@ -31,17 +33,17 @@ Status PingPong(Link& link, const Options& options, Sample* sample) {
 
 Status Stream(Link& link, const Options& options, Sample* sample) {
   const Groups groups(options);
-  const Stopwatch watch;
+  Meter meter(options, sample);
   for (std::uint32_t i = 0; i < options.iterations; ++i) {
     if (Status status = groups.Await(link, i); !status.ok()) return status;
+    if (groups.Starts(i)) meter.Tick(i);
     const std::uint32_t slot = i % options.window;
     Stamp(link.slot(slot), options.size, i + 1);
     if (Status status = link.Send(slot, options.size, groups.Flags(i)); !status.ok()) return status;
   }
-  // The passive end speaks when it has everything; that is the end of the measurement.
+  // The passive end sends a message when it has received everything, which ends the measurement.
   Status verdict = link.AwaitVerdict();
-  sample->seconds = watch.Microseconds() / 1e6;
-  sample->operations = options.iterations;
+  meter.End(options.iterations);
   return verdict;
 }
 
@@ -62,7 +64,7 @@ Status SendPassive(Link& link, const Options& options) {
     if (i % 64 == 0) well = well && IsWhole(*message, options.size, i + 1);
     if (echo) {
       Stamp(link.slot(0), options.size, i + 1);
-      // Nobody answers the last one, and its slot is written again.
+      // The last message has no answer, and its slot is written again.
       const std::uint32_t flags = i + 1 == total ? 0u : kOpSilentSuccess;
       if (Status status = link.Send(0, options.size, flags); !status.ok()) return status;
     }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes: for latency both ends write in turn and watch their memory; for rate and bandwidth only one writes
-// and the other sleeps until all is over.
+// Writes: for latency both ends write in turn and watch their memory; for rate and bandwidth one end writes
+// and the other sleeps until the end.
 #include "tests/bench/measure.h"
 #include "tests/bench/stamp.h"
 
 namespace nd::perf {
 namespace {
 
-// Until the peer's write of that number is in our memory. Polling makes progress where memory alone does not.
+// Waits until the Write of that number is in memory. Polling moves data where the transport needs it.
 Status AwaitMemory(Link& link, const Options& options, std::uint64_t number) {
   const auto deadline = std::chrono::steady_clock::now() + kStuck;
   const std::byte* memory = link.exposed(0);
@@ -17,7 +17,7 @@ Status AwaitMemory(Link& link, const Options& options, std::uint64_t number) {
       return {StatusCode::kIoTimeout, "the other end's write did not arrive within 30 seconds"};
     }
   }
-  // The last byte in place says nothing about the middle: writes of one message may land in any order.
+  // The last byte does not prove the bytes before it: the bytes of one message may be written in any order.
   while (number % 64 == 1 && !IsWhole(memory, options.size, number)) {
     if (std::chrono::steady_clock::now() > deadline) return Mismatch(number);
   }
@@ -32,7 +32,9 @@ Status Put(Link& link, const Options& options, std::uint64_t number) {
 
 Status InTurns(Link& link, const Options& options, bool first, Sample* sample) {
   const std::uint32_t warmup = Warmup(options);
+  Progress progress(options);
   for (std::uint32_t i = 0; i < warmup + options.iterations; ++i) {
+    progress.Tick(i);
     if (!first) {
       if (Status status = AwaitMemory(link, options, i + 1); !status.ok()) return status;
     }
@@ -53,16 +55,16 @@ Status WriteActive(Link& link, const Options& options, Sample* sample) {
     return link.SayDone();
   }
   const Groups groups(options);
-  const Stopwatch watch;
+  Meter meter(options, sample);
   for (std::uint32_t i = 0; i < options.iterations; ++i) {
     if (Status status = groups.Await(link, i); !status.ok()) return status;
+    if (groups.Starts(i)) meter.Tick(i);
     const std::uint32_t slot = i % options.window;
     Stamp(link.slot(slot), options.size, i + 1);
     if (Status status = link.Write(slot, slot, groups.Flags(i)); !status.ok()) return status;
   }
   if (Status status = link.AwaitRequests(0); !status.ok()) return status;
-  sample->seconds = watch.Microseconds() / 1e6;
-  sample->operations = options.iterations;
+  meter.End(options.iterations);
   return link.SayDone();
 }
 
@@ -71,13 +73,13 @@ Status WritePassive(Link& link, const Options& options) {
     if (Status status = InTurns(link, options, false, nullptr); !status.ok()) return status;
   }
   if (options.metric != Metric::kLatency) link.LeaveItToTheDevice();
-  // A message after writes is delivered after them.
+  // A message after Writes is delivered after them.
   if (const auto done = link.NextMessage(); !done.ok()) return done.status();
   bool well = true;
   std::uint64_t wrong = 0;
   if (options.metric != Metric::kLatency) {
     for (std::uint32_t i = 0; i < std::min(options.window, options.iterations); ++i) {
-      // The newest write to this slot.
+      // The number of the last Write to this slot.
       const std::uint64_t number =
           i + 1 + (options.iterations - 1 - i) / options.window * std::uint64_t{options.window};
       if (!IsWhole(link.exposed(i), options.size, number)) {

@@ -14,8 +14,11 @@ const std::map<std::string, Role> kRoles = {
     {"parent", Role::kParent}, {"server", Role::kServer}, {"client", Role::kClient}};
 const std::map<std::string, Transport> kTransports = {{"local", Transport::kLocal},
                                                       {"iwarp", Transport::kIwarp}};
-const std::map<std::string, Op> kOps = {
-    {"connect", Op::kConnect}, {"send", Op::kSend}, {"write", Op::kWrite}, {"read", Op::kRead}};
+const std::map<std::string, Op> kOps = {{"connect", Op::kConnect},
+                                        {"send", Op::kSend},
+                                        {"write", Op::kWrite},
+                                        {"read", Op::kRead},
+                                        {"resolve", Op::kResolve}};
 const std::map<std::string, Metric> kMetrics = {
     {"lat", Metric::kLatency}, {"rate", Metric::kRate}, {"bw", Metric::kBandwidth}};
 
@@ -46,9 +49,15 @@ CLI::Option* AddChoice(CLI::App& app, const std::string& flag, T* out, const std
 std::string WhatIsWrong(const Options& o) {
   if (o.op == Op::kConnect && o.metric == Metric::kBandwidth)
     return "connect has no bandwidth; use --metric lat or rate";
+  if (o.op == Op::kResolve && o.metric == Metric::kBandwidth)
+    return "resolve has no bandwidth; use --metric lat or rate";
+  if (o.histogram && o.metric != Metric::kLatency) return "--histogram shows latencies; use --metric lat";
   if (o.waiting != Waiting::kPoll && o.op == Op::kWrite && o.metric == Metric::kLatency) {
     return std::string("the latency of a write is measured by polling memory; --") + Name(o.waiting) +
            " is not possible";
+  }
+  if (o.warmup && o.iterations != 0 && *o.warmup >= o.iterations && o.metric != Metric::kLatency) {
+    return "--warmup counts among the --iterations of rate and bw, and must be less";
   }
   if (!o.crc && !(o.self && o.transport == Transport::kIwarp)) {
     return "--no-crc is a setting of the brokers that --self --transport iwarp starts";
@@ -66,25 +75,34 @@ std::string WhatIsWrong(const Options& o) {
   return {};
 }
 
-void SetDefaults(Options* o) {
+// The buffers of both ends stay in a cache of 1 MiB, so that a measurement of copies does not measure memory.
+constexpr std::uint32_t kWindowBytes = 256U << 10;
+
+void SetCounts(Options* o) {
   if (o->metric == Metric::kLatency) {
     o->window = 1;
     if (o->iterations == 0) {
-      o->iterations =
-          o->op == Op::kConnect ? 500 : std::clamp<std::uint32_t>((1U << 30) / o->size, 200, 20000);
+      o->iterations = o->op == Op::kConnect   ? 500
+                      : o->op == Op::kResolve ? 5000
+                                              : std::clamp<std::uint32_t>((1U << 30) / o->size, 200, 20000);
     }
     return;
   }
-  if (o->op == Op::kConnect) {
+  if (o->op == Op::kConnect || o->op == Op::kResolve) {
     if (o->window == 0) o->window = 8;
-    if (o->iterations == 0) o->iterations = 2000;
+    if (o->iterations == 0) o->iterations = o->op == Op::kConnect ? 2000 : 50000;
     return;
   }
-  if (o->window == 0) o->window = std::clamp<std::uint32_t>((32U << 20) / o->size, 2, 64);
+  if (o->window == 0) o->window = std::clamp<std::uint32_t>(kWindowBytes / o->size, 2, 64);
   if (o->iterations == 0) {
     o->iterations = static_cast<std::uint32_t>(
         std::clamp<std::uint64_t>((std::uint64_t{4} << 30) / o->size, 500, 500000));
   }
+}
+
+void SetDefaults(Options* o) {
+  SetCounts(o);
+  if (!o->warmup) o->warmup = std::min<std::uint32_t>(o->iterations / 10, 1000);
 }
 
 }  // namespace
@@ -128,19 +146,26 @@ std::vector<std::string> Options::EndArguments(Role end, const std::string& brok
   if (metric != Metric::kLatency) arguments.insert(arguments.end(), {"--window", std::to_string(window)});
   if (!adapter.empty()) arguments.insert(arguments.end(), {"--adapter", adapter});
   if (waiting != Waiting::kPoll) arguments.push_back(std::string("--") + Name(waiting));
+  arguments.insert(arguments.end(), {"--warmup", std::to_string(warmup.value_or(0))});
   if (pin) arguments.push_back("--pin");
+  if (progress && end == Role::kClient) arguments.push_back("--progress");
   return arguments;
 }
 
 std::optional<int> Parse(int argc, char** argv, Options* options) {
   CLI::App app("Measures one operation between two processes that are connected through ndbroker", "ndperf");
   AddChoice(app, "--transport", &options->transport, kTransports, "local (shared memory) or iwarp (TCP)");
-  AddChoice(app, "--op", &options->op, kOps, "connect, send, write or read");
+  AddChoice(app, "--op", &options->op, kOps,
+            "connect, send, write, read, or resolve (a call that the broker answers)");
   AddChoice(app, "--metric", &options->metric, kMetrics, "lat, rate or bw");
   app.add_option("--size", options->size, "Bytes of each message")->check(CLI::Range(1U, 1U << 28));
   app.add_option("--iterations", options->iterations, "How many")->check(CLI::Range(1U, 1U << 30));
-  app.add_option("--window", options->window, "In flight at once, for rate and bw")
+  app.add_option(
+         "--window", options->window,
+         "In flight at once, for rate and bw (default: as much as stays in the cache); for resolve: threads")
       ->check(CLI::Range(1U, 1024U));
+  app.add_option("--warmup", options->warmup, "The first requests, which are not counted (default: a tenth)")
+      ->check(CLI::Range(0U, 1U << 30));
   auto* waiting = app.add_option_group("waiting")->require_option(0, 1);
   const auto add_waiting = [&](Waiting which, const char* about) {
     waiting->add_flag_callback(
@@ -158,9 +183,11 @@ std::optional<int> Parse(int argc, char** argv, Options* options) {
   app.add_option("--adapter", options->adapter,
                  "Adapter of the broker to measure, such as rxe0 (default: its first)");
   app.add_flag("--json", options->json, "One JSON object");
+  app.add_flag("--histogram", options->histogram, "Also print how many latencies are in each range");
   AddChoice(app, "--role", &options->role, kRoles, "")->group("");
   app.add_option("--address", options->address, "IP of the server's side (default: its broker's first)");
   app.add_option("--report-fd", options->report_fd, "")->group("");
+  app.add_flag("--progress", options->progress)->group("");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What ndperf measures and how; the same for the process that starts the two ends and for the ends.
+// The options of ndperf, for the process that starts the two ends and for the ends.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace nd::perf {
 
 enum class Role { kParent, kServer, kClient };
 enum class Transport { kLocal, kIwarp };
-enum class Op { kConnect, kSend, kWrite, kRead };
+enum class Op { kConnect, kSend, kWrite, kRead, kResolve };
 enum class Metric { kLatency, kRate, kBandwidth };
 // Spinning, in Wait(), or in poll() on the queue's descriptor after Notify().
 enum class Waiting { kPoll, kBlock, kNotify };
@@ -29,25 +29,28 @@ struct Options {
   std::uint32_t size = 8;
   std::uint32_t iterations = 0;  // After Resolve() never 0.
   std::uint32_t window = 0;
+  std::optional<std::uint32_t> warmup;  // Requests that are not counted. After Resolve() it has a value.
   Waiting waiting = Waiting::kPoll;
   bool pin = false;
   bool crc = true;
   bool self = false;
   bool json = false;
+  bool histogram = false;
+  bool progress = false;    // The client reports how far it is.
   std::string broker;       // Directory of the broker of the client's side.
   std::string peer_broker;  // And of the server's side; empty: the same.
   std::string adapter;      // Of these brokers, for both ends; empty: the first one.
-  std::string address;      // Server: where to listen. Client: whom to connect.
-  int report_fd = -1;       // The ends tell the parent what they found.
+  std::string address;      // Server: the address to listen on. Client: the address to connect to.
+  int report_fd = -1;       // The ends report their results to the parent on it.
 
-  // What the connections are made of, for people: the transport, or the adapter that was asked for.
+  // The medium of the connections, for display: the transport, or the requested adapter.
   std::string Medium() const { return adapter.empty() ? Name(transport) : adapter; }
   // Arguments of the process for one end.
   std::vector<std::string> EndArguments(Role end, const std::string& broker_directory,
                                         const std::string& end_address, int fd) const;
 };
 
-// The exit code to end with, or nothing to go on; says what is wrong on stderr.
+// Returns the exit code to end with, or no value to continue. Prints errors on stderr.
 std::optional<int> Parse(int argc, char** argv, Options* options);
 
 }  // namespace nd::perf

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// fork and exec at once: nothing of gRPC ever lives on both sides of a fork.
+// exec follows fork at once, so that no state of gRPC exists on both sides of a fork.
 #include "tests/bench/process.h"
 
 #include <fcntl.h>

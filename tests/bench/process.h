@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A child process that dies with us, and one line that it may report.
+// A child process that ends with its parent, and the lines that it reports.
 #pragma once
 
 #include <sys/types.h>
@@ -16,18 +16,18 @@ namespace nd::perf {
 class Process {
  public:
   Process() = default;
-  // Starts `program` with `arguments` (the first is its name). With `report` the child finds the writing end
-  // of a pipe as descriptor kReportFd; without, its standard output is dropped. Ends this process when the
-  // system refuses.
+  // Starts `program` with `arguments`, of which the first is its name. With `report` the child has the
+  // writing end of a pipe as descriptor kReportFd; otherwise its standard output is dropped. Ends this
+  // process when the start fails.
   static Process Start(const std::string& program, const std::vector<std::string>& arguments, bool report);
   static constexpr int kReportFd = 3;
   Process(Process&& other) noexcept;
   Process& operator=(Process&& other) noexcept;
   ~Process();  // Kills it when it still runs.
 
-  // The next line of the report; nothing when the child ended or was silent for `patience`.
+  // Returns the next line of the report; no value when the child ended or wrote nothing for `patience`.
   std::optional<std::string> ReadLine(std::chrono::milliseconds patience);
-  // Waits at most `patience`; the exit code, 128 + signal, or nothing while it runs.
+  // Waits at most `patience`. Returns the exit code, 128 + signal, or no value while the child runs.
   std::optional<int> Wait(std::chrono::milliseconds patience);
   void Terminate();
 

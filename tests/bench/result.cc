@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <map>
+#include <sstream>
 
 namespace nd::perf {
 namespace {
@@ -25,16 +27,32 @@ double Percentile(std::vector<double> values, double percent) {
   return values[index];
 }
 
+std::vector<std::pair<double, std::uint64_t>> Histogram(const std::vector<double>& values) {
+  std::map<int, std::uint64_t> counts;
+  for (const double value : values) {
+    ++counts[static_cast<int>(std::ceil(std::log2(std::max(value, 1e-3)) * 2))];
+  }
+  std::vector<std::pair<double, std::uint64_t>> histogram;
+  for (const auto& [exponent, count] : counts) histogram.emplace_back(std::exp2(exponent / 2.0), count);
+  return histogram;
+}
+
 Numbers Summarize(const Options& options, const Sample& sample) {
   Numbers numbers;
   if (options.metric == Metric::kLatency) {
     if (sample.latencies_us.empty()) return numbers;
     numbers.p50_us = Percentile(sample.latencies_us, 50);
     numbers.p99_us = Percentile(sample.latencies_us, 99);
+    numbers.p99_9_us = Percentile(sample.latencies_us, 99.9);
+    numbers.p99_99_us = Percentile(sample.latencies_us, 99.99);
+    numbers.histogram = Histogram(sample.latencies_us);
     return numbers;
   }
   if (sample.seconds <= 0) return numbers;
-  numbers.per_s = static_cast<double>(sample.operations) / sample.seconds;
+  constexpr std::size_t kEnoughPeriods = 5;
+  numbers.per_s = sample.window_rates.size() >= kEnoughPeriods
+                      ? Percentile(sample.window_rates, 50)
+                      : static_cast<double>(sample.operations) / sample.seconds;
   if (options.metric == Metric::kBandwidth) numbers.gbytes_per_s = *numbers.per_s * options.size / 1e9;
   return numbers;
 }
@@ -51,8 +69,18 @@ std::string ToJson(const Options& options, const Numbers& numbers) {
   };
   add("p50_us", numbers.p50_us);
   add("p99_us", numbers.p99_us);
+  add("p99_9_us", numbers.p99_9_us);
+  add("p99_99_us", numbers.p99_99_us);
   add("per_s", numbers.per_s);
   add("gbytes_per_s", numbers.gbytes_per_s);
+  if (options.histogram) {
+    const char* separator = ",\"histogram\":[";
+    for (const auto& [limit, count] : numbers.histogram) {
+      out += separator + Print("[%.6g,%llu]", limit, static_cast<unsigned long long>(count));
+      separator = ",";
+    }
+    out += "]";
+  }
   return out + "}\n";
 }
 
@@ -62,27 +90,46 @@ std::string ToLine(const Options& options, const Numbers& numbers) {
   if (options.window > 1) out += Print(", %u at once", options.window);
   out += ":";
   if (numbers.p50_us) out += Print(" %.2f us (median), %.2f us (99%%)", *numbers.p50_us, *numbers.p99_us);
+  if (numbers.p99_99_us) {
+    out += Print(", %.2f us (99.9%%), %.2f us (99.99%%)", numbers.p99_9_us.value_or(0), *numbers.p99_99_us);
+  }
   if (numbers.per_s) out += Print(" %.0f per second", *numbers.per_s);
   if (numbers.gbytes_per_s) out += Print(", %.3f GB/s", *numbers.gbytes_per_s);
-  return out + "\n";
+  out += "\n";
+  if (!options.histogram) return out;
+  for (const auto& [limit, count] : numbers.histogram) {
+    out += Print("  up to %10.3f us: %llu\n", limit, static_cast<unsigned long long>(count));
+  }
+  return out;
 }
 
 std::string Encode(const Numbers& numbers) {
-  const auto text = [](const std::optional<double>& value) {
-    return value ? Print(" %.17g", *value) : std::string(" -1");
-  };
-  return "result" + text(numbers.p50_us) + text(numbers.p99_us) + text(numbers.per_s) +
-         text(numbers.gbytes_per_s);
+  std::string out = "result";
+  for (const auto& value : {numbers.p50_us, numbers.p99_us, numbers.p99_9_us, numbers.p99_99_us,
+                            numbers.per_s, numbers.gbytes_per_s}) {
+    out += value ? Print(" %.17g", *value) : std::string(" -1");
+  }
+  for (const auto& [limit, count] : numbers.histogram) {
+    out += Print(" %.17g %llu", limit, static_cast<unsigned long long>(count));
+  }
+  return out;
 }
 
 std::optional<Numbers> Decode(const std::string& text) {
-  double values[4];
-  if (std::sscanf(text.c_str(), "result %lf %lf %lf %lf", &values[0], &values[1], &values[2], &values[3]) !=
-      4) {
-    return std::nullopt;
+  std::istringstream in(text);
+  std::string word;
+  Numbers numbers;
+  if (!(in >> word) || word != "result") return std::nullopt;
+  for (auto* field : {&numbers.p50_us, &numbers.p99_us, &numbers.p99_9_us, &numbers.p99_99_us, &numbers.per_s,
+                      &numbers.gbytes_per_s}) {
+    double value = 0;
+    if (!(in >> value)) return std::nullopt;
+    if (value >= 0) *field = value;
   }
-  const auto some = [](double value) { return value < 0 ? std::nullopt : std::optional(value); };
-  return Numbers{some(values[0]), some(values[1]), some(values[2]), some(values[3])};
+  for (std::pair<double, std::uint64_t> range; in >> range.first >> range.second;) {
+    numbers.histogram.push_back(range);
+  }
+  return numbers;
 }
 
 }  // namespace nd::perf

@@ -32,7 +32,7 @@ UniqueFd BindTcp(const char* ip, int* port) {
   return fd;
 }
 
-// Free on both addresses now; nobody can promise for how long.
+// Returns a port that is free on both addresses now.
 int FreePort() {
   for (int attempt = 0; attempt < 100; ++attempt) {
     int port = 0;
@@ -51,7 +51,7 @@ bool Accepts(const std::string& path) {
   return connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0;
 }
 
-// Next to ndperf, where the build puts both, or where they are installed.
+// ndbrokerd is next to ndperf in the build directory and when installed.
 std::string FindDaemon(const std::string& own_program) {
   namespace fs = std::filesystem;
   const fs::path folder = fs::path(own_program).parent_path();
@@ -79,7 +79,7 @@ Status SelfBrokers::StartOne(const std::string& daemon, const std::string& direc
                         << "\"]\ntcp-port = " << tcp_port << "\ncrc = " << (crc ? "true" : "false") << "\n";
   *process = Process::Start(daemon, {"ndbrokerd", "--config", config}, false);
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-  while (!Accepts(directory + "/" + kLaneSocketName)) {
+  while (!Accepts(ClientSocketPath(directory, kLaneSocketName))) {
     if (const auto exit = process->Wait(std::chrono::milliseconds(10)); exit.has_value()) {
       return {StatusCode::kUnsuccessful, daemon + " ended with " + std::to_string(*exit)};
     }
@@ -97,7 +97,7 @@ Status SelfBrokers::Start(const Options& options, const std::string& own_program
   root_ = name;
   two_ = options.transport == Transport::kIwarp;
   const std::string daemon = FindDaemon(own_program);
-  // Another program may take the port between looking and using.
+  // Another program may take the port in the meantime.
   Status status;
   for (int attempt = 0; attempt < 3; ++attempt) {
     const int port = FreePort();

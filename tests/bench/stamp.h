@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is in a message, so that its receiver can tell that it arrived whole and in its turn.
+// The contents of a message, which let the receiver check that it arrived complete and in order.
 //
 // Bytes between the stamps follow a fixed pattern, written once; only the stamps at both ends change with the
 // message's number, so that checking does not dominate what is measured.
@@ -26,7 +26,7 @@ inline void Stamp(std::byte* message, std::size_t size, std::uint64_t number) {
   if (size >= 2 * sizeof(number)) std::memcpy(message + size - sizeof(number), &number, sizeof(number));
 }
 
-// Both stamps are there. The memory may be written by another process at the same time.
+// True when both stamps are present. The memory may be written by another process at the same time.
 inline bool HasStamp(const std::byte* message, std::size_t size, std::uint64_t number) {
   std::atomic_signal_fence(std::memory_order_seq_cst);
   const bool ok = std::memcmp(message, &number, std::min<std::size_t>(size, sizeof(number))) == 0 &&
@@ -36,7 +36,7 @@ inline bool HasStamp(const std::byte* message, std::size_t size, std::uint64_t n
   return ok;
 }
 
-// The stamps and everything between them.
+// True when the stamps and all bytes between them are right.
 inline bool IsWhole(const std::byte* message, std::size_t size, std::uint64_t number) {
   if (!HasStamp(message, size, number)) return false;
   const std::size_t stamp = sizeof(number);

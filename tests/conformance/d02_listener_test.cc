@@ -9,7 +9,7 @@ ND_GROUP(D02);
 
 constexpr std::uint32_t kSockaddrIn = 16;
 
-// `count` connects of A to P's port 7000, each with its own connector and queue pair.
+// Starts `count` connects of A to port 7000 of P, each with its own connector and queue pair.
 struct Attempt {
   Connector c;
   Qp qp;
@@ -102,6 +102,53 @@ TEST_P(D02, ND_038_ConnectFirstThenRequest) {
   EXPECT_ND(request, SUCCESS);
 }
 
+// The kernel form: the listener hands each request to a callback, and there is nothing to ask for.
+TEST_P(D02, ND_038_ConnectEvents) {
+  const Listener l = P.NdkListen(w.p(7000));
+  ASSERT_ND(l.status(), SUCCESS);
+  EXPECT_EQ(l.GetLocalAddress().value(), w.p(7000));
+  EXPECT_ND(l.GetConnectionRequest(P.CreateConnector()), INVALID_DEVICE_STATE);
+  Link link;
+  link.l = l;
+  link.to = w.p(7000);
+  link.a = w.BoundA();
+  link.aq = A.CreateQp();
+  link.pq = P.CreateQp();
+  link.connect = link.a.Connect(link.aq, link.to, {.data = "first"});
+  link.p = l.TakeConnectEvent();
+  ASSERT_ND(link.p.status(), SUCCESS);
+  EXPECT_PENDING(link.connect);
+  EXPECT_EQ(link.p.PrivateData().value(), "first");
+  EXPECT_EQ(link.p.GetPeerAddress().value(), link.a.GetLocalAddress().value());
+  w.Reply(link);
+  w.Complete(link);
+  w.ExpectTraffic(link);
+  // Each request is one event, in the order of arrival.
+  const Connector second = w.BoundA(), third = w.BoundA();
+  const Outcome refused = second.Connect(A.CreateQp(), link.to, {.data = "second"});
+  const Connector at_second = l.TakeConnectEvent();
+  ASSERT_ND(at_second.status(), SUCCESS);
+  const Outcome closed = third.Connect(A.CreateQp(), link.to, {.data = "third"});
+  const Connector at_third = l.TakeConnectEvent();
+  ASSERT_ND(at_third.status(), SUCCESS);
+  EXPECT_EQ(at_second.PrivateData().value(), "second");
+  EXPECT_EQ(at_third.PrivateData().value(), "third");
+  EXPECT_ND(at_second.Reject("no"), SUCCESS);
+  EXPECT_ND(refused, CONNECTION_REFUSED);
+  EXPECT_ND(at_third.Close(), SUCCESS);
+  EXPECT_ND(closed, CONNECTION_REFUSED);
+  EXPECT_FALSE(l.TakeConnectEvent(milliseconds(50)).status().ok());
+  // While paused there are no events.
+  EXPECT_ND(l.ControlConnectEvents(true), SUCCESS);
+  const Connector fourth = w.BoundA();
+  const Qp qp = A.CreateQp();
+  EXPECT_ND(fourth.Connect(qp, link.to), CONNECTION_REFUSED);
+  EXPECT_ND(l.ControlConnectEvents(false), SUCCESS);
+  const Outcome again = fourth.Connect(w.Again(qp), link.to);
+  EXPECT_ND(l.TakeConnectEvent().status(), SUCCESS);
+  EXPECT_PENDING(again);
+}
+
 TEST_P(D02, ND_039_FiveRequestsThreeConnects) {
   const Listener l = w.Listening();
   std::vector<Outcome> requests;
@@ -142,7 +189,7 @@ TEST_P(D02, ND_042_ClosedListenersPort) {
   EXPECT_ND(Try(w).outcome, CONNECTION_REFUSED);
 }
 
-TEST_P(D02, ND_043_NobodyListens) {
+TEST_P(D02, ND_043_NoListener) {
   const Attempt attempt = Try(w);
   EXPECT_ND(attempt.outcome, CONNECTION_REFUSED);
   EXPECT_ND(attempt.c.GetPrivateData(100).status, CONNECTION_INVALID);

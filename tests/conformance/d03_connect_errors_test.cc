@@ -183,7 +183,7 @@ TEST_P(D03Own, ND_078_AdapterDisabledDuringConnect) {
 }
 
 TEST_P(D03Own, ND_079_QuotaOfUser) {
-  // One connector more than the quota cannot be made; a port beyond the quota leaves the connector usable.
+  // One connector beyond the quota cannot be created; a port beyond the quota leaves the connector usable.
   World w(GetParam(), {.sections = {{"core", "max-backlog = 100"}}});
   DaemonOptions limited = w.broker_a().options();
   const DaemonOptions generous = limited;
@@ -199,11 +199,27 @@ TEST_P(D03Own, ND_079_QuotaOfUser) {
   const Connector c = w.A().CreateConnector();
   const Qp qp = w.A().CreateQp();
   EXPECT_ND(c.NdkConnect(qp, w.a(), w.p(7000)), INSUFFICIENT_RESOURCES);
+  EXPECT_ND(c.GetLocalAddress(), CONNECTION_INVALID);  // Unbound, as it was.
   EXPECT_ND(w.A().CreateConnector().Bind(w.a()), INSUFFICIENT_RESOURCES);
+  EXPECT_ND(bound.GetLocalAddress(), SUCCESS);
   EXPECT_PENDING(bound.Connect(w.A().CreateQp(), w.p(7000)));
   w.broker_a().Configure(generous);
   ASSERT_ND(w.broker_a().Reload(), SUCCESS);
-  EXPECT_PENDING(c.NdkConnect(qp, w.a(), w.p(7000)));
+  const Outcome connect = c.NdkConnect(qp, w.a(), w.p(7000));
+  EXPECT_PENDING(connect);
+  ASSERT_ND(l.GetConnectionRequest(w.P().CreateConnector()), SUCCESS);  // That of `bound`.
+  Link link{.l = l,
+            .a = c,
+            .p = {},
+            .aq = qp,
+            .pq = w.P().CreateQp(),
+            .connect = connect,
+            .accept = {},
+            .to = w.p(7000)};
+  w.Deliver(link);
+  w.Reply(link);
+  w.Complete(link);
+  w.ExpectTraffic(link);
 }
 
 TEST_P(D03, ND_080_LimitsAboveCapsAreAccepted) {

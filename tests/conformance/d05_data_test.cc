@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// d.5 Private data and addresses. soft keeps exact lengths, so nothing is padded.
+// d.5 Private data and addresses. soft keeps exact lengths, so there is no padding.
 #include <algorithm>
 
 #include "tests/conformance/world.h"
@@ -196,7 +196,7 @@ TEST_P(D05, ND_114_LocalAddressNeedsBind) {
   EXPECT_ND(w.BoundA().GetLocalAddress(), SUCCESS);
 }
 
-// Both ways, as much at a time as the adapter carries, with zeros at head and tail.
+// Both ways, in pieces as large as the adapter carries, with zeros at both ends.
 TEST_P(D05, ND_115_EveryByteValue) {
   const Listener l = w.Listening();
   const int some = static_cast<int>(std::min(A.Info().max_caller_data, P.Info().max_callee_data)) - 4;

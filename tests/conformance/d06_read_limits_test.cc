@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// d.6 Read limits: table b.4 row by row, and what the negotiated numbers do to Reads.
+// d.6 Read limits: table b.4 row by row, and the effect of negotiated limits on Reads.
 #include <algorithm>
 
 #include "tests/conformance/world.h"
@@ -26,7 +26,7 @@ ReadLimits LimitsOf(const Connector& c) {
   return limits.limits;
 }
 
-// What one side counts of its Reads, as the admin service shows it; asks neither client.
+// The read counters of one side, from the admin service; asks neither client.
 class ReadCounts {
  public:
   ReadCounts(World& w, const Link& link, bool active)
@@ -48,13 +48,13 @@ class ReadCounts {
   const Address local_, peer_;
 };
 
-// More Reads at once than the limit, with a target that answers none of them for the time being: exactly
-// `limit` are in flight, and the others come as these complete.
+// Posts more Reads than the limit to a target that does not answer yet: exactly `limit` are in flight, and
+// the others follow as these complete.
 void ExpectReads(World& w, const Link& link, bool active, std::uint32_t limit) {
   const Qp& reader = active ? link.aq : link.pq;
   const ReadCounts counts(w, link, active);
   Actor& target = active ? w.P() : w.A();
-  // Not a Buffer: the reader would copy from a mapped one by itself, with nothing ever in flight.
+  // Not a Buffer, because the reader would copy from mapped memory itself, with no Read in flight.
   constexpr std::uint32_t kSize = 4096, kSink = 2 << 20;
   const Memory source = target.Allocate(kSize, kAllowLocalWrite | kAllowRemoteRead, false);
   if (limit == 0) {
@@ -65,9 +65,9 @@ void ExpectReads(World& w, const Link& link, bool active, std::uint32_t limit) {
   source.Fill(0, kSize, 5);
   const std::uint32_t count = limit + 3;
   const Memory& sink = reader.actor().Scratch();
-  // Both scratch memories exist before one of the processes stands still.
+  // Both scratch memories are allocated before one of the processes is stopped.
   target.Scratch();
-  // A device answers Reads whatever its process does, and counts none of them.
+  // A device answers Reads even when its process is stopped, and does not count them.
   const bool held = !w.verbs();
   if (held) target.process().Pause();
   for (std::uint32_t i = 0; i < count; ++i) {
@@ -88,7 +88,7 @@ void ExpectReads(World& w, const Link& link, bool active, std::uint32_t limit) {
   EXPECT_TRUE(Eventually([&] { return counts.now() == 0; }));
 }
 
-// A device may have smaller limits than those that a row sets.
+// A device may have smaller limits than a row sets.
 void ClampToDevice(World& w, Row* row) {
   const AdapterInfo a = w.A().Info(), p = w.P().Info();
   const std::uint32_t most = std::max({a.max_inbound_read_limit, a.max_outbound_read_limit,
@@ -116,7 +116,8 @@ void RunRow(Transport transport, Row row) {
                           .pq = w.P().CreateQp({.initiator_depth = kDepth})});
   EXPECT_EQ(LimitsOf(link.p), row.passive_sees);
   w.Reply(link, {.limits = row.accept});
-  if (w.one_phase()) {  // The accepting side may have been raised to what was asked for (EXCEPTIONS.md).
+  if (w.one_phase()) {  // The limit of the accepting side may have been raised to the request
+                        // (EXCEPTIONS.md).
     row.active_final.outbound = std::clamp(LimitsOf(link.a).outbound, row.active_final.outbound,
                                            std::max(row.connect.outbound, row.active_final.outbound));
   }
@@ -126,7 +127,7 @@ void RunRow(Transport transport, Row row) {
   EXPECT_EQ(LimitsOf(link.p), row.passive_final);
   ExpectReads(w, link, true, row.active_final.outbound);
   ExpectReads(w, link, false, row.passive_final.outbound);
-  // What confirms deliveries may not exceed the limits either.
+  // The reads that confirm deliveries must stay within the limits too.
   w.ExpectTraffic(link);
   EXPECT_LE(ReadCounts(w, link, true).most(), row.active_final.outbound);
   EXPECT_LE(ReadCounts(w, link, false).most(), row.passive_final.outbound);
@@ -172,7 +173,7 @@ TEST_P(D06, ND_125_LimitsBeforeRequest) {
   EXPECT_EQ(link.p.GetReadLimits().limits, (ReadLimits{5, 3}));
 }
 
-TEST_P(D06, ND_126_ActiveDislikesLimits) {
+TEST_P(D06, ND_126_ActiveRejectsLimits) {
   ND_NEEDS_TWO_PHASES("126");
   const Link link = w.Replied({.accept = {.limits = {1, 1}}});
   EXPECT_EQ(LimitsOf(link.a), (ReadLimits{1, 1}));

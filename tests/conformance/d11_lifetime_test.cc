@@ -9,14 +9,14 @@ namespace {
 
 ND_GROUP(D11);
 
-// `first` completed before `second`.
+// Checks that `first` completed before `second`.
 ::testing::AssertionResult InOrder(Actor& actor, const Outcome& first, const Outcome& second) {
   const std::vector<std::uint32_t> log = actor.CompletionLog();
   const auto one = std::find(log.begin(), log.end(), first.op()),
              two = std::find(log.begin(), log.end(), second.op());
   if (two == log.end())
     return ::testing::AssertionFailure() << "the second did not complete through the ring";
-  // An inline answer was there before any completion.
+  // An inline answer precedes every completion.
   if (!first.inline_status().pending() || one < two) return ::testing::AssertionSuccess();
   return ::testing::AssertionFailure() << "completed in the wrong order";
 }
@@ -35,7 +35,7 @@ TEST_P(D11, ND_210_QueuePairWaitsForConnector) {
   const Link up = w.Up({.posted_receives = 1});
   const Outcome closing = up.aq.NdkClose();
   EXPECT_PENDING(closing);
-  // The handle is gone, the connection is not.
+  // The handle is invalid, but the connection continues.
   EXPECT_ND(up.aq.Receive(2), INVALID_HANDLE);
   EXPECT_ND(up.pq.Send(1, 0, 100), SUCCESS);
   EXPECT_ND(up.aq.cq.Next(), SUCCESS);
@@ -56,7 +56,7 @@ TEST_P(D11, ND_211_SuccessorsFirst) {
   EXPECT_ND(cq_close, SUCCESS);
   EXPECT_TRUE(InOrder(A, qp_close, srq_close));
   EXPECT_TRUE(InOrder(A, qp_close, cq_close));
-  // Adapter close ends everything made from it.
+  // Closing an adapter closes every object made from it.
   Actor& other = w.Extra();
   ASSERT_ND(other.Open(), SUCCESS);
   EXPECT_ND(other.CreateConnector().Bind(w.a(6000)), SUCCESS);
@@ -64,7 +64,7 @@ TEST_P(D11, ND_211_SuccessorsFirst) {
   EXPECT_ND(other.CloseAdapter(), SUCCESS);
   EXPECT_ND(A.CreateConnector().Bind(w.a(6000)), SUCCESS);
   ND_NEEDS_WINDOWS("211");
-  // Region and window: DEVICE_BUSY is their form of waiting.
+  // A region with a bound window returns DEVICE_BUSY instead of waiting.
   const Link up = w.Up();
   const Memory memory = A.Allocate(4096, kAllowLocalWrite | kAllowRemoteRead);
   const Window window = A.CreateWindow();
@@ -121,13 +121,42 @@ TEST_P(D11, ND_214_HandleAfterClose) {
   EXPECT_ND(w.BoundA().Connect(qp, w.p(7000)), INVALID_HANDLE);
 }
 
+// The slot of a closed object is used again; the old handle must not name the new object.
+TEST_P(D11Own, ND_214_HandleOfReusedSlot) {
+  World w(GetParam());
+  RawClient client(w.broker_a().directory());
+  ASSERT_EQ(client.error(), "");
+  const std::string adapter = client.Do(OpenText(w))["completion.handle"];
+  const auto create = [&] {
+    return client.Do("create_connector { adapter: " + adapter + " }")["completion.handle"];
+  };
+  const auto ask = [&](const std::string& op) { return Status(CodeOf(client.Do(op))); };
+  // The middle 24 bits of a handle are its slot (daemon/core/ids.h).
+  const auto slot = [](const std::string& handle) { return std::stoull(handle) >> 24 & 0xFFFFFF; };
+  const std::string old = create();
+  ASSERT_NE(old, "");
+  EXPECT_ND(ask("close { handle: " + old + " }"), SUCCESS);
+  std::string now = create();
+  for (int i = 0; i < 10'000 && slot(now) != slot(old); ++i) {
+    EXPECT_ND(ask("close { handle: " + now + " }"), SUCCESS);
+    now = create();
+  }
+  ASSERT_EQ(slot(now), slot(old)) << "the slot was not used again";
+  EXPECT_NE(now, old);
+  const std::string local = " local " + TextAddress(w.a(6000)) + " }";
+  EXPECT_ND(ask("bind { handle: " + old + local), INVALID_HANDLE);
+  EXPECT_ND(ask("cancel { handle: " + old + " }"), INVALID_HANDLE);
+  EXPECT_ND(ask("close { handle: " + old + " }"), INVALID_HANDLE);
+  EXPECT_ND(ask("bind { handle: " + now + local), SUCCESS);
+}
+
 TEST_P(D11, ND_215_AdapterCloseWaitsForCallbacks) {
   Actor& other = w.Extra();
   ASSERT_ND(other.Open(), SUCCESS);
   w.Listening();
   const Connector c = other.CreateConnector();
   EXPECT_ND(c.Bind(w.a()), SUCCESS);
-  // The callback sleeps for a second before it says that it ran.
+  // The callback sleeps for a second before it records that it ran.
   const Outcome connect = c.Connect(other.CreateQp(), w.p(7999), {.tell = Tell::kCallbackSleeps});
   EXPECT_ND(connect.inline_status(), PENDING);
   EXPECT_ND(other.CloseAdapter(), SUCCESS);
@@ -151,9 +180,16 @@ TEST_P(D11, ND_217_CloseTwice) {
 }
 
 TEST_P(D11, ND_218_Churn) {
-  EXPECT_EQ(A.Program("churn", "broker=" + w.broker_a().directory() + " ip=" + w.a().IpToString() +
-                                   " rounds=" + std::to_string(Rounds(1000, 10'000, 50))),
-            "ok");
+  const auto resident = [&] { return w.broker_a().Admin("GetStatus").Number("resident_bytes") >> 10; };
+  const auto churn = [&](int rounds) {
+    return A.Program("churn", "broker=" + w.broker_a().directory() + " ip=" + w.a().IpToString() +
+                                  " rounds=" + std::to_string(rounds));
+  };
+  const int rounds = Rounds(1000, 10'000, 50);
+  EXPECT_EQ(churn(rounds / 5), "ok");
+  const std::uint64_t before = resident();
+  EXPECT_EQ(churn(rounds), "ok");
+  EXPECT_LE(resident(), before + 4096) << "KiB of the broker, which had " << before;
 }
 
 }  // namespace

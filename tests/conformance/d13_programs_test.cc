@@ -40,7 +40,7 @@ TEST_P(D13, ND_234_Ndcq) {
   EXPECT_EQ(A.Program("cancel_order",
                       "broker=" + w.broker_a().directory() + " ip=" + w.a().IpToString() + " rounds=50"),
             "ok");
-  // An armed SOLICITED does not fire for an ordinary message; armed ANY on top of it, it does.
+  // A queue armed for SOLICITED does not fire for an ordinary message; armed for ANY as well, it fires.
   const Link up = w.Up();
   EXPECT_ND(up.pq.Receive(1), SUCCESS);
   EXPECT_ND(up.pq.cq.Notify(NotifyType::kSolicited), SUCCESS);
@@ -188,11 +188,11 @@ TEST_P(D13, ND_238_NdQpMax) {
   fails([](QpArguments& q) { ++q.inline_size; });
 }
 
-// A violation of any kind: the initiator learns it, and the connection dies with what was posted.
+// An access violation: the initiator gets its status, and the connection ends with the posted requests.
 void ExpectViolation(World& w, std::uint32_t access, bool write, std::uint64_t offset, std::uint32_t length,
                      bool wrong_token, std::vector<StatusCode> any_of) {
-  // iWARP has sent a Write and forgets it; what came of it is in the peer's last words, after which siw
-  // cancels.
+  // On iWARP a Write completes when it is sent; its error arrives in the Terminate of the peer, after which
+  // siw cancels.
   if (w.one_phase()) any_of.push_back(write ? SUCCESS : CANCELED);
   const Link up = w.Up({.posted_receives = 1});
   const Memory target = w.P().Allocate(4096, access);
@@ -234,7 +234,7 @@ TEST_P(D13, ND_239_Violations) {
     SCOPED_TRACE("write without right");
     ExpectViolation(w, kAllowLocalWrite | kAllowRemoteRead, true, 0, 64, false, {ACCESS_VIOLATION});
   }
-  if (!w.one_phase()) {  // siw does not look.
+  if (!w.one_phase()) {  // siw does not check.
     SCOPED_TRACE("read without right");
     ExpectViolation(w, kAllowLocalWrite | kAllowRemoteWrite, false, 0, 64, false, {ACCESS_VIOLATION});
   }
@@ -256,7 +256,7 @@ TEST_P(D13, ND_241_SendNoReceive) {
   const Link up = w.Up();
   EXPECT_ND(up.aq.Send(1, 0, 100), SUCCESS);
   if (w.one_phase()) {
-    EXPECT_ND(up.aq.cq.Next(), SUCCESS, CANCELED);  // The receiver ends the connection.
+    EXPECT_ND(up.aq.cq.Next(), SUCCESS, CANCELED);  // On siw the receiver ends the connection.
     EXPECT_ND(up.a.NotifyDisconnect(), SUCCESS);
     return;
   }
@@ -312,7 +312,7 @@ TEST_P(D13, ND_245_AdapterInfo) {
         std::uint64_t{info.max_inbound_read_limit}, std::uint64_t{info.max_outbound_read_limit}}) {
     EXPECT_NE(value, 0u);
   }
-  // These are the numbers that 068, 108 and 124 hold the adapter to.
+  // Cases 068, 108 and 124 test the adapter against these numbers.
   const bool fixed_fields = w.verbs() && info.technology != RdmaTechnology::kIwarp;  // docs/verbs.md.
   EXPECT_EQ(info.max_caller_data, !w.verbs() ? 240u : fixed_fields ? 54u : 251u);
   EXPECT_EQ(info.max_callee_data, !w.verbs() ? 240u : fixed_fields ? 146u : 251u);
@@ -336,7 +336,7 @@ TEST_P(D13, ND_246_Ndcat) {
   }
   EXPECT_ND(A.CheckAddress(World::Ip("198.51.100.7")), INVALID_ADDRESS);
   EXPECT_ND(A.CheckAddress(w.a_other()), INVALID_ADDRESS);
-  if (!w.verbs()) {  // There both hosts are one kernel, which finds its own addresses in itself.
+  if (!w.verbs()) {  // On devices both hosts are one kernel, which routes its own addresses locally.
     EXPECT_TRUE(A.ResolveAddress(w.p()).value().same_ip(w.a()) || local());
   }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A foreign iWARP peer: MPA, DDP and RDMAP by hand over a plain socket, sharing no code with the product, so
-// that both cannot be wrong in the same way. Blocking with deadlines; one thread.
+// A foreign iWARP peer: MPA, DDP and RDMAP over a plain socket. It shares no code with the product, so that
+// an error in one is not repeated in the other. Blocking with deadlines; one thread.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ struct MpaFrame {
 
 class IwarpPeer {
  public:
-  // Connects, or listens and later takes one connection.
+  // Connects. Listen() accepts one connection later.
   static IwarpPeer Dial(const Address& to);
   static UniqueFd ListenAt(const Address& at);
   static IwarpPeer AcceptFrom(const UniqueFd& listener);
@@ -33,8 +33,8 @@ class IwarpPeer {
   std::optional<MpaFrame> ReceiveMpa();
   // One RDMAP Send message of one segment.
   bool SendMessage(const std::string& payload);
-  // The payload of the next Send message; Writes and Reads of zero bytes (the first frame of peer-to-peer
-  // mode) are passed over.
+  // The payload of the next Send message; empty Writes and Reads (the first frame of peer-to-peer mode) are
+  // skipped.
   std::optional<std::string> ReceiveMessage();
   bool SendRaw(const std::string& bytes);
   bool ClosedByPeer();

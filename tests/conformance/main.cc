@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The suite runs in a network of its own where it can, so that no port of the host matters. On RDMA devices
-// (--transport=Verbs) it runs where they are.
+// The suite runs in a network namespace of its own if possible, so that ports of the host do not matter. With
+// --transport=Verbs it runs in the namespace of the devices.
 #include <gtest/gtest.h>
 
 #include <csignal>
@@ -8,6 +8,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "tests/conformance/report.h"
 #include "tests/conformance/world.h"
 
 namespace {
@@ -20,7 +21,7 @@ class ForgetWorlds : public ::testing::Environment {
   void TearDown() override { nd::conformance::World::Forget(); }
 };
 
-// Takes --transport=NAME out of the arguments. False: no transport has that name.
+// Takes --transport=NAME from the arguments. Returns false for an unknown name.
 bool TakeTransport(int* argc, char** argv) {
   constexpr std::string_view kFlag = "--transport=";
   for (int i = 1; i < *argc; ++i) {
@@ -62,6 +63,11 @@ int main(int argc, char** argv) {
       std::fprintf(stderr, "nd_conformance: no private network (%s); cases that need one are skipped\n",
                    error.c_str());
     }
+  }
+  const std::string output = ::testing::GTEST_FLAG(output);
+  constexpr std::string_view kJson = "json:";
+  if (output.starts_with(kJson) && output.ends_with(".json") && !::testing::GTEST_FLAG(list_tests)) {
+    nd::conformance::KeepReport(output.substr(kJson.size()));
   }
   ::testing::AddGlobalTestEnvironment(new ForgetWorlds);
   return RUN_ALL_TESTS();

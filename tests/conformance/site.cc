@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exists so that the suite can run on devices whose names and addresses only the machine's owner knows.
+// Lets the suite run on devices of any name and address.
 #include "tests/conformance/site.h"
 
 #include <cstdlib>

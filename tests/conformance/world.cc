@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Brokers and clients are kept from case to case, because starting them costs more than a case does; the
-// price is that each case must leave them as they were, which is what the cases are to prove anyway.
+// Brokers and clients are kept from case to case, because starting them costs more than a case. Each case
+// must leave them unchanged, which is a property under test anyway.
 #include "tests/conformance/world.h"
 
 #include <signal.h>
@@ -17,7 +17,7 @@ std::map<Transport, std::unique_ptr<World>>& SharedWorlds() {
   return worlds;
 }
 
-// Only outside a private network can somebody else hold it.
+// Outside a private network another program may hold the port.
 std::uint16_t TcpPort(int world) {
   const int first = InPrivateNetwork() ? 4794 : 20000 + getpid() % 5000;
   return static_cast<std::uint16_t>(first + world % 1000);
@@ -162,7 +162,7 @@ DaemonOptions World::Devices(DaemonOptions daemon, std::size_t i) const {
   }
   daemon.sections["verbs"] += "\ndevices = [" + names + "]\n" + options_.adapter + "\n" +
                               (i == 0 ? options_.adapter_a : options_.adapter_p) + "\n";
-  // A broker always has a soft adapter; this one is in nobody's way.
+  // A broker always has a soft adapter; this one does not interfere.
   daemon.adapters = {"name = \"soft-aside\"\naddresses = [\"127.0.0.2\"]\nmode = \"tcp\"\n"};
   return daemon;
 }
@@ -194,7 +194,8 @@ std::vector<std::size_t> World::ClientDescriptors() {
   return list;
 }
 
-// Libraries open some descriptors on first use and keep them; let that be over before anything is counted.
+// Libraries open some descriptors at first use and keep them; that must happen before descriptors are
+// counted.
 void World::WarmUp() {
   for (int side = 0; side < 2; ++side) Revive(side);
   if (warm_ || !error_.empty()) return;
@@ -216,7 +217,7 @@ void World::Begin() {
   before_.clear();
   for (const auto& broker : brokers_) {
     before_.push_back(broker->Count());
-    // Devices are opened one after the other, and let go in their own time.
+    // Devices are opened one after the other and closed with a delay.
     const auto settled = [&] {
       const Counts now = broker->Count();
       return std::exchange(before_.back(), now) == now;
@@ -234,17 +235,17 @@ void World::Finish() {
       ADD_FAILURE() << client->options().application << ": " << fault;
     }
   }
-  WarmUp();  // Of those that the case killed.
+  WarmUp();  // For the clients that the case killed.
   for (std::size_t i = 0; i < brokers_.size(); ++i) {
     if (!brokers_[i]->running()) {
       ADD_FAILURE() << "a broker ended during the case:\n" << brokers_[i]->log();
       continue;
     }
     Counts after;
-    // Longer than a broker that was killed keeps ports for who held them (reclaim-grace, 10 s).
+    // Longer than a restarted broker keeps ports for their former holders (reclaim-grace, 10 s).
     const auto same = [&] {
       after = brokers_[i]->Count();
-      // A device may still have let go of something of the case before, after the first count.
+      // A device may have released an object of the previous case after the first count.
       if (verbs()) after.descriptors = std::max(after.descriptors, before_[i].descriptors);
       return after == before_[i];
     };

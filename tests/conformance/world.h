@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a case takes place: one or two brokers, the active client A and the passive client P, and the
-// states of a connection to begin with. One thread.
+// The environment of a case: one or two brokers, the active client A, the passive client P, and connections
+// in a given state. One thread.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -27,23 +27,23 @@ enum class Transport { kLocal, kIwarp, kVerbs };
 inline std::string NameOf(Transport transport) {
   return transport == Transport::kLocal ? "Local" : transport == Transport::kIwarp ? "Iwarp" : "Verbs";
 }
-// Those that this run has: what main() took from --transport, by default both of soft.
+// The transports of this run: that of --transport, by default both of soft.
 std::vector<Transport>& Transports();
 
 struct WorldOptions {
   std::map<std::string, std::string> sections{};  // Added to the defaults of both brokers.
-  std::vector<std::string> rules{};               // In front of the rule that allows everything.
+  std::vector<std::string> rules{};               // Before the rule that allows everything.
   std::string adapter{};                 // Lines for the adapter of both brokers; Verbs: for [verbs].
   std::string adapter_a{}, adapter_p{};  // Only for A's and only for P's; Local: see `apart`.
-  // On one broker P's adapter is soft1, so that the two sides can have different adapters there, too.
+  // On one broker the adapter of P is soft1, so that the two sides can have different adapters.
   bool apart = false;
-  // Two hosts with a wire that the test holds: addresses 10.77.0.2 (A) and 10.77.0.3 (P).
+  // Two hosts with a wire that the test controls: addresses 10.77.0.2 (A) and 10.77.0.3 (P).
   bool wired = false;
   std::optional<uid_t> uid_a{}, uid_p{};
   bool no_clients = false;
 };
 
-// A connection under way, with what it was made of.
+// A connection and its objects.
 struct Link {
   Listener l;
   Connector a, p;
@@ -64,23 +64,24 @@ struct LinkArguments {
 class World {
  public:
   World(Transport transport, WorldOptions options = {});
-  ~World();  // Finish(), and everything is gone.
+  ~World();  // Calls Finish() and ends every process.
   World(const World&) = delete;
   World& operator=(const World&) = delete;
-  // The one that cases of a transport share.
+  // The world that the cases of a transport share.
   static World& Shared(Transport transport);
   static void Forget();
-  // "" or why this world could not be made (a wired one without privileges).
+  // "" or the reason why this world could not be made, such as missing privileges for a wire.
   const std::string& error() const { return error_; }
 
-  // Before and after a case: clients alive and without objects; the same counts everywhere.
+  // Called before and after a case. They check that clients are alive and without objects and that all counts
+  // are equal.
   void Begin();
   void Finish();
 
   Transport transport() const { return transport_; }
   bool local() const { return transport_ == Transport::kLocal; }
   bool verbs() const { return transport_ == Transport::kVerbs; }
-  // RDMA devices without two phases: the reply is the connection (docs/verbs.md).
+  // True on RDMA devices without two phases, where the reply establishes the connection (docs/verbs.md).
   bool one_phase();
   Daemon& broker_a() { return *brokers_.front(); }
   Daemon& broker_p() { return *brokers_.back(); }
@@ -90,12 +91,12 @@ class World {
   int host_p() const { return hosts_.empty() ? -1 : hosts_[1]->fd(); }
   std::string wire_a() const { return verbs() ? TheSite().far[0] : "wire"; }
 
-  // Names of A's and P's adapter, and of another one at the same broker.
+  // The names of the adapters of A and P, and of another adapter of the same broker.
   std::string adapter_a() const { return AdapterName(0, false); }
   std::string adapter_p() const { return AdapterName(1, false); }
   std::string other_a() const { return AdapterName(0, true); }
   std::string other_p() const { return AdapterName(1, true); }
-  // Their addresses; second: another one of the same adapter; other: of the other adapter.
+  // Their addresses. second: another address of the same adapter; other: an address of the other adapter.
   Address a(std::uint16_t port = 0) const { return At(0, port); }
   Address p(std::uint16_t port = 0) const { return At(1, port); }
   Address a_second(std::uint16_t port = 0) const;
@@ -109,13 +110,13 @@ class World {
 
   Actor& A() { return *clients_[0]; }
   Actor& P() { return *clients_[1]; }
-  // One more client, at A's or P's broker, until the end of the case.
+  // One more client of the broker of A or P, until the end of the case.
   Actor& Extra(bool at_p = false, ActorOptions options = {});
 
   Listener Listening(std::uint16_t port = 7000, std::uint32_t backlog = 0);
   Connector Bound(Actor& actor, const Address& local);
   Connector BoundA() { return Bound(A(), a()); }
-  // A's Connect waits at P's listener; delivered to P; accepted by P; established.
+  // Connections in these states: queued at the listener of P; delivered to P; accepted by P; established.
   Link Queued(const LinkArguments& arguments = {});
   Link Incoming(const LinkArguments& arguments = {});
   Link Replied(const LinkArguments& arguments = {});
@@ -124,18 +125,18 @@ class World {
   void Deliver(Link& link);
   void Reply(Link& link, const ConnectArguments& arguments = {});
   void Complete(Link& link);
-  // The kernel of an RDMA device asks a silent peer again for 69 s, in its own time.
+  // The kernel of an RDMA device retransmits to a silent peer for 69 s.
   milliseconds silence(int otherwise) const { return milliseconds(verbs() ? 60'000 : otherwise); }
-  // Where no route leads. Linux takes it for a neighbour of the device that an RDMA connection is bound to.
+  // The status for a destination without a route. On devices Linux takes it for a neighbour of the bound
+  // device.
   StatusCode no_route() const { return verbs() ? HOST_UNREACHABLE : NETWORK_UNREACHABLE; }
-  // What connects after a refusal: the same queue pair, or another where the device gives it up
+  // The queue pair to connect after a refusal: the same one, or a new one if the device cannot reuse it
   // (EXCEPTIONS.md).
   Qp Again(const Qp& qp) { return one_phase() ? qp.actor().CreateQp() : qp; }
   // A message each way, checked, through new receives and sends with contexts 1000 and 1001.
   void ExpectTraffic(const Link& link);
 
-  // The goodbye's answer comes from P's process, or from P's broker on devices: who is to be stopped so that
-  // it does not come.
+  // Stops the process that answers a disconnect: that of P, or on devices the broker of P.
   void Silence(bool silent);
 
   // A field of the connection from `local` (to `peer`) as the admin service shows it; "" when there is none.
@@ -160,7 +161,7 @@ class World {
   Transport transport_;
   WorldOptions options_;
   bool warm_ = false;
-  int number_ = 0;  // Of this process's worlds; several may live at once.
+  int number_ = 0;  // The number of the world in this process; several may exist at once.
   std::string error_;
   std::vector<std::unique_ptr<Namespace>> hosts_;
   std::unique_ptr<Wire> wire_;
@@ -179,11 +180,11 @@ template <typename T>
 }
 ::testing::AssertionResult Matches(const Work& work, std::initializer_list<StatusCode> any_of);
 
-// The final status of a call, waited for, is one of these. Where documents conflict the first one is our
-// default, and only it is listed unless the case says that both may happen.
+// Waits for the final status of a call and checks that it is one of these. Where documents conflict, the
+// first one is the default of ndbroker, and only it is listed unless both may happen.
 #define EXPECT_ND(call, ...) EXPECT_TRUE(::nd::conformance::Matches((call), {__VA_ARGS__}))
 #define ASSERT_ND(call, ...) ASSERT_TRUE(::nd::conformance::Matches((call), {__VA_ARGS__}))
-// Accepted, and not finished yet.
+// Checks that the operation was accepted and is not complete.
 #define EXPECT_PENDING(outcome)                                \
   do {                                                         \
     const ::nd::testing::Outcome& pending_outcome = (outcome); \
@@ -191,7 +192,7 @@ template <typename T>
     EXPECT_TRUE(pending_outcome.pending()) << #outcome;        \
   } while (false)
 
-// Every case's frame: the shared world before, the common checks after.
+// The fixture of every case: the shared world before it, the common checks after it.
 class Case : public ::testing::TestWithParam<Transport> {
  protected:
   Case() : w(World::Shared(GetParam())), A(w.A()), P(w.P()) {}
@@ -203,14 +204,14 @@ class Case : public ::testing::TestWithParam<Transport> {
   Actor& P;
 };
 
-// A case that needs brokers of its own makes its World itself; nothing is shared then.
+// A case that needs brokers of its own makes its own World.
 class OwnWorld : public ::testing::TestWithParam<Transport> {};
 
-// Skips a case that cannot exist here (EXCEPTIONS.md) in a way that the summary tells from other skips.
+// Skips a case that cannot exist here (EXCEPTIONS.md). The summary distinguishes it from other skips.
 #define ND_EXCEPTED() \
   if (::testing::Test::RecordProperty("excepted", "yes"), true) GTEST_SKIP()
 
-// For cases about what the network loses: a wire that the test holds.
+// For cases with packet loss: a wire that the test controls.
 #define ND_NEEDS_WIRE(number)                                                                      \
   if (GetParam() == Transport::kLocal)                                                             \
     ND_EXCEPTED() << "EXCEPTED " number ": there is no network between two clients of one broker"; \
@@ -223,7 +224,7 @@ class OwnWorld : public ::testing::TestWithParam<Transport> {};
   if (w.one_phase())                \
   ND_EXCEPTED() << "EXCEPTED " number ": the adapter has no two phases, the reply is the connection (132)"
 
-// For cases with memory windows; an adapter without says so.
+// For cases with memory windows; an adapter without them returns NOT_SUPPORTED.
 #define ND_NEEDS_WINDOWS(number)                                                           \
   if (w.A().Info().max_window_size == 0) {                                                 \
     EXPECT_ND(w.A().CreateWindow().status(), NOT_SUPPORTED);                               \
@@ -246,8 +247,8 @@ inline std::string OpenText(const World& w) {
   return "open_adapter { name: \"" + w.adapter_a() + "\" }";
 }
 
-// Heavy cases run their whole number with NDBROKER_FULL=1, and fewer where NDBROKER_TIME_FACTOR says that the
-// machine is slow (table in README.md).
+// The number of rounds of a heavy case: all with NDBROKER_FULL=1, fewer when NDBROKER_TIME_FACTOR names a
+// slow machine (table in README.md).
 int Rounds(int by_default, int full, int emulated);
 bool Full();
 

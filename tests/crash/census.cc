@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Read from /proc; a process that ends meanwhile has nothing.
+// Reads /proc; a process that ends meanwhile has an empty census.
 #include "tests/crash/census.h"
 
 #include <array>
@@ -21,7 +21,7 @@ std::string KindOf(std::string target) {
 }
 
 bool IsOfGrpc(const std::string& thread) {
-  // As the kernel cuts them.
+  // Truncated as the kernel does.
   for (const char* name : {"default-executo", "resolver-execut", "grpc_global_tim", "event_engine",
                            "timer_manager", "grpcpp_sync_ser", "nexting_thread"}) {
     if (thread == name) return true;
@@ -76,7 +76,7 @@ std::string Difference(const Census& before, const Census& after) {
 std::string StateOf(pid_t pid) {
   std::string text = "process " + std::to_string(pid) + "\n";
   std::array<char, 4096> part;
-  // The stacks where a debugger is at hand, otherwise where each thread waits in the kernel.
+  // The stacks if a debugger is installed, otherwise the kernel function in which each thread waits.
   const std::string number = std::to_string(pid);
   const std::string command = "gdb -p " + number +
                               " -batch -ex 'thread apply all bt 12' 2>/dev/null | "

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a process has, as its kernel sees it. Any thread.
+// The resources of a process, as the kernel reports them. Any thread.
 #pragma once
 
 #include <sys/types.h>
@@ -14,16 +14,16 @@ struct Census {
   std::map<std::string, int> descriptors;
   // Name of each memfd that is mapped -> how many mappings.
   std::map<std::string, int> mappings;
-  // Name -> how many threads. Those that gRPC keeps by itself are left out: their number depends on how its
-  // calls happened to overlap.
+  // Name -> how many threads. Threads of gRPC are left out, because their number depends on the timing of
+  // calls.
   std::map<std::string, int> threads;
   friend bool operator==(const Census&, const Census&) = default;
 };
 
 Census Take(pid_t pid);
-// What `after` has more (+) or less (-) than `before`; "" when they are equal.
+// Describes what `after` has more (+) or less (-) than `before`; "" when they are equal.
 std::string Difference(const Census& before, const Census& after);
-// Everything that helps to see why a process does not move: threads with their state, what each waits for.
+// Describes why a process hangs: its threads, their states, and the functions in which they wait.
 std::string StateOf(pid_t pid);
 
 }  // namespace nd::crash

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Kills everybody at every step and prints what the others saw, and how soon: the table alone.
+# Kills each process at every step and prints the table of the statuses that the survivors saw, with times.
 #   crash_table.sh BUILD_DIR/bin [more arguments of nd_crash]
 set -euo pipefail
 if [[ $# -lt 1 || ! -x "$1/nd_crash" ]]; then

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The shim maps the file at its start; what is written there takes effect at its next system call.
+// The shim maps the file at its start; a change takes effect at the next system call of the process.
 #include "tests/crash/hold.h"
 
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A test's hand on one process that runs with the shim. One thread.
+// Controls one process that runs with the shim. One thread.
 #pragma once
 
 #include <chrono>
@@ -11,13 +11,13 @@ namespace nd::crash {
 
 class Hold {
  public:
-  // In a file of its own in `directory`. `harness`: the descriptor over which the test speaks to the process;
-  // calls on it never count.
+  // Uses a file of its own in `directory`. `harness`: the descriptor between the test and the process; calls
+  // on it do not count.
   Hold(const std::string& directory, const std::string& name, int harness = -1);
   ~Hold();
   Hold(const Hold&) = delete;
   Hold& operator=(const Hold&) = delete;
-  // Processes that this one starts while a Preload lives have the shim, and this hand on them.
+  // Processes that this one starts during the life of a Preload run with the shim under this control.
   class Preload {
    public:
     explicit Preload(const Hold& hold);
@@ -26,7 +26,7 @@ class Hold {
     Preload& operator=(const Preload&) = delete;
   };
 
-  // At the `nth` call of that kind from now on.
+  // Acts at the `nth` call of that kind from now on.
   void Arm(Point point, bool after, int nth = 1, Act act = Act::kStop);
   void Disarm();
   bool reached() const { return control_->reached != 0; }

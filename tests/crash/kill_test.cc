@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// kill -9 of everybody at every step. What must hold is the same each time: nobody hangs, the living learn,
-// and when the dead are back everything is as it was, counted.
+// kill -9 of each process at every step. The checks are the same each time: no operation hangs, the survivors
+// are notified, and after a restart all counts are as before.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -66,7 +66,7 @@ TEST_P(Kill, AtEveryStep) {
       clean = false;
     }
     ++played;
-    if (!clean) {  // What one step left behind must not be found again at the next.
+    if (!clean) {  // The leftovers of one step must not be reported again at the next.
       stage.reset();
       stage = std::make_unique<Stage>(mode);
       ASSERT_EQ(stage->error(), "");

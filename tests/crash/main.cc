@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The test, and with --app the racing application that it starts twice.
+// The test program. With --app it is the racing application, which the test starts twice.
 #include <gtest/gtest.h>
 
 #include <csignal>

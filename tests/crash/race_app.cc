@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every operation is kept to the end of the run with its count of completions: one that comes twice is found
-// no matter how late.
+// Every operation is kept to the end of the run with its count of completions, so that a late second
+// completion is found.
 #include "tests/crash/race_app.h"
 
 #include <unistd.h>
@@ -46,7 +46,7 @@ struct Op {
   Request request;
 };
 
-// What one process does in all rounds.
+// The work of one process in all rounds.
 class Racer {
  public:
   explicit Racer(const std::map<std::string, std::string>& words)
@@ -82,7 +82,7 @@ class Racer {
         --running;
       });
     }
-    // A cancel of all waiting requests now and then is one more racer; behind the stop it ends the workers.
+    // An occasional cancel of all waiting requests races too; after the stop it ends the workers.
     std::mt19937 random(99);
     while (running != 0) {
       if (!active_ && (stop_ || random() % 8 == 0)) Check(listener_.Cancel(), "Listener::Cancel");
@@ -147,12 +147,12 @@ class Racer {
     return end;
   }
 
-  // Two threads, two or three things each, at once.
+  // Two threads run two or three operations each, at once.
   void Race(const Connector& raced, const QueuePair& raced_qp, std::mt19937& random, std::vector<Op*>* ops) {
     std::mutex ops_mutex;
     std::atomic<int> ready{0};
     const auto play = [&](unsigned seed) {
-      Connector connector = raced;  // Handles of its own, of the same objects.
+      Connector connector = raced;  // A handle of its own for the same object.
       QueuePair qp = raced_qp;
       std::mt19937 mine(seed);
       ++ready;
@@ -197,7 +197,7 @@ class Racer {
     other.join();
   }
 
-  // Whatever happened, everything can be closed, and then everything has completed.
+  // In every state all objects can be closed, and then every operation has completed.
   void Clear(Connector& connector, End& end, std::vector<Op*>& ops) {
     ops.push_back(&Begin("Connector::Close", [&](Request* r) { return connector.Close(r); }));
     ops.push_back(&Begin("QueuePair::Close", [&](Request* r) { return end.qp.Close(r); }));
@@ -240,7 +240,7 @@ class Racer {
     Op& get = Begin("GetConnectionRequest",
                     [&](Request* r) { return listener_.GetConnectionRequest(connector, r); });
     ops.push_back(&get);
-    // As long as the active side takes; it has its own limit.
+    // Waits as long as the active side, which has its own limit.
     if (get.begun.pending()) {
       while (get.completions == 0) std::this_thread::sleep_for(std::chrono::microseconds(100));
     }
@@ -323,7 +323,7 @@ int RunRaceApp() {
       if (cut != std::string::npos) words[word.substr(0, cut)] = word.substr(cut + 1);
     }
     std::string verdict = Racer(words).Run();
-    // All is closed but what libraries keep.
+    // Everything is closed except what libraries keep.
     std::string difference;
     if (words["compare"] == "1") {
       if (!Eventually([&] { return (difference = Difference(before, Take(getpid()))).empty(); },

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The application of the races: threads that do to one connector at once whatever can be done to it.
+// The application of the races: threads that run every operation on one connector at once.
 #pragma once
 
 namespace nd::crash {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // cancel, accept, reject, complete, close, disconnect, notify, flush from several threads of two processes on
-// real sockets: every operation completes exactly once, and nothing stays behind.
+// real sockets: every operation completes exactly once, and no resource remains.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::uint16_t kPort = 7000;
 
-// One of the reports' lines counts what ended how; `operation` had success at least once.
+// A line of the report counts statuses; checks that `operation` succeeded at least once.
 bool Succeeded(const std::string& report, const std::string& operation) {
   const std::size_t begin = report.find(" " + operation + ":");
   return begin != std::string::npos &&
@@ -42,7 +42,7 @@ TEST_P(Races, EveryOperationCompletesOnce) {
       if (reports[side].empty()) reports[side] = "the application is gone";
     };
     std::thread passive([&] { run(1); });
-    // Connecting before anybody listens is one more outcome, but not one that races.
+    // A Connect without a listener has another outcome and does not race.
     const bool listens = Eventually([&] { return stage.broker(1).Count().listeners == 1; });
     EXPECT_TRUE(listens);
     if (listens) run(0);
@@ -54,8 +54,8 @@ TEST_P(Races, EveryOperationCompletesOnce) {
     EXPECT_EQ(reports.first.substr(0, 2), "ok") << reports.first;
     EXPECT_EQ(reports.second.substr(0, 2), "ok") << reports.second;
   };
-  // What libraries keep is open, the thread of a process's first connection among it, once both have had one;
-  // with that the run that counts is compared.
+  // Libraries keep some resources, such as the thread of the first connection. Both processes make one
+  // connection first, and the counted run is compared with that state.
   for (int run = 0;; ++run) {
     ASSERT_LT(run, 20) << "no connection came about";
     const auto reports = play(60, false);

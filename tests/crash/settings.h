@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Of the command line and the environment.
+// Settings from the command line and the environment.
 #pragma once
 
 #include <cstdint>
@@ -7,9 +7,10 @@
 namespace nd::crash {
 
 struct Settings {
-  bool full = false;         // NDBROKER_FULL=1
-  std::uint32_t races = 0;   // --races N: rounds of each transport.
-  std::uint32_t points = 0;  // --points N: system calls of each victim at which it dies; 0: each.
+  bool full = false;        // NDBROKER_FULL=1
+  std::uint32_t races = 0;  // --races N: rounds of each transport.
+  std::uint32_t points =
+      0;  // --points N: the number of system calls at which each victim is killed; 0: every call.
 };
 const Settings& GetSettings();
 

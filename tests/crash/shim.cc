@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Preloaded into a program under test: stops or kills it at the system call that the test has named, before
-// or after it. The product knows nothing of it. Calls that are not of interest cost one load.
+// Preloaded into a program under test: stops or kills it before or after the system call that the test names.
+// The product contains no code for it. Other calls cost one load.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/epoll.h>
@@ -36,16 +36,17 @@ __attribute__((constructor)) void MapControl() {
 void Happen(const char* call) {
   if (control->countdown.fetch_sub(1) != 1) return;
   std::uint32_t armed = 1;
-  if (!control->armed.compare_exchange_strong(armed, 2)) return;  // A call that began before it was disarmed.
+  if (!control->armed.compare_exchange_strong(armed, 2))
+    return;  // The call began before the hold point was disarmed.
   std::strncpy(control->call, call, sizeof(control->call) - 1);
   control->reached = 1;
   const int saved = errno;
-  // To this very thread: a signal to the process may be taken by another one, and this one would go on meanwhile.
+  // Sent to this thread, because another thread might take a signal to the process while this one continues.
   syscall(SYS_tgkill, getpid(), syscall(SYS_gettid), control->act == Act::kKill ? SIGKILL : SIGSTOP);
   errno = saved;
 }
 
-// The front of what a call sends.
+// The first bytes that a call sends.
 struct Content {
   const void* data = nullptr;
   std::size_t size = 0;
@@ -69,7 +70,7 @@ bool Meant(const Content& content, bool goodbye) {
     case Point::kMpaReply:
       return begins("MPA ID Rep Frame");
     case Point::kRtr:
-      // A Write of nothing or a Read of nothing, each a whole frame.
+      // An empty Write or an empty Read, each a whole frame.
       return (content.size == 20 && std::memcmp(content.data, "\x00\x0e", 2) == 0) ||
              (content.size == 52 && std::memcmp(content.data, "\x00\x2e", 2) == 0);
     case Point::kGoodbye:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Libraries open some descriptors and threads on first use and keep them; one connection is made and ended
+// Libraries open descriptors and threads at first use and keep them, so one connection is made and ended
 // before anything is counted.
 #include "tests/crash/stage.h"
 
@@ -45,11 +45,11 @@ Stage::Stage(const Mode& mode) : mode_(mode), directory_(MakeTempDirectory("ndcr
     const int harness = who == kA || who == kP ? 3 : -1;
     holds_[IndexOf(who)] = std::make_unique<Hold>(directory_, std::to_string(IndexOf(who)), harness);
   }
-  Probe::Get().Forget(directory_);  // It must be there before anything is preloaded.
+  Probe::Get().Forget(directory_);  // The probe must start before the shim is preloaded.
   for (int side = 0; side < (mode_.local ? 1 : 2); ++side) {
     DaemonOptions options;
     options.sections["limits"] = "connections-per-uid = 100000";
-    // Ports of the dead are free again while CloseAndCompare() waits.
+    // The ports of killed processes become free while CloseAndCompare() waits.
     options.sections["broker"] = "reclaim-grace = \"2s\"";
     options.adapters = {"name = \"soft0\"\naddresses = [\"127.0.0." + std::to_string(side + 2) +
                         "\"]\nmode = \"" + (mode_.tcp ? "tcp" : "separate") + "\""};

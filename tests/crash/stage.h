@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Real brokers and real applications that may be killed at any time: who lives, what each has, and whether
-// everything is as it was when the dead are back. One thread.
+// Real brokers and real applications that may be killed at any time: which of them live, their resources, and
+// the comparison after a restart. One thread.
 #pragma once
 
 #include <functional>
@@ -43,29 +43,29 @@ class Stage {
   Daemon& broker(int side) { return *brokers_[mode_.local ? 0 : static_cast<std::size_t>(side)]; }
   Hold& hold(Who who);
   Address address(int side, std::uint16_t port) const;
-  // One that no step has used: what the kernel remembers of a connection must not meet the next one.
+  // Returns a port that no step has used, so that a connection in TIME_WAIT does not affect the next one.
   std::uint16_t NewPort() { return next_port_++; }
 
   void Pause(unsigned who);
-  // SIGKILL to all of them before the first is waited for; whoever lives and stands still goes on. `join`
-  // waits for calls into them that are under way.
+  // Sends SIGKILL to all of them before it waits for the first. Stopped survivors continue. `join` waits for
+  // calls into them.
   void Kill(unsigned who, const std::function<void()>& join = {});
   bool alive(Who who) const { return (dead_ & Same(who)) == 0; }
   unsigned dead() const { return dead_; }
 
-  // Starts the dead again and waits until every application has its session.
+  // Starts the killed processes again and waits until every application has its session.
   void Revive();
-  // Closes what applications still have, lets them connect once more, and compares. What is not as it was
-  // before, one line each; empty: nothing.
+  // Closes the objects of the applications, lets them connect once more, and compares the resources. Returns
+  // one line for each difference.
   std::vector<std::string> CloseAndCompare();
-  // Where everybody stands, for a step that hangs.
+  // Describes the state of each process, for a step that hangs.
   std::string Dump();
 
  private:
   unsigned Same(unsigned who) const;
   void StartBroker(int side);
   void StartApp(int side);
-  // A whole life of a connection: what it opens on first use stays open. "" or what failed.
+  // Makes and ends one connection, after which resources of first use are open. Returns "" or the failure.
   std::string Exercise();
   std::vector<Counts> BrokerCounts();
   std::vector<Census> Censuses();
@@ -82,7 +82,7 @@ class Stage {
   std::vector<Census> censuses_;  // A, P, then each broker.
 };
 
-// A message each way through new receives; "" or what went wrong.
+// Sends a message each way through new receives. Returns "" or the failure.
 std::string Traffic(Actor& a, const Qp& aq, Actor& p, const Qp& pq);
 
 }  // namespace nd::crash

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From listening to goodbye, one function for each step; later ones begin with earlier ones.
+// One function for each step from listening to disconnect; later steps begin with earlier ones.
 #include "tests/crash/steps.h"
 
 namespace nd::crash {
@@ -75,7 +75,7 @@ string Established(Stage& stage, Scene& scene) {
   return "";
 }
 
-// Begins something in the background, and waits until `who` stands still at its hold point.
+// Starts a call in the background and waits until `who` is stopped at its hold point.
 string HoldDuring(Stage& stage, Scene& scene, Who who, Point point, bool after, std::function<void()> begin,
                   int nth = 1) {
   stage.hold(who).Arm(point, after, nth);
@@ -101,7 +101,7 @@ string RtrOnWire(Stage& stage, Scene& scene) {
   return HoldDuring(stage, scene, kBrokerA, Point::kRtr, kAfter,
                     [&] { scene.complete = scene.a.CompleteConnect(); });
 }
-// The broker of that side at the descriptors of that side; one broker sends to both.
+// Stops the broker of that side while it sends the descriptors of that side; one broker sends to both.
 template <Who kWho, bool kAfter, int kNth = 1>
 string HandOver(Stage& stage, Scene& scene) {
   if (string bad = Replied(stage, scene); !bad.empty()) return bad;
@@ -116,7 +116,7 @@ string Acknowledged(Stage& stage, Scene& scene) {
                     [&] { scene.complete = scene.a.CompleteConnect(); });
 }
 
-// P stands still, and A's request waits for it in the middle.
+// P is stopped, and the request of A waits for it halfway.
 template <RequestType kType>
 string Transferring(Stage& stage, Scene& scene) {
   if (string bad = Established(stage, scene); !bad.empty()) return bad;
@@ -134,7 +134,7 @@ string Transferring(Stage& stage, Scene& scene) {
   }
   stage.Pause(kP);
   ++scene.posted_a;
-  // A Send with a token would be one with Invalidate.
+  // A Send with a token would be a Send with Invalidate.
   const bool one_sided = kType != RequestType::kSend;
   return Want(scene.aq.Post(kType, 1, {{source.id(), 0, 16 << 20}}, one_sided ? scene.target.address : 0,
                             one_sided ? scene.target.token : 0),
@@ -148,7 +148,7 @@ string QueueFull(Stage& stage, Scene& scene) {
     ++scene.posted_p;
   }
   stage.Pause(kP);
-  // As deep as was asked for; P has as many receives.
+  // The full depth; P has as many receives.
   while (scene.posted_a < 64) {
     if (string bad = Want(scene.aq.Send(scene.posted_a, 0, 1024), "Send"); !bad.empty()) return bad;
     ++scene.posted_a;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The whole life of a connection, and one process dies at its k-th system call of that life, for k = 1, 2, 3
-// until it lives through: every call is a point of death, whatever the code may look like next year.
+// The whole life of a connection, in which one process is killed at its k-th system call, for k = 1, 2, 3 ...
+// until it survives. Every call is covered, however the code changes.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,19 +15,19 @@ namespace {
 
 constexpr milliseconds kPatience{10'000};
 
-// What still has an answer to come from a living process, or "".
+// Plays the life; names the first call that hangs, or "".
 class Life {
  public:
   explicit Life(Stage& stage) : stage_(stage) {}
 
-  // Every call returns, whoever is dead; the first one that hangs is named.
+  // Every call must return, whichever process is dead. Returns the name of the first call that hangs.
   std::string Play() {
     Actor &a = stage_.app(0), &p = stage_.app(1);
     const std::uint16_t port = stage_.NewPort();
     const Listener l = p.CreateListener();
     const Qp aq = a.CreateQp(), pq = p.CreateQp();
     const Connector ac = a.CreateConnector(), pc = p.CreateConnector();
-    // An application whose broker died before it had its objects can do nothing here.
+    // An application whose broker died before it had its objects cannot continue.
     const bool active = aq && ac, passive = l && pq && pc;
     Outcome connect, accept, complete, notify, bye;
     bool listens = false, accepting = false, connected = false;
@@ -40,7 +40,7 @@ class Life {
       connect = ac.Connect(aq, stage_.address(1, port));
     }
     if (listens) {
-      // A request need not come any more; then nobody shall wait for it for ever.
+      // A request may not arrive any more; the call must still end.
       const Outcome get = l.GetConnectionRequest(pc);
       Status got;
       Eventually(
@@ -69,7 +69,7 @@ class Life {
       notify = pc.NotifyDisconnect();
       bye = ac.Disconnect();
       if (Hangs(bye, "Disconnect of A")) return hung_;
-      // A broker that dies in the middle of it leaves the connection as it was; Close ends it in any case.
+      // A broker that dies during Disconnect leaves the connection established; Close ends it in any case.
       if (!bye.Wait().ok() && Hangs(ac.Close(), "Close")) return hung_;
       if (Hangs(notify, "NotifyDisconnect")) return hung_;
       if (Hangs(pc.Disconnect(), "Disconnect of P")) return hung_;
@@ -104,7 +104,7 @@ TEST_P(Sweep, DiesAtEachOfItsSystemCalls) {
   auto stage = std::make_unique<Stage>(mode);
   ASSERT_EQ(stage->error(), "");
   if (mode.local && victim.who == kBrokerP) GTEST_SKIP() << "one broker: BrokerA is it";
-  // How many there are: the whole life without a death.
+  // Counts the calls of a life without a kill.
   stage->hold(victim.who).Arm(Point::kAnyCall, false, 1 << 30);
   Life whole(*stage);
   ASSERT_EQ(whole.Play(), "");
@@ -115,7 +115,7 @@ TEST_P(Sweep, DiesAtEachOfItsSystemCalls) {
   const int step = points == 0 ? 1 : std::max(1, calls / static_cast<int>(points));
   std::set<std::string> names;
   int deaths = 0, survived = 0;
-  // The number differs a little from life to life; three lives in a row without a death are the end.
+  // The number varies slightly, so the sweep ends after three lives in a row without a kill.
   for (int k = 1; survived < 3 && k < calls * 2 + 50; k += step) {
     SCOPED_TRACE(mode.name() + ", " + victim.name + " dies at its system call " + std::to_string(k));
     Hold& hold = stage->hold(victim.who);

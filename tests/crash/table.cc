@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fixed columns: it is read by people, in a log.
+// Fixed columns, for reading in a log.
 #include "tests/crash/table.h"
 
 #include <algorithm>

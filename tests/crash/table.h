@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the survivors saw, and after how long: the table that is printed at the end. One thread.
+// The table of the statuses and times that the survivors saw, printed at the end. One thread.
 #pragma once
 
 #include <string>
@@ -17,7 +17,7 @@ class Table {
  public:
   static Table& Get();
   void Add(Row row) { rows_.push_back(std::move(row)); }
-  // As text, with median and maximum of each mode below; nothing when it is empty.
+  // Prints the table with median and maximum of each mode; prints nothing when it is empty.
   void Print() const;
 
  private:

@@ -7,7 +7,7 @@
 namespace nd::crash {
 namespace {
 
-// TCP and the fd lane tell at once; this is for a machine that is busy with something else.
+// TCP and the fd lane report at once; the limit is for a busy machine.
 constexpr milliseconds kPatience{10'000};
 
 }  // namespace
@@ -51,7 +51,7 @@ void Witness::HearPassive() {
   if (scene_.disconnect_p) (void)Await("P", "Disconnect", *scene_.disconnect_p);
 }
 
-// Everything posted completes exactly once; when the peer is dead none of it may hang.
+// Every posted request completes exactly once; none may hang when the peer is dead.
 void Witness::HearQueues() {
   const auto drain = [&](const char* side, const Qp& qp, std::uint32_t posted) {
     for (std::uint32_t i = 0; i < posted; ++i) {
@@ -60,7 +60,7 @@ void Witness::HearQueues() {
         return Fault(std::string(side) + ": " + std::to_string(posted) + " requests posted, only " +
                      std::to_string(i) + " completed\n" + stage_.Dump());
       }
-      // Between two that live nothing but success will do.
+      // Between two living processes every request must succeed.
       if (up_a_ && up_p_ && !scene_.disconnect_a && work.status != StatusCode::kSuccess) {
         Fault(std::string(side) + ": request " + std::to_string(work.context) +
               " of a living connection ended " + std::string(nd::Name(work.status)));
@@ -74,7 +74,7 @@ void Witness::HearQueues() {
   };
   if (stage_.alive(kA) && scene_.posted_a != 0) drain("A", scene_.aq, scene_.posted_a);
   if (stage_.alive(kP) && scene_.posted_p != 0) {
-    // A peer that lives may not have filled all of them.
+    // A living peer may not have filled all receives.
     drain("P", scene_.pq, scene_.posted_p);
   }
 }
@@ -84,13 +84,13 @@ std::vector<std::string> Witness::Hear() {
   if (stage_.alive(kP)) HearPassive();
   const bool saying_goodbye = scene_.disconnect_a || scene_.disconnect_p;
   if (saying_goodbye) {
-    // Whoever has not said anything yet hears the other's goodbye, or of its death.
+    // A side that has not disconnected is notified of the disconnect or the death of the other.
     if (up_a_ && !scene_.disconnect_a) (void)Await("A", "NotifyDisconnect", *scene_.notify_a, &scene_.a);
     if (up_p_ && !scene_.disconnect_p) (void)Await("P", "NotifyDisconnect", *scene_.notify_p, &scene_.p);
     HearQueues();
     return faults_;
   }
-  // The connection is up on both sides, or whoever was told that it is learns that it is no more.
+  // The connection is established on both sides, or a side that was told so is notified of its end.
   if (up_a_ && up_p_) {
     HearQueues();
     const std::string traffic = Traffic(stage_.app(0), scene_.aq, stage_.app(1), scene_.pq);
@@ -99,7 +99,8 @@ std::vector<std::string> Witness::Hear() {
     return faults_;
   }
   const auto lost = [&](const char* side, Connector& connector, std::optional<Outcome>& notify) {
-    // A notification asked for before the broker died ended with it; the queue pair knows all the same.
+    // A NotifyDisconnect from before the death of the broker ended with it; the queue pair knows the end all
+    // the same.
     const bool stale = notify && !stage_.alive(side[0] == 'A' ? kBrokerA : kBrokerP);
     if (!notify || stale) notify = connector.NotifyDisconnect();
     const Status status = Await(side, "NotifyDisconnect", *notify, &connector);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the living learn after a kill, and whether that is enough: no operation hangs, and a connection is up
-// on both sides or known to be over on each. One thread.
+// Checks the survivors of a kill: no operation hangs, and a connection is established on both sides or known
+// to have ended on each. One thread.
 #pragma once
 
 #include <chrono>
@@ -14,14 +14,15 @@ namespace nd::crash {
 class Witness {
  public:
   Witness(Stage& stage, Scene& scene, const std::string& step, unsigned victims);
-  // Asks everybody alive. What is wrong, one line each.
+  // Asks every survivor. Returns one line for each error.
   std::vector<std::string> Hear();
-  // After Revive(): connections that outlived their broker are in its books again, and their port is theirs.
+  // After Revive(): checks that connections that survived their broker are attached again and hold their
+  // ports.
   std::vector<std::string> HearAgain();
 
  private:
-  // Waits; adds a row to the table; a status that does not come is a fault.
-  // With `connector` the reason that it gives is shown, too.
+  // Waits for the status and adds a row to the table; a missing status is an error. With `connector` the row
+  // shows its reason too.
   Status Await(const char* side, const char* operation, const Outcome& outcome,
                const Connector* connector = nullptr);
   void HearActive();
@@ -35,7 +36,7 @@ class Witness {
   unsigned victims_;
   std::chrono::steady_clock::time_point killed_ = std::chrono::steady_clock::now();
   std::vector<std::string> faults_;
-  bool up_a_ = false, up_p_ = false;  // As that side was told.
+  bool up_a_ = false, up_p_ = false;  // As reported to that side.
   bool outlived_ = false;
 };
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Each example as its README says: a server process, a client process, both end with 0.
+# Runs each example as its README says: a server process and a client process, which both end with 0.
 source "$(dirname "$0")/lib.sh"
 start_broker
 

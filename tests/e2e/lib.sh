@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Sourced by the end-to-end scripts: a broker of their own, and checks that say what was expected.
+# Sourced by the end-to-end scripts: a broker of their own, and checks that print the expected value.
 # $1 of each script is the directory of the binaries.
 set -euo pipefail
 
@@ -15,10 +15,7 @@ cleanup() {
   trap '' INT TERM
   jobs -p | xargs -r kill 2> /dev/null || true
   wait 2> /dev/null || true
-  if [ "$status" -ne 0 ] && [ -s "$work/broker.log" ]; then
-    echo "--- broker's log:"
-    cat "$work/broker.log"
-  fi
+  [ "$status" -eq 0 ] || tail -n 100 "$work"/*.log 2> /dev/null || true
   rm -rf "$work"
   exit "$status"
 }
@@ -30,7 +27,7 @@ fail() {
   exit 1
 }
 
-# until_true WHAT COMMAND...: asks again until the command succeeds; fails after 20 seconds.
+# until_true WHAT COMMAND...: repeats the command until it succeeds; fails after 20 seconds.
 until_true() {
   local what=$1 end=$((SECONDS + 20))
   shift
@@ -40,7 +37,7 @@ until_true() {
   done
 }
 
-# A TCP port that is free now, away from what the system hands out by itself.
+# Prints a TCP port that is free now, outside the ephemeral range.
 free_port() {
   local port
   for _ in $(seq 200); do
@@ -53,7 +50,8 @@ free_port() {
   fail "no free TCP port"
 }
 
-# Starts the broker on 127.0.0.2 with more options; its pid in $broker. $work/config.toml is used if it is there.
+# Starts the broker on 127.0.0.2 with these further options and sets $broker to its pid. Uses $work/config.toml if it
+# exists.
 start_broker() {
   : > "$work/broker.out"
   local config=()
@@ -93,15 +91,15 @@ json() {
   jq -e "$2" <<< "$1" > /dev/null || fail "not true: jq '$2' of: $1"
 }
 
-# count_is NUMBER LIST-ARGUMENTS...: so many objects are listed.
+# count_is NUMBER LIST-ARGUMENTS...: the list has that many objects.
 count_is() {
   local number=$1
   shift
   [ "$(ndctl "$@" -o name | wc -l)" -eq "$number" ]
 }
 
-# golden NAME TEXT: equals golden/NAME.json once what changes from run to run is masked. NDBROKER_GOLDEN=write
-# makes the file anew.
+# golden NAME TEXT: the text equals golden/NAME.json after values that change from run to run are masked.
+# NDBROKER_GOLDEN=write writes the file again.
 golden() {
   local file=$e2e/golden/$1.json masked
   masked=$(jq -S '

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# ndctl capture of a real connection between two brokers: an independent dissector shows it as iWARP from the first
-# byte; a connection through shared memory has no wire, and says so.
+# ndctl capture of a real connection between two brokers: tshark decodes it as iWARP from the first byte. For a
+# connection through shared memory ndctl reports that it has no wire.
 source "$(dirname "$0")/lib.sh"
 command -v tshark > /dev/null || exit 77
 port=$(free_port)
@@ -46,7 +46,7 @@ dissect() { tshark -r "$work/all.pcap" --disable-protocol rpcordma --disable-pro
 [ -z "$(dissect -Y _ws.malformed)" ] || fail "malformed: $(dissect -Y _ws.malformed)"
 checks=$((checks + 4))
 
-# One connection that lives, and one that has no wire.
+# A connection that stays, and one without a wire.
 "$bin/ndctl" ping 127.0.0.3:7000 --count 100000000 > "$work/ping.out" 2>&1 &
 until_true "the connection" count_is 1 connection list --filter state=Connected
 id=$(ndctl connection list --filter state=Connected -o name)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Reload of the configuration: a policy that begins to refuse, a mistake that changes nothing.
+# Reload of the configuration: a new policy refuses, and a file with an error changes nothing.
 source "$(dirname "$0")/lib.sh"
 echo > "$work/config.toml"
 start_broker

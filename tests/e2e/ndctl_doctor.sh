@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Doctor beside a healthy, a draining and a dead broker; the bundle of all of it.
+# ndctl doctor with a healthy, a draining and a dead broker; ndctl bundle.
 source "$(dirname "$0")/lib.sh"
 start_broker
 
@@ -39,7 +39,7 @@ expect 0 ndctl debug bundle -o "$work/dead.tar.gz"
 tar -xzf "$work/dead.tar.gz" -C "$work/b" --strip-components=1
 json "$(cat "$work/b/manifest.json")" 'any(.files[]; .file == "log.txt" and (.problem | contains("no broker answers")))'
 
-# Somebody who may not use the sockets.
+# A user without permission on the sockets.
 if [ "$(id -u)" -eq 0 ] && command -v setpriv > /dev/null; then
   printf '[broker]\nclient-socket-mode = "0600"\n' > "$work/config.toml"
   start_broker

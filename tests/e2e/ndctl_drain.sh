@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Draining: what is there lives on, nothing new comes, and --wait ends when the last one is gone.
+# Draining: existing connections continue, new ones are refused, and --wait returns when the last one has ended.
 source "$(dirname "$0")/lib.sh"
 start_broker
 
@@ -27,7 +27,7 @@ count_is 2 connection list --filter state=Connected || fail "draining ended a co
 "$bin/ndctl" drain --wait > "$work/wait.out" 2>&1 &
 waiter=$!
 expect 0 ndctl connection list --filter 'app=ndperf-*' -q
-# One end: what was at the other leaves by itself.
+# Kills one end; the other end disconnects by itself.
 expect 0 ndctl connection kill "${out%%$'\n'*}"
 wait "$waiter" || fail "drain --wait ended with $?: $(cat "$work/wait.out")"
 contains "$(cat "$work/wait.out")" "drained"

@@ -8,7 +8,7 @@ start_broker
 watcher=$!
 "$bin/ndctl" events --filter 'type=listener.*' --count 1 -o yaml > "$work/events.yaml" &
 counted=$!
-# The stream says nothing when it begins; it is there once something shows.
+# The stream prints nothing at its start, so the test waits for a first event.
 seen() {
   "$bin/ndctl" ping --serve 127.0.0.2:7000 -c 1 > /dev/null 2>&1 &
   local server=$!
@@ -28,7 +28,7 @@ json "$events" 'any(.type | startswith("session."))'
 expect 2 ndctl events --filter tipe=x
 contains "$err" "did you mean"
 
-# What is remembered, and then the end; with --follow it goes on.
+# Without --follow the command prints remembered events and ends; with it the stream continues.
 expect 0 ndctl events --since 1h -o jsonl
 json "$(jq -s . <<< "$out")" 'any(.type == "listener.listening")'
 expect 0 ndctl events --since 1h --type 'session.*' -o jsonl

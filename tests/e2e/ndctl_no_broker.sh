@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Every command without a broker, or with one that is not ours: the exit code, the cause, the next step.
+# Every command without a broker, or with a broker of another user: exit code, cause, remedy.
 source "$(dirname "$0")/lib.sh"
 
 for command in status "adapter list" "listener list" "connection list" "endpoint list" "port list" "session list" \
@@ -24,7 +24,7 @@ echo "[core]" > "$work/c.toml"
 expect 4 ndctl config check "$work/c.toml"
 contains "$err" "ndbrokerd --check-config $work/c.toml"
 
-# Doctor and explain work without a broker, and say why there is none.
+# doctor and explain work without a broker; doctor says why there is none.
 expect 1 ndctl doctor
 contains "$out" "FAIL  broker"
 contains "$out" "start ndbrokerd"
@@ -52,7 +52,7 @@ expect 2 ndctl status --address "$(printf 'x%.0s' $(seq 300))"
 expect 0 ndctl --help
 for noun in adapter listener connection endpoint port session qp mr; do expect 0 ndctl $noun list --help; done
 
-# A socket that we may not open.
+# A socket without permission.
 if [ "$(id -u)" -eq 0 ] && command -v setpriv > /dev/null; then
   start_broker
   chmod 755 "$work" "$NDBROKER_DIR"

@@ -48,7 +48,7 @@ contains "$err" "CONNECTION_REFUSED"
 expect 0 ndctl listener resume "$listener"
 expect 0 ndctl ping 127.0.0.2:7000
 
-# A connection that lasts.
+# A connection that stays.
 "$bin/ndperf" --op write --metric rate --size 64 --iterations 1000000000 > "$work/perf.out" 2>&1 &
 until_true "a connection" count_is 2 connection list --filter state=Connected
 expect 0 ndctl connection list --filter 'app=ndperf-*' --sort role -o json
@@ -96,7 +96,7 @@ expect 0 ndctl connection kill "$id"
 until_true "the end of the connection" count_is 0 connection list --filter 'app=ndperf-*'
 expect 3 ndctl connection kill "$id"
 
-# The session with everything that it holds.
+# Kills the session with all its objects.
 expect 0 ndctl session kill "$session"
 until_true "the end of the session" count_is 0 listener list
 expect 3 ndctl session kill "$session"

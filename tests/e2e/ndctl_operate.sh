@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# What an operator changes and asks: reservations, policy, configuration, draining, waiting.
+# Operations of an administrator: reservations, policy, configuration, draining, waiting.
 source "$(dirname "$0")/lib.sh"
 cat > "$work/config.toml" << 'END'
 [core]
@@ -18,7 +18,7 @@ quota = { sessions = 3 }
 END
 start_broker
 
-# Reservations: nobody takes the port until it is released.
+# Reservations: the port cannot be taken until it is released.
 expect 0 ndctl port reserve 127.0.0.2:7001 --comment "kept for a test"
 expect 0 ndctl port show 127.0.0.2:7001 -o json
 json "$out" '.type == "reservation"'
@@ -36,6 +36,10 @@ expect 0 ndctl policy check listen 127.0.0.2:7000 --uid 0
 contains "$out" "root-anywhere"
 expect 3 ndctl policy check listen 127.0.0.2:8000 --uid 0
 contains "$out" "refused"
+expect 0 ndctl policy check bind 127.0.0.2:7000 --uid 0
+expect 3 ndctl policy check bind 127.0.0.2:7000 --uid 1234
+expect 0 ndctl policy check bind 127.0.0.2:0 --uid 1234
+contains "$out" "Port 0"
 expect 3 ndctl policy check listen 127.0.0.2:7000 --uid 1234 -o json
 json "$out" '.kind == "PolicyAnswer" and .allowed == false and .rule == "nobody-else"'
 golden policy_answer "$out"
@@ -46,7 +50,7 @@ expect 0 ndctl policy check limits --uid 1234 -o json
 json "$out" '.limits | any(.resource == "sessions" and .limit == 3 and .rule == "nobody-else")'
 expect 3 ndctl policy check limits --session s-999
 
-# Configuration: what holds, where it comes from, what another file would change.
+# Configuration: the settings in force, their origin, and the changes that another file would make.
 expect 0 ndctl config show -o json
 json "$out" '.items | any(.name == "core.max-backlog" and (.value | tostring) == "7" and .origin == "file")'
 json "$out" '.items | any(.origin == "default") and any(.origin == "command line")'
@@ -76,7 +80,7 @@ expect 0 ndctl wait listener l-ffff --for gone
 expect 2 ndctl wait listner --for gone
 contains "$err" "did you mean 'listener'?"
 
-# On a terminal something is asked before anything is ended; a script is taken at its word.
+# On a terminal ndctl asks before it ends something; in a script it does not ask.
 asked=$(script -qec "$bin/ndctl adapter disable soft0" /dev/null <<< n || true)
 contains "$asked" "Continue? [y/N]"
 contains "$asked" "nothing was changed"

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# What went where and how it ended: trace, history, stats.
+# Past connections: trace, history, stats.
 source "$(dirname "$0")/lib.sh"
 start_broker
 
 "$bin/ndctl" ping --serve 127.0.0.2:7000 > "$work/serve.out" 2>&1 &
 until_true "the listener" count_is 1 listener list --filter state=listening
 
-# A connection that comes about, from three points of view.
+# A connection that succeeds, in three views.
 expect 0 ndctl trace 127.0.0.2:7000
 contains "$out" "connected in"
 expect 0 ndctl trace 127.0.0.2:7000 -o json
@@ -18,7 +18,7 @@ json "$out" '[.steps[] | select(.side == "peer")] | length > 0'
 json "$out" 'all(.steps[]; .seconds >= 0 and .meaning != "")'
 golden trace "$(jq '.local |= sub(":[0-9]+$"; ":<port>")' <<< "$out")"
 
-# One that does not, and why.
+# A connection that fails, with its reason.
 expect 1 ndctl trace 127.0.0.2:7999
 contains "$out" "failed in phase connect"
 contains "$err" "CONNECTION_REFUSED (no listener)"
@@ -27,7 +27,7 @@ json "$out" '.result == "failed" and .failed_phase == "connect" and .status == "
 json "$err" '.error.status == "CONNECTION_REFUSED"'
 expect 1 ndctl trace 203.0.113.1:7000 --timeout 300ms
 
-# History: both, newest first, filtered as asked.
+# History: both connections, newest first, and filters.
 has_history() { [ "$(ndctl history -o name "$@" | wc -l)" -gt 0 ]; }
 until_true "a failed attempt in the history" has_history --failed --filter 'why=no listener'
 expect 0 ndctl history --failed -o json
@@ -47,7 +47,7 @@ expect 2 ndctl history --limit 4000000000
 expect 0 ndctl history --adapter nope -q
 [ -z "$out" ] || fail "there is no such adapter: $out"
 
-# Statistics: what was moved adds up, then rates.
+# Statistics: totals, then rates.
 expect 0 ndctl ping 127.0.0.2:7000 -c 10 --size 1000
 expect 0 ndctl stats -o json
 golden stats "$(jq '.items |= map(select(.name == "total")) | .items[0] |= with_entries(if .value | type == "number" then .value = "<number>" else . end)' <<< "$out")"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# ndctl --host through a real gateway over mutual TLS: who may what, and every way to be refused.
+# ndctl --host through a real gateway over mutual TLS: the rights of each role, and every kind of refusal.
 source "$(dirname "$0")/lib.sh"
 start_broker
 expect 0 ndctl tls init "$work/set" --server 127.0.0.1 --client root --client eyes --client stranger
@@ -28,7 +28,7 @@ json "$out" ".pid == $broker"
 expect 0 ndctl --host "$host" --tls "$work/eyes" adapter list -o json
 json "$out" '.items[0].name == "soft0"'
 expect 0 env NDCTL_HOST="$host" NDCTL_TLS="$work/eyes" "$bin/ndctl" version -o json
-# A viewer changes nothing; a stranger sees nothing.
+# A viewer may not change anything; an unknown client may not see anything.
 expect 5 ndctl --host "$host" --tls "$work/eyes" adapter disable soft0 --yes
 contains "$err" "'eyes'"
 expect 5 ndctl --host "$host" --tls "$work/stranger" status

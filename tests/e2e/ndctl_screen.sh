@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# A terminal, by tmux: the pager only for what does not fit, --watch redrawn in place with changes marked.
+# A terminal, by tmux: the pager appears only for output that does not fit; --watch redraws in place and marks
+# changes.
 source "$(dirname "$0")/lib.sh"
 command -v tmux > /dev/null || exit 77
 start_broker

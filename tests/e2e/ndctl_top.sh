@@ -50,7 +50,7 @@ until_true "the freeze" shows ', frozen'
 keys f
 keys h
 until_true "the help" shows 'n name  c connections'
-# What ends is gone from the screen; a broker that is away is said, and found again.
+# A connection that ended leaves the screen. A missing broker is reported and found again.
 kill "$pinging"
 until_true "the end of the traffic" shows 'tx 0 B/s, rx 0 B/s'
 kill "$broker"

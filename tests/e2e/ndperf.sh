@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# ndperf TRANSPORT OP METRIC: three sizes and both ways to wait; the JSON holds exactly what applies.
+# ndperf TRANSPORT OP METRIC: three sizes and both ways to wait; the JSON holds exactly the applicable fields.
 source "$(dirname "$0")/lib.sh"
 transport=$2 op=$3 metric=$4
 
 case $metric in
-  lat) keys='["p50_us","p99_us"]' ;;
+  lat) keys='["p50_us","p99_99_us","p99_9_us","p99_us"]' ;;
   rate) keys='["per_s"]' ;;
   bw) keys='["gbytes_per_s","per_s"]' ;;
 esac

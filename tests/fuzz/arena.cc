@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// mmap and mprotect, so that one byte too far is a fault and not a finding of luck.
+// Uses mmap and mprotect, so that an access beyond the memory is always a fault.
 #include "tests/fuzz/arena.h"
 
 #include <sys/mman.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pages between pages that nobody may touch, with a copy that says what they should hold.
+// Pages between inaccessible pages, with a copy of their expected contents.
 #pragma once
 
 #include <cstring>
@@ -16,16 +16,16 @@ class Arena {
   Arena();
 
   std::uint8_t* page(std::size_t i) const { return memory_ + (2 * i + 1) * kPage; }
-  // What page(i) should hold.
+  // Returns the expected contents of page(i).
   std::uint8_t* expected(std::size_t i) { return expected_ + i * kPage; }
-  // Where the byte at `address` is in the copy; null outside the pages.
+  // Returns the byte of the copy for `address`; null outside the pages.
   std::uint8_t* Expected(std::uint64_t address);
-  // Both are as new.
+  // Restores the initial contents of both.
   void Reset();
   void Check() const { Require(Same(0, kPages), "no byte changed that should not, and all that should"); }
-  // Of some pages only.
+  // Compares only some pages.
   bool Same(std::size_t first, std::size_t count) const;
-  // Takes over what is there: from here on the page may not change any more.
+  // Makes the current contents the expected ones: the page must not change any more.
   void Accept(std::size_t i) { std::memcpy(expected_ + i * kPage, page(i), kPage); }
 
  private:

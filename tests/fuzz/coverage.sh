@@ -8,18 +8,18 @@ source deploy/setup.sh
 
 build=${1:-build/coverage}
 least=98
-# What reads bytes of somebody else. Not among them: check.cc, whose only function ends the process, and crc32c*.cc,
-# whose tables are made by the compiler (fz_fpdu compares every variant with another CRC all the same).
+# The files that parse untrusted bytes. Not among them: check.cc, whose only function ends the process, and
+# crc32c*.cc, whose tables are made by the compiler (fz_fpdu compares every variant with another CRC).
 files=(
   provider/soft/wire/{ddp,fault,mpa,ndb_header,rdmap,terminate}.cc
   provider/soft/cm/{active_handshake,passive_handshake,handshake_frames}.cc
   provider/soft/qp/{iwarp_transport_rx,shm_transport_rx}.cc
   daemon/state/journal_image.cc
-  daemon/ops/http_request.cc
+  daemon/metrics/http_request.cc
 )
 targets=(mpa_request mpa_reply fpdu terminate rdmap ring journal http)
 
-install_packages
+install_packages deploy/packages.txt deploy/packages-test.txt
 install_packages tests/fuzz/packages.txt
 cmake -G Ninja -S . -B "$build" -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_COMPILER=clang++-14 \
   -DCMAKE_CXX_FLAGS="-O0 -g1 -fprofile-instr-generate -fcoverage-mapping" > "${TMPDIR:-/tmp}/coverage-configure.log" 2>&1 || {

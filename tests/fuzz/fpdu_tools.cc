@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Slow and plain on purpose: this is the reference, not the product.
+// A reference implementation, deliberately slow and simple.
 #include "tests/fuzz/fpdu_tools.h"
 
 #include <array>
@@ -81,7 +81,7 @@ std::optional<Fault> JudgeSegment(std::span<const std::uint8_t> ulpdu, Header* h
   const unsigned wants_queue = h->opcode == 1 ? 1u : h->opcode == 7 ? 2u : 0u;
   if (h->queue != wants_queue) return h->queue > 2 ? Ddp(2, 1) : Rdmap(2, 6);
   if (wants_queue == 0) return std::nullopt;
-  // A Read Request has 28 bytes, a Terminate at least 4, and neither comes in pieces.
+  // A Read Request has 28 bytes, a Terminate at least 4, and neither is segmented.
   if (h->opcode == 1 && payload > 28) return Ddp(2, 5);
   if (h->message_offset != 0) return Ddp(2, 4);
   if (payload < (h->opcode == 1 ? 28u : 4u) || !h->last) return Rdmap(2, 0xFF);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the fuzz targets share: taking an input apart, and saying that a property does not hold.
+// Shared parts of the fuzz targets: dissecting an input, and reporting a violated property.
 //
-// A target is LLVMFuzzerTestOneInput(), and LLVMFuzzerCustomMutator() where plain byte mutations would not
-// get far. It is linked with libFuzzer (-DNDBROKER_FUZZ=ON) or with replay_main.cc, by any compiler.
+// A target is LLVMFuzzerTestOneInput(), and LLVMFuzzerCustomMutator() where plain byte mutations are not
+// effective. It is linked with libFuzzer (-DNDBROKER_FUZZ=ON) or with replay_main.cc, by any compiler.
 #pragma once
 
 #include <algorithm>
@@ -15,13 +15,13 @@
 
 extern "C" {
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
-// Of libFuzzer, or of replay_main.cc: mutates in place, returns the new size.
+// A function of libFuzzer or of replay_main.cc: mutates in place, returns the new size.
 std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t max_size);
 }
 
 namespace nd::fuzz {
 
-// A broken property ends the process like a crash does. NDEBUG changes nothing here.
+// Ends the process like a crash when a property is violated, also with NDEBUG.
 inline void Require(bool holds, const char* property, const char* file = __builtin_FILE(),
                     int line = __builtin_LINE()) {
   if (holds) [[likely]]
@@ -30,7 +30,7 @@ inline void Require(bool holds, const char* property, const char* file = __built
   std::abort();
 }
 
-// Takes from the front; what is not there reads as zeros.
+// Takes bytes from the front; beyond the end they are zeros.
 class Input {
  public:
   Input(const std::uint8_t* data, std::size_t size) : rest_(data, size) {}
@@ -57,7 +57,7 @@ class Input {
   std::span<const std::uint8_t> rest_;
 };
 
-// A copy that ends where its allocation ends, so that the sanitizer sees a read behind it.
+// Copies to an allocation of the exact size, so that the sanitizer detects a read beyond the end.
 inline std::vector<std::byte> Exact(std::span<const std::uint8_t> bytes) {
   const auto as_bytes = std::as_bytes(bytes);
   return {as_bytes.begin(), as_bytes.end()};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// FPDUs and segment headers from a stream cut anyhow: same verdict, right lengths, and what is decoded is
-// encoded to the same bytes.
+// FPDUs and segment headers from a stream in arbitrary pieces: the verdict does not depend on the pieces, the
+// lengths are right, and decoded values are encoded to the same bytes.
 //
 // Input: flags (1: no CRC), then the stream.
 #include <cstring>
@@ -16,7 +16,7 @@ namespace {
 
 using namespace provider::soft;
 
-// Reads exactly as many bytes as are asked for, like a receiver that takes nothing of the next frame.
+// Reads exactly the requested number of bytes, like a receiver that takes no byte of the next frame.
 std::size_t SizeByNeeds(std::span<const std::uint8_t> stream, bool crc) {
   std::size_t have = 0;
   for (;;) {
@@ -88,7 +88,7 @@ void CheckFrame(const wire::FpduDecoded& frame, wire::ByteSpan bytes, bool crc) 
     Require(frame.crc_ok == (std::memcmp(sealed.data(), bytes.data(), frame.size) == 0),
             "the CRC is good exactly when it is the one that we would write");
   }
-  // The trailer of a frame that lies in pieces.
+  // The trailer of a frame that is in pieces.
   std::uint32_t so_far = wire::Crc32c(wire::ByteSpan(sealed).first(wire::kFpduHeaderSize));
   const std::size_t middle = ulpdu / 3;
   std::vector<std::byte> copied(ulpdu);
@@ -131,7 +131,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     Require((frame.verdict == wire::Verdict::kComplete) == (by_needs != 0) &&
                 (by_needs == 0 || frame.size == by_needs),
             "a frame is the same in one look and in many");
-    // A receiver may look at the header of a frame that is not whole yet.
+    // A receiver may read the header of an incomplete frame.
     if (by_needs == 0) break;
     const auto bytes = input.Take(frame.size);
     CheckFrame(frame, wire::AsBytes(bytes), crc);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The head of an HTTP request in pieces: the same answer however it is cut, and nothing in it that the rest
-// of the responder would have to look at twice.
+// The head of an HTTP request in pieces: the result does not depend on the pieces, and a parsed request
+// contains no value that the rest of the responder would have to check again.
 //
 // Input: the bytes.
 #include <string>
 
-#include "daemon/ops/http_request.h"
+#include "daemon/metrics/http_request.h"
 #include "tests/fuzz/fuzz.h"
 
 namespace nd::fuzz {
@@ -18,7 +18,7 @@ bool Printable(std::string_view text) {
 }
 
 Verdict Parse(std::string_view bytes) {
-  // Its own allocation, so that a read behind the end is seen.
+  // An allocation of its own, so that a read beyond the end is detected.
   const std::vector<char> exact(bytes.begin(), bytes.end());
   return ops::ParseHttpRequest({exact.data(), exact.size()});
 }
@@ -68,7 +68,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   }
   const Verdict whole = Parse(bytes);
   Check(bytes, whole);
-  // The first verdict of growing pieces is the one of the whole, as far as that has no bytes behind it.
+  // The first verdict for growing pieces equals that for the whole input, unless the whole has further bytes.
   const std::size_t step = 1 + size / 24;
   for (std::size_t have = 0; have < size; have += step) {
     const Verdict early = Parse(bytes.substr(0, have));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Images of the lease journal, cut, flipped or made up: recovery takes what is good in front of the first bad
-// record, and never what was given back.
+// Images of the lease journal, cut, flipped or invented: recovery returns the valid records before the first
+// bad one, and never a released lease.
 //
-// Input: flags (1: checksums and places are made right), then the image.
+// Input: flags (1: checksums and positions are corrected), then the image.
 #include <cstring>
 
 #include "daemon/state/journal.h"
@@ -13,8 +13,8 @@ namespace nd::fuzz {
 namespace {
 
 constexpr char kBoot[] = "11111111-2222-3333-4444-555555555555";
-// As docs say: the checksum is the last word, of a header of everything before it, of a record of all behind
-// the mark; a record repeats generation and place.
+// As documented: the checksum is the last word; that of a header covers everything before it, that of a
+// record everything after the mark. A record repeats generation and position.
 constexpr std::size_t kHeader = state::kHeaderSize, kRecord = state::kRecordSize;
 
 void PutChecksum(std::span<std::byte> raw, std::size_t from) {
@@ -49,7 +49,7 @@ void Check(std::span<const std::byte> image) {
                 lease.local.port() != 0 && (lease.local.ip().size() == 4 || lease.local.ip().size() == 16),
             "a lease is one that could have been taken");
   }
-  // What is good is good again, and a cut costs only what is behind it.
+  // A rewritten image is valid again, and a cut loses only the records after it.
   std::vector<std::byte> rewritten;
   const auto header = state::EncodeHeader(got.header);
   rewritten.insert(rewritten.end(), header.begin(), header.end());

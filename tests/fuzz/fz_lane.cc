@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fd lane at both ends: a broker that sends anything to the client, and a client that sends anything to
+// Both ends of the fd lane: a broker that sends anything to the client, and a client that sends anything to
 // the broker, with any number of descriptors.
 //
-// Input: a header byte (1: the broker's end is under test, 2: its client acknowledges what was sent; 4: the
-// client holds its session on the lane), then records: how many descriptors of which kind (low four bits,
-// high four), length, and that much of a datagram.
+// Input: a header byte (1: the end of the broker is under test, 2: its client acknowledges every record, 4:
+// the client holds its session on the lane), then records: number and kind of descriptors (low four bits,
+// high four), length, and a datagram of that length.
 #include <fcntl.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
@@ -23,7 +23,7 @@
 namespace nd::fuzz {
 namespace {
 
-// What a hostile end may pass; made once.
+// The descriptors that a hostile end can send; made once.
 struct Passed {
   UniqueFd page =
       CreateSealedMemfd("fuzz-page", sizeof(provider::QpCounters) * provider::kCounterSlotsPerPage).value();
@@ -37,14 +37,14 @@ struct Passed {
   }
 };
 
-// The lowest descriptor that is free: the same before and after, or some were lost.
+// Returns the lowest free descriptor; a difference before and after shows a leak.
 int NextFree() {
   const int fd = dup(0);
   close(fd);
   return fd;
 }
 
-// No limit of ours: kMaxFdsPerMessage binds only those who keep it.
+// Without the limit kMaxFdsPerMessage, because a hostile end does not observe it.
 void SendRaw(int socket, std::span<const std::uint8_t> bytes, const Passed& passed, unsigned count,
              unsigned kind) {
   alignas(cmsghdr) char control[CMSG_SPACE(16 * sizeof(int))] = {};
@@ -112,14 +112,14 @@ void RunClient(Input& input, const Passed& passed) {
   }
 }
 
-// All of it is there before the first is read, and behind it the end.
+// Everything is sent before the first read, and then the end is closed.
 void RunCarrying(Input& input, const Passed& passed) {
   UniqueFd broker, mine;
   Require(MakeSeqpacketPair(&broker, &mine).ok(), "a pair of sockets");
   fcntl(mine.get(), F_SETFL, fcntl(mine.get(), F_GETFL) & ~O_NONBLOCK);
   client::Lane lane(std::move(mine));
   lane.CarryMessages();
-  std::size_t room = 64;  // Less than what fills a socket.
+  std::size_t room = 64;  // Less than the capacity of a socket.
   while (!input.empty() && room-- != 0) {
     const auto fds = input.Number();
     const auto bytes = input.Take(input.Number());
@@ -137,7 +137,7 @@ void RunCarrying(Input& input, const Passed& passed) {
   Require(!lane.Send(std::as_bytes(std::span("x", 1))).pending(), "sending never hangs here");
 }
 
-// Whether the datagram is one whole message.
+// Returns whether the datagram is one whole message.
 bool IsMessage(std::span<const std::uint8_t> bytes) {
   provider::MessageRecord record;
   const provider::MessageRecord right;
@@ -158,14 +158,15 @@ void RunBroker(Input& input, const Passed& passed, bool honest) {
   const auto peer = service::PeerOf(mine.get());
   Require(peer.has_value() && peer->pid == static_cast<std::uint32_t>(getpid()), "the kernel knows the peer");
   service::Lane* says = nullptr;
-  service::Lane lane(loop, std::move(mine), *peer,
-                     {.room = [] {},
-                      .ended =
-                          [&](const std::string& why) {
-                            Require(!why.empty(), "a lane that ends says why");
-                            ++ended;
-                          },
-                      .message = [&](std::span<const std::byte> message) { says->Say(message, 4096); }});
+  service::Lane lane(
+      loop, std::move(mine), *peer,
+      {.room = [] {},
+       .ended =
+           [&](const Status& why) {
+             Require(!why.ok() && !why.message().empty(), "a lane that ends says why");
+             ++ended;
+           },
+       .message = [&](std::span<const std::byte> message) { says->SendMessage(message, 4096); }});
   says = &lane;
   Require(lane.Open(), "a lane opens");
   std::uint64_t next_id = 1;
@@ -173,7 +174,10 @@ void RunBroker(Input& input, const Passed& passed, bool honest) {
   while (!input.empty() && ended == 0) {
     const provider::CountersPageRecord record{.id = next_id};
     const int page = passed.Of(1);
-    if (lane.Send(next_id, std::as_bytes(std::span(&record, 1)), {&page, 1}).ok()) out.insert(next_id++);
+    service::InFlight::Charge charge;
+    if (lane.Send(next_id, std::as_bytes(std::span(&record, 1)), {&page, 1}, charge).ok()) {
+      out.insert(next_id++);
+    }
     Require(lane.unacknowledged() <= service::kMaxUnacknowledged, "descriptors in flight are few");
     const auto fds = input.Number();
     const auto bytes = input.Take(input.Number());
@@ -216,7 +220,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   static const Passed passed;
   Input input(data, size);
   const auto flags = input.Number();
-  // Whatever is made once is made now.
+  // Makes everything that is made only once.
   static const bool warm = [] {
     Input nothing(nullptr, 0);
     RunBroker(nothing, passed, false);

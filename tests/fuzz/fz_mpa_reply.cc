@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The connecting side of the start-up: a reply cut anyhow, the application's word, and the answer to a Read
-// RTR.
+// The connecting side of the start-up: a reply in arbitrary pieces, the decision of the application, and the
+// answer to a Read RTR.
 //
-// Input: flags, cuts, our offer, what the adapter can serve, then what the peer sends. Flags: 1 plain "tcp"
-// mode, 2 CRC not wanted, 4+8 the application's word (confirm, reject, none yet, peer goes away), 16
-// everything comes before that word.
+// Input: flags, piece sizes, the local offer, the limits of the adapter, then the bytes of the peer. Flags: 1
+// plain "tcp" mode, 2 CRC not requested, 4+8 the decision of the application (confirm, reject, none yet, peer
+// disconnects), 16 every byte comes before that decision.
 #include "tests/fuzz/handshake_tools.h"
 
 namespace nd::fuzz {
@@ -44,7 +44,7 @@ void CheckStart(const Script& script, const HandshakeStep& start) {
           "a Read RTR is offered where a Read is");
 }
 
-// docs/wire.md section 2, the rows about replies.
+// Checks the rows about replies of docs/wire.md section 2.
 void CheckReply(const Script& script, Stream stream, const StartFrame& frame, const HandshakeStep& step,
                 const ActiveHandshake& machine) {
   using Verdict = StartFrame::Verdict;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The accepting side of the start-up: a request cut anyhow, an application's answer, and the first frame.
+// The accepting side of the start-up: a request in arbitrary pieces, the answer of an application, and the
+// first frame.
 //
-// Input: flags, cuts, limits, length of the answer's private data, then what the peer sends. Flags: 1 plain
-// "tcp" mode, 2 CRC not wanted, 4+8 the answer (accept, reject, none yet, peer goes away), 16 everything
-// comes before the answer.
+// Input: flags, piece sizes, limits, length of the private data of the answer, then the bytes of the peer.
+// Flags: 1 plain "tcp" mode, 2 CRC not requested, 4+8 the answer (accept, reject, none yet, peer
+// disconnects), 16 every byte comes before the answer.
 #include "tests/fuzz/handshake_tools.h"
 
 namespace nd::fuzz {
@@ -25,7 +26,7 @@ bool Ended(const HandshakeStep& step) {
   return step.event == Event::kDropped || step.event == Event::kLost;
 }
 
-// What the request alone must lead to.
+// Checks the result of the request alone.
 void CheckRequest(const Script& script, Stream stream, const StartFrame& frame, const HandshakeStep& step) {
   using Verdict = StartFrame::Verdict;
   if (frame.verdict == Verdict::kMore) return Require(!Speaks(step), "an incomplete request is waited for");
@@ -88,7 +89,7 @@ void CheckReply(const Script& script, const StartFrame& request, const Handshake
           "a peer without RTR is established at once");
 }
 
-// The answer, then the rest of the stream.
+// Gives the answer, then the rest of the stream.
 HandshakeStep Answer(const Script& script, PassiveHandshake& machine) {
   const std::size_t most = script.separate() ? provider::soft::kMaxSeparateData : provider::soft::kMaxTcpData;
   if ((script.flags & 4) != 0) return machine.Reject(Detail::kPeerRejected, PickData(script.data, most));
@@ -104,7 +105,7 @@ void CheckFirstFrame(const PassiveHandshake& machine, Stream rest, const Handsha
     const std::size_t frame = (2u + rest[0] * 256u + rest[1] + 3u) / 4u * 4u + 4u;
     if (step.consumed == 0) {
       Require(step.send.empty(), "data stays where it is");
-      // What is too long to be looked at whole is for the queue pair to judge.
+      // The queue pair checks a frame that is too long to be peeked as a whole.
       return Require(frame > provider::soft::kHandshakePeek || (rest.size() > 3 && (rest[3] & 0x0F) != 7),
                      "a Terminate establishes nothing");
     }
@@ -130,7 +131,7 @@ void Run(const Script& script, Stream stream, const Cuts& cuts, HandshakeStep* r
   *first = {};
   *agreement = {};
   if (request->event != Event::kRequest) {
-    // Whatever became of it: a stream that breaks off here ends it once.
+    // A stream that breaks off here must end the machine exactly once.
     const bool over = Ended(*request);
     const HandshakeStep end = machine.OnClosed(provider::soft::Ending::kReset);
     Require(over ? end.event == Event::kNone : Ended(end), "a handshake ends once");
@@ -191,7 +192,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     HandshakeStep other_request, other_first;
     nd::provider::soft::Agreement other_agreement;
     Run(script, stream, cuts, &other_request, &other_first, &other_agreement);
-    // Bytes behind a request end it before or after it was delivered, depending on when they come.
+    // Bytes behind a request end it before or after it was delivered, depending on when they arrive.
     const bool same = SameStep(request, other_request) || (Ended(request) && Ended(other_request));
     Require(same && SameStep(first, other_first) && SameAgreement(agreement, other_agreement),
             "the cuts of a stream change nothing");

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// The command line of ndctl: words that parse or an error that names one of them; filters, sorting and
-// columns on rows whose texts are anything.
+// The command line of ndctl: words either parse, or the error names one of them; then filters, sorting and
+// columns on rows with arbitrary texts.
 //
-// Input: a header byte (low bit: command line, else rows; the others: in which of kFormats, 0: all), then
-// texts, each behind its length.
+// Input: a header byte (low bit: command line, else rows; the other bits: the format of kFormats, 0: all),
+// then texts, each after its length.
+#include <algorithm>
 #include <iterator>
+#include <memory>
 #include <string>
 #include <string_view>
 
 #include "cli/format.h"
+#include "cli/globals.h"
 #include "cli/parse.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -20,7 +23,7 @@ using cli::Value;
 std::vector<std::string> Texts(Input& input, std::size_t most) {
   std::vector<std::string> texts;
   while (!input.empty() && texts.size() < most) {
-    // Arguments end at a zero, and a pattern of many stars takes fnmatch for ever.
+    // Arguments end at a zero byte, and a pattern of many stars would take fnmatch for ever.
     const auto bytes = input.Take(input.Number() % 48);
     std::string text(bytes.begin(), bytes.end());
     std::erase(text, '\0');
@@ -39,22 +42,20 @@ void CheckError(const cli::Error& error) {
 }
 
 void RunCommandLine(const std::vector<std::string>& words) {
-  // Building the commands takes longer than parsing a line, and parsing forgets the line before.
+  // Made once: building the commands takes longer than parsing a line, and parsing resets the state of the
+  // line before.
   static cli::Context context;
-  static CLI::App app("", "ndctl");
-  static const bool built = (cli::BuildApp(app, context), true);
-  Require(built, "the commands exist");
+  static const std::unique_ptr<cli::CommandLine> line = cli::MakeCommandLine(context);
+  static const cli::CommandInfo commands = line->Describe();
   std::vector<const char*> argv = {"ndctl"};
   for (const std::string& word : words) argv.push_back(word.c_str());
   context.run = nullptr;
   (void)cli::WantsJson(words);
-  try {
-    app.parse(static_cast<int>(argv.size()), argv.data());
+  const cli::ParsedLine parsed = line->Parse(static_cast<int>(argv.size()), argv.data());
+  if (parsed.kind == cli::ParsedLine::Kind::kRun) {
     Require(context.run != nullptr, "a line that parses runs a command");
-  } catch (const CLI::Success&) {
-    // --help, --version
-  } catch (const CLI::ParseError& error) {
-    const cli::Error told = cli::Diagnose(app, words, error);
+  } else if (parsed.kind == cli::ParsedLine::Kind::kWrong) {
+    const cli::Error told = cli::Diagnose(commands, words, parsed.text);
     Require(told.exit == cli::Exit::kUsage && !told.message.empty(), "a wrong line is a usage error");
     CheckError(told);
   }
@@ -69,7 +70,7 @@ Value Row(const std::string& text, double number) {
   return row;
 }
 
-// The first is what the input says.
+// The first is chosen by the input.
 constexpr std::string_view kFormats[] = {"", "table", "wide", "json", "jsonl", "yaml", "name"};
 
 void RunRows(std::vector<std::string> texts, std::size_t only) {

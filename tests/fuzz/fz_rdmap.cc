@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A hostile peer against a whole iWARP connection: every segment, in any order, is judged as the model judges
-// it, and no byte outside what was granted ever changes.
+// A hostile peer of a whole iWARP connection: the verdict on every segment equals that of the model, in any
+// order, and no byte outside the granted memory changes.
 //
 // Input: rdmap_script.h.
 #include <sys/socket.h>
@@ -84,7 +84,7 @@ class Connection {
   void Frame(Bytes ulpdu, bool good);
   void Look();
   void Compare();
-  void Hear();
+  void CheckMessages();
   void HearSegment(std::span<const std::uint8_t> ulpdu);
   std::uint32_t StagOf(Target target) const;
   std::uint64_t OffsetOf(const Step& step) const;
@@ -98,12 +98,13 @@ class Connection {
   provider::HandOff hand_off_;
   UniqueFd peer_;
   bool attached_;
-  bool exact_ = true;  // Whether the model knows everything that happens.
+  bool exact_ = true;  // Whether the model predicts every event.
   Bytes wire_, heard_;
-  std::deque<std::vector<RdmapModel::Piece>> sinks_;  // Of Reads posted and not yet seen on the wire.
+  std::deque<std::vector<RdmapModel::Piece>>
+      sinks_;  // Of Reads that were posted and not yet seen on the wire.
   std::vector<RdmapModel::Answer> unanswered_;
-  std::uint32_t answered_ = 0;  // Bytes of the first of them.
-  std::optional<wire::Fault> said_;
+  std::uint32_t answered_ = 0;  // The answered bytes of the first of them.
+  std::optional<wire::Fault> reported_fault_;
   bool any_words_ = false;
   std::vector<Completion> receives_;
 };
@@ -169,7 +170,7 @@ void Connection::Segment(const Step& step) {
   Bytes ulpdu = {
       static_cast<std::uint8_t>((tagged ? 0x80 : 0) | ((step.a & kLastSegment) != 0 ? 0x40 : 0) | 1),
       static_cast<std::uint8_t>(0x40 | opcode)};
-  // NOLINTNEXTLINE(bugprone-signed-char-misuse,cert-str34-c): a number, and below 0 is meant.
+  // NOLINTNEXTLINE(bugprone-signed-char-misuse,cert-str34-c): a number that may be negative.
   const auto odd = static_cast<std::uint32_t>(static_cast<std::int8_t>(step.g));
   if (tagged) {
     PutBig(&ulpdu, StagOf(static_cast<Target>(step.b & 7)), 4);
@@ -178,7 +179,7 @@ void Connection::Segment(const Step& step) {
     PutBig(&ulpdu, StagOf(static_cast<Target>(step.b & 7)), 4);
     PutBig(&ulpdu, opcode == 1 ? 1u : opcode == 7 ? 2u : 0u, 4);
     const std::uint32_t msn = opcode == 1 ? model_.read_msn() : opcode == 7 ? 1u : model_.send_msn();
-    // A frame that waits behind others cannot know the number that it will need: those count on.
+    // The number of a frame behind others is not known in advance, so it counts on from them.
     PutBig(&ulpdu, msn + ((step.a & kOddMsn) != 0 ? odd : 0), 4);
     const bool send = opcode >= 3 && opcode <= 6;
     PutBig(&ulpdu, (send ? model_.message_offset() : 0) + ((step.a & kOddOffset) != 0 ? odd : 0), 4);
@@ -279,7 +280,7 @@ void Connection::PostRequest(const Step& step) {
 
 void Connection::Look() {
   if (!wire_.empty()) {
-    // After the connection has ended nobody takes it.
+    // No end reads after the end of the connection.
     [[maybe_unused]] const auto sent =
         send(peer_.get(), wire_.data(), wire_.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
     wire_.clear();
@@ -295,13 +296,13 @@ void Connection::Look() {
     if (heard_.size() != before) idle = 0;
     if (exact_) unanswered_.insert(unanswered_.end(), model_.answers.begin(), model_.answers.end());
     model_.answers.clear();
-    Hear();
+    CheckMessages();
   }
   Compare();
 }
 
-// What the queue pair says must be well-formed whatever the peer does.
-void Connection::Hear() {
+// The messages of the queue pair must be well-formed regardless of the peer.
+void Connection::CheckMessages() {
   std::span<const std::uint8_t> rest(heard_);
   for (;;) {
     if (rest.size() < 2) break;
@@ -327,7 +328,7 @@ void Connection::HearSegment(std::span<const std::uint8_t> ulpdu) {
     any_words_ = true;
     const auto words = wire::DecodeTerminate(std::as_bytes(payload), wire::TerminateLayout::kRfc);
     Require(words.has_value(), "a Terminate says something");
-    said_ = words->fault;
+    reported_fault_ = words->fault;
   } else if (header.opcode == 1) {
     RdmapModel::Asked asked;
     const auto at = [&](std::size_t i) { return static_cast<std::uint32_t>(payload[i]); };
@@ -363,7 +364,7 @@ void Connection::HearSegment(std::span<const std::uint8_t> ulpdu) {
 
 void Connection::Compare() {
   if (!exact_) {
-    // The pages that nobody may write to by any means.
+    // The pages without any write permission.
     return Require(rig_.arena.Same(kReadablePage, 1) && rig_.arena.Same(kSourcePage, 1),
                    "nobody writes here");
   }
@@ -379,7 +380,7 @@ void Connection::Compare() {
   receives_.clear();
   Require(model_.received.empty(), "what came is completed");
   Require((end_.closed() == 1) == model_.dead(), "the connection lives as long as the model");
-  Require(said_ == model_.fault(), "the last words are those of the model");
+  Require(reported_fault_ == model_.fault(), "the Terminate message is that of the model");
   if (model_.dead()) exact_ = false;
   Require(!exact_ || unanswered_.empty(), "every Read is answered");
 }
@@ -430,7 +431,7 @@ void Connection::Run(const Step& step, Input* rest) {
                                                 rig_.arena.page(kWindowPage) + kWindowStart, kWindowLength,
                                                 kOpAllowRead | kOpAllowWrite);
       end_.Posted(bound, false, false);
-      // It is open from now on, and the one before is shut when its turn comes.
+      // The window is open from now on; the previous one is closed when its request is processed.
       if (bound.ok()) exact_ = exact_ && model_.asked.empty() && !model_.held();
       std::erase_if(model_.memory, [](const auto& memory) { return memory.own_window; });
       if (bound.ok()) {
@@ -443,7 +444,7 @@ void Connection::Run(const Step& step, Input* rest) {
       if (!attached_ || !wire_.empty()) Look();
       const Status status = end_.qp().Invalidate(end_.NextInitiator(), *window_, 0);
       end_.Posted(status, false, false);
-      // As with Bind: it has its turn when those before it have been answered.
+      // As with Bind: processed after the earlier requests were answered.
       if (status.ok()) exact_ = exact_ && model_.asked.empty() && !model_.held();
       if (status.ok()) std::erase_if(model_.memory, [](const auto& memory) { return memory.own_window; });
       break;

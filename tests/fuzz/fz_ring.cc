@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The shared segment as a hostile peer rewrites it between any two rounds: nothing outside what was granted
-// changes, every request completes once, and nothing hangs.
+// A hostile peer rewrites the shared segment between any two rounds: no memory outside the granted memory
+// changes, every request completes once, and no call hangs.
 //
 // Input: ring_script.h.
 #include <fcntl.h>
@@ -22,7 +22,7 @@ using namespace provider::soft;
 constexpr std::uint32_t kReadLimits[] = {0, 1, 4, 16};
 constexpr std::uint32_t kBufferSize = 16384;
 
-// What both ends map, and what the peer may send; made once.
+// The mappings of both ends and the descriptors for the peer; made once.
 struct Shared {
   UniqueFd segment_fd, table_fd, buffer_fd, small_fd, unsealed_fd, plain_fd;
   Mapping segment, table, buffer;
@@ -104,11 +104,11 @@ class HostileRing {
   QpUnderTest end_;
   std::shared_ptr<provider::MemoryWindow> window_;
   UniqueFd peer_;
-  std::uint32_t head_ = 0;  // The peer's next position.
+  std::uint32_t head_ = 0;  // The next position of the peer.
   std::size_t most_received_ = 0;
-  std::uint64_t largest_ = kBufferSize;     // Of what was sent.
-  bool clean_ = true;                       // The peer has written nothing but records in their turn.
-  std::optional<std::uint32_t> first_bad_;  // The first of them that must not be passed.
+  std::uint64_t largest_ = kBufferSize;     // The largest length that was sent.
+  bool clean_ = true;                       // The peer has written only records in their order.
+  std::optional<std::uint32_t> first_bad_;  // The first record that must be refused.
   std::vector<std::uint32_t> touched_;
 };
 
@@ -185,7 +185,7 @@ void HostileRing::Record(const RingStepBytes& step, std::uint32_t position, std:
   slot.stamp.store(stamp, std::memory_order_release);
 }
 
-// A piece that is longer than pieces may be, or that leaves the largest buffer there is.
+// Returns true for a piece that exceeds the limit for pieces or the end of the largest buffer.
 bool HostileRing::IsBad(std::uint32_t position) const {
   const Slot& slot = shared_.layout().ring[peer_side_].slots[position % kSlots];
   const bool reference = (slot.flags & kByReference) != 0;
@@ -196,8 +196,8 @@ bool HostileRing::IsBad(std::uint32_t position) const {
   return slot.length > ((slot.flags & kInlineBytes) != 0 ? kInlineSize : kMaxChunk);
 }
 
-// A Send that finds no receive is dropped when a goodbye waits behind it, and nobody looks where its bytes
-// are.
+// A Send without a receive is dropped when a goodbye is queued behind it; the location of its bytes is then
+// not checked.
 bool HostileRing::MayBePassedUnread() const {
   const auto& slots = shared_.layout().ring[peer_side_].slots;
   if (!first_bad_ || slots[head_ % kSlots].kind != RecordKind::kGoodbye) return false;
@@ -255,14 +255,14 @@ void HostileRing::SendDescriptor(const RingStepBytes& step) {
                                   &shared_.unsealed_fd, &shared_.plain_fd};
   const int fd = sent[step.a % 5]->get();
   const int fds[] = {fd, fd};
-  if (step.a % 5 == 0) largest_ = kRegionTableSize;  // It may be called a buffer.
+  if (step.a % 5 == 0) largest_ = kRegionTableSize;  // The peer may use it as a buffer.
   const ShareMessage message{.kind = step.b, .id = step.c};
   (void)SendWithFds(peer_.get(), std::as_bytes(std::span(&message, 1)),
                     std::span(fds, (step.d & 1) != 0 ? 2 : 1));
 }
 
 void HostileRing::WriteEntry(const RingStepBytes& step) {
-  // Where the queue pair will look for what it was told.
+  // The location that the queue pair will read for this message.
   RingStepBytes named = step;
   named.c = step.a;
   const std::uint32_t stag = StagOf(static_cast<Named>(step.a & 7));
@@ -288,7 +288,7 @@ void HostileRing::Window(bool bind) {
 
 void HostileRing::Look() {
   for (int idle = 0; idle < 2;) idle = end_.Poll(nullptr) == 0 ? idle + 1 : 0;
-  // Bells and descriptors that come to the peer.
+  // Doorbells and descriptors for the peer.
   for (int i = 0; i < 16; ++i) {
     std::byte bytes[64];
     if (!ReceiveWithFds(peer_.get(), bytes, false).ok()) break;

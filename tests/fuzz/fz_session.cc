@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hostile clients against the real converter and the real core, in a world of two hosts: whatever messages
-// come in whatever order, the invariants hold after every step and each operation completes once.
+// Hostile clients of the real codec and the real core, in a world of two hosts: for any messages in any
+// order, the invariants hold after every step and each operation completes once.
 //
-// Input: a header byte (1: two hosts), then records: who (the client; 0xF0 and above: the world), length of
-// two bytes, and that much of a ClientMessage, or the world's argument. A number below 64 in a field of 64
-// bits stands for the handle that this client got so many answers ago.
+// Input: a header byte (1: two hosts), then records: the client (0xF0 and above: the world), a length of two
+// bytes, and a ClientMessage of that length, or the argument of the world. A number below 64 in a 64-bit
+// field stands for the handle of that many completions ago of this client.
 #include <gtest/gtest.h>
 
 #include <set>
 
 #include "daemon/core/core_harness.h"
-#include "daemon/service/convert.h"
+#include "ndbroker/v1/session.pb.h"
+#include "session/check.h"
+#include "session/codec.h"
+#include "session/limits.h"
 #include "tests/fuzz/fuzz.h"
 
 namespace nd::fuzz {
@@ -39,7 +42,7 @@ class Clients {
     }
     world_.wire_is_cut = world_.delay_goodbyes = false;
     world_.ReleaseGoodbyes();
-    // Whatever the wire still has to say or to forget.
+    // Time for all outstanding events and deadlines of the wire.
     world_.Advance(std::chrono::hours(2));
     for (int host = 0; host < hosts_; ++host) {
       Require(world_.broker(host).Connections().empty() && world_.broker(host).Listeners().empty() &&
@@ -58,7 +61,7 @@ class Clients {
     std::vector<std::uint64_t> handles;
     std::size_t completions = 0, repeats = 0;
   };
-  // The first thing that somebody does opens the session.
+  // The first record of a client opens its session.
   One& Get(std::size_t who) {
     if (!one_[who].open()) Open(who);
     return one_[who];
@@ -103,10 +106,12 @@ void Substitute(const std::vector<std::uint64_t>& handles, google::protobuf::Mes
   }
 }
 
-// Every answer can be said on the wire.
-void CheckEncodes(const pb::ServerMessage& message) {
+// Checks that every reply can be encoded.
+void CheckEncodes(const session::ServerMessage& message) {
+  std::vector<std::byte> bytes;
+  session::Append(message, &bytes);
   pb::ServerMessage again;
-  Require(again.ParseFromString(message.SerializeAsString()), "what is encoded can be read");
+  Require(again.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())), "what is encoded can be read");
 }
 
 void Clients::Collect() {
@@ -116,26 +121,25 @@ void Clients::Collect() {
     for (; one.completions < order.size(); ++one.completions) {
       const core::Complete& complete = world_.Result(one.client, order[one.completions]);
       Require(!complete.status.pending(), "a completion is final");
-      CheckEncodes(service::Encode(complete));
+      CheckEncodes(complete);
       if (complete.reply.handle) one.handles.push_back(complete.reply.handle.value);
     }
   }
   for (int host = 0; host < hosts_; ++host) {
     for (const auto& event : world_.Seen<core::SendConnectEvent>(host)) {
-      CheckEncodes(service::Encode(event));
+      CheckEncodes(event);
       for (One& one : one_) {
         if (one.client.host == host && one.client.session == event.session) {
           one.handles.push_back(event.connector.value);
         }
       }
     }
-    for (const auto& event : world_.Seen<core::SendDisconnectEvent>(host))
-      CheckEncodes(service::Encode(event));
+    for (const auto& event : world_.Seen<core::SendDisconnectEvent>(host)) CheckEncodes(event);
     for (const auto& command : world_.Seen<core::SendTransportCommand>(host)) {
-      CheckEncodes(service::Encode(command));
+      CheckEncodes(command);
     }
-    for (const auto& event : world_.Seen<core::SendAdapterEvent>(host)) CheckEncodes(service::Encode(event));
-    // A client that broke the protocol is gone; another comes in its place.
+    for (const auto& event : world_.Seen<core::SendAdapterEvent>(host)) CheckEncodes(event);
+    // A client that broke the protocol is gone; a new one replaces it.
     for (const auto& end : world_.Seen<core::EndSession>(host)) {
       for (std::size_t i = 0; i < kClients; ++i) {
         if (one_[i].client.host != host || one_[i].client.session != end.session) continue;
@@ -151,18 +155,25 @@ void Clients::Message(std::size_t who, std::span<const std::uint8_t> bytes) {
   pb::ClientMessage message;
   if (!message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) return;
   One& one = Get(who % kClients);
-  const auto hello = service::DecodeHello(message);
-  if (hello.ok()) Require(hello->token.size() == 16 && hello->application.size() <= 64, "a Hello is checked");
   const std::uint64_t op_id = message.op_id();
   Substitute(one.handles, &message);
-  auto op = service::DecodeOp(message);
+  const std::string encoded = message.SerializeAsString();
+  auto decoded = session::DecodeClientMessage(std::as_bytes(std::span(encoded)));
+  Require(decoded.ok(), "what protobuf writes can be read");
+  const auto hello = session::TakeHello(*decoded);
+  if (hello.ok()) {
+    Require(hello->token.size() == session::kTokenBytes &&
+                hello->application.size() <= session::kMaxApplicationName,
+            "a Hello is checked");
+  }
+  auto op = session::TakeOperation(std::move(*decoded));
   if (!op.ok()) {
-    CheckEncodes(service::EncodeAnswer(op_id, op.status()));
+    CheckEncodes(session::Completion{op_id, op.status(), {}});
     return;
   }
   const auto order = world_.completion_order(one.client);
   if (op_id != 0 && op_id < 64 && op_id <= order.size()) {
-    // Said again; the answer is given again, which is not a second completion.
+    // A repeat: the reply is sent again, which is not a second completion.
     const core::OpId former = order[order.size() - op_id];
     const StatusCode before = world_.Code(one.client, former);
     world_.Resubmit(one.client, former, std::move(*op));
@@ -215,9 +226,9 @@ void Clients::Act(fuzz::Act act, std::span<const std::uint8_t> argument) {
 
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace nd::fuzz;
-  // What the harness expects is as good a property as ours.
+  // A failed expectation of the harness counts as a violated property, too.
   GTEST_FLAG_SET(break_on_failure, true);
-  // Bad messages are what is wanted here, not news.
+  // Parse errors are intended here and must not be logged.
   google::protobuf::SetLogHandler(nullptr);
   Input input(data, size);
   Clients clients(input.Number());

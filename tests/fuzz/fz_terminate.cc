@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The Terminate message both ways: a peer's last words are read whatever they are, and ours quote only what
-// is there.
+// The Terminate message in both directions: any message of a peer is read safely, and written ones quote only
+// existing bytes.
 //
-// Input: flags (1: siw's layout, 2: quote the rest as an offending ULPDU), fault (3), then the payload.
+// Input: flags (1: layout of siw, 2: quote the rest as an offending ULPDU), fault (3), then the payload.
 #include <array>
 #include <cstring>
 
@@ -20,7 +20,7 @@ bool Same(const wire::Terminate& a, const wire::Terminate& b) {
          a.read_request == b.read_request;
 }
 
-// Writes and reads it again in both layouts.
+// Writes the message and reads it again, in both layouts.
 void CheckRoundTrip(const wire::Terminate& terminate) {
   for (const auto layout : {wire::TerminateLayout::kRfc, wire::TerminateLayout::kSiw}) {
     std::array<std::byte, wire::kMaxTerminateSize> written;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The reference for start-up frames, from the documentation and not from the codec.
+// The reference for start-up frames, written from the documentation and not from the codec.
 #include "tests/fuzz/handshake_tools.h"
 
 #include <cstring>

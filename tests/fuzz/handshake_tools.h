@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Drives a handshake machine as a socket would, in pieces of any size, and reads start-up frames a second
+// Drives a handshake machine as a socket would, in pieces of any size, and parses start-up frames a second
 // time, without the codec.
 #pragma once
 
@@ -14,7 +14,7 @@ namespace nd::fuzz {
 using Stream = std::span<const std::uint8_t>;
 using provider::soft::HandshakeStep;
 
-// How a stream is cut: the sizes of the pieces, again and again.
+// The sizes of the pieces of a stream, repeated cyclically.
 struct Cuts {
   std::vector<std::size_t> sizes;
   static Cuts Whole() { return {{1u << 20}}; }
@@ -24,13 +24,13 @@ struct Cuts {
   }
 };
 
-// True when the machine has said anything that its driver must act upon.
+// Returns true when the driver must act on the step.
 inline bool Speaks(const HandshakeStep& step) {
   return step.event != HandshakeStep::Event::kNone || step.close != HandshakeStep::Close::kNo ||
          step.consumed != 0 || !step.send.empty();
 }
 
-// Shows ever more of the stream until the machine speaks. At the end of the stream the step is empty.
+// Shows growing parts of the stream until the driver must act. At the end of the stream the step is empty.
 template <typename Machine>
 HandshakeStep Play(Machine& machine, Stream stream, const Cuts& cuts) {
   std::size_t shown = 0;
@@ -59,14 +59,14 @@ inline bool SameAgreement(const provider::soft::Agreement& a, const provider::so
          a.read_msn_out == b.read_msn_out && a.read_msn_in == b.read_msn_in;
 }
 
-// A start-up frame as docs/wire.md section 2 describes it.
+// A start-up frame according to docs/wire.md section 2.
 struct StartFrame {
   enum class Verdict { kMore, kBad, kWhole } verdict = Verdict::kMore;
   std::size_t size = 0;
   std::uint8_t flags = 0, revision = 0;
   bool markers = false, crc = false, rejected = false, enhanced = false;
   unsigned first = 0, second = 0;  // The two words.
-  Stream data;                     // Behind them.
+  Stream data;                     // Behind the two words.
   unsigned ird() const { return first & 0x3FFF; }
   unsigned ord() const { return second & 0x3FFF; }
   bool limits_known() const { return enhanced && ird() != 16383 && ord() != 16383; }
@@ -79,14 +79,14 @@ struct PortsHeader {
 };
 std::optional<PortsHeader> ReadPortsHeader(Stream data);
 
-// What the machine sends while it is in full operation: whole FPDUs with a good CRC.
+// Checks the output of the machine in full operation: whole FPDUs with a good CRC.
 void CheckFpdus(Stream sent, bool crc);
 
-// Of four private-data limits and read limits that matter, by a few bits of the input.
+// Picks one of four significant combinations of limits by bits of the input.
 ReadLimits PickLimits(std::uint8_t bits);
 provider::Bytes PickData(std::uint8_t length, std::size_t most);
 
-// For LLVMFuzzerCustomMutator: makes the CRCs of what follows the start-up frame right.
+// Corrects the CRCs behind the start-up frame, for LLVMFuzzerCustomMutator.
 void RepairBehindStartFrame(std::span<std::uint8_t> stream);
 
 }  // namespace nd::fuzz

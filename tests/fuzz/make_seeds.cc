@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// make_seeds DIRECTORY: writes the hand-made seeds, each under its name. What fuzzing found lies beside them.
+// make_seeds DIRECTORY: writes the hand-made seeds, each under its name. Inputs that fuzzing found are beside
+// them.
 #include <cstdlib>
 #include <fstream>
 #include <iostream>
@@ -34,6 +35,7 @@ int main(int argc, char** argv) {
   nd::fuzz::AddRdmapSeeds(writer);
   nd::fuzz::AddRingSeeds(writer);
   nd::fuzz::AddSessionSeeds(writer);
+  nd::fuzz::AddSessionCodecSeeds(writer);
   nd::fuzz::AddControlSeeds(writer);
   std::cout << writer.count() << " seeds\n";
   return 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The device outlives all inputs, because making its table of memory costs more than running one of them.
+// The device outlives all inputs, because making its memory table costs more than running an input.
 #include "tests/fuzz/qp_rig.h"
 
 #include <sys/socket.h>

@@ -12,7 +12,7 @@
 
 namespace nd::fuzz {
 
-// Page i of the arena, and what peers may do there.
+// The pages of the arena by the access of peers.
 inline constexpr std::size_t kWritablePage = 0, kReadablePage = 1, kPartPage = 2, kLocalPage = 3,
                              kWindowPage = 4, kSourcePage = 5;
 inline constexpr std::size_t kPartStart = 512, kPartLength = 1000;
@@ -20,14 +20,14 @@ inline constexpr std::size_t kWindowStart = 100, kWindowLength = 500, kOtherWind
 
 class QpRig {
  public:
-  // `patient`: a Send waits for a receive as long as it takes, otherwise not at all.
+  // `patient`: a Send waits for a receive without limit, otherwise not at all.
   explicit QpRig(bool patient);
 
   static AdapterInfo Adapter();
   Arena arena;
   std::shared_ptr<provider::Device> device;
   std::shared_ptr<provider::MemoryRegion> regions[Arena::kPages];
-  std::shared_ptr<provider::MemoryWindow> other_window;  // Of another connection.
+  std::shared_ptr<provider::MemoryWindow> other_window;  // A window of another connection.
   std::uint64_t Address(std::size_t page, std::size_t offset = 0) const {
     return reinterpret_cast<std::uintptr_t>(arena.page(page)) + offset;
   }
@@ -41,20 +41,20 @@ class QpRig {
   UniqueFd other_peer_;
 };
 
-// One queue pair: every request completes exactly once, and each queue in the order of posting.
+// One queue pair, with checks: every request completes exactly once, and each queue in the order of posting.
 class QpUnderTest {
  public:
   explicit QpUnderTest(QpRig& rig);
   ~QpUnderTest();
 
   provider::QueuePair& qp() { return *qp_; }
-  // A tag for the next request.
+  // Returns a tag for the next request.
   void* NextReceive() { return reinterpret_cast<void*>(next_receive_); }
   void* NextInitiator() { return reinterpret_cast<void*>(next_initiator_); }
   void Posted(const Status& status, bool receive, bool silent);
-  // Takes completions; how many there were.
+  // Takes completions; returns their number.
   std::size_t Poll(std::vector<Completion>* receives);
-  // Ends the connection: whatever is still out completes now.
+  // Ends the connection: every outstanding request completes now.
   void Finish();
   int closed() const { return *closed_; }
 
@@ -66,7 +66,7 @@ class QpUnderTest {
   std::shared_ptr<int> closed_ = std::make_shared<int>(0);
   std::uintptr_t next_receive_ = 1, next_initiator_ = 1;
   std::uintptr_t done_receive_ = 1, done_initiator_ = 1;
-  std::map<std::uintptr_t, bool> silent_;  // Initiator requests that may end without a word.
+  std::map<std::uintptr_t, bool> silent_;  // Initiator requests that may end without a completion.
 };
 
 }  // namespace nd::fuzz

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One check after the other, in the order of RFC 5041 section 5 and RFC 5040 sections 5 and 6.
+// The checks in the order of RFC 5041 section 5 and RFC 5040 sections 5 and 6.
 #include "tests/fuzz/rdmap_model.h"
 
 namespace nd::fuzz {
@@ -14,7 +14,7 @@ constexpr Fault Rdmap(std::uint8_t type, std::uint8_t code) {
 constexpr Fault Ddp(std::uint8_t type, std::uint8_t code) {
   return {Layer::kDdp, type, code};
 }
-constexpr std::uint32_t kLongestMessage = 1u << 30;  // What the adapter reports.
+constexpr std::uint32_t kLongestMessage = 1u << 30;  // As reported by the adapter.
 
 std::uint64_t Big(std::span<const std::uint8_t> bytes, std::size_t at, std::size_t count) {
   std::uint64_t value = 0;
@@ -28,15 +28,15 @@ std::uint32_t Total(const std::vector<RdmapModel::Piece>& pieces) {
   return total;
 }
 
-// Why `length` bytes at `address` of this memory may not be touched that way: the part of the fault that
-// Writes (DDP) and Reads (RDMAP) have in common.
+// The reason why an access to `length` bytes at `address` is refused: the part of the fault that Writes (DDP)
+// and Reads (RDMAP) have in common.
 enum class Why { kNone, kStag, kStream, kRights, kBounds };
 Why Judge(const RdmapModel::Memory* memory, std::uint64_t address, std::uint64_t length,
           std::uint32_t access) {
   if (memory == nullptr) return Why::kStag;
   if (memory->other_queue_pair) return Why::kStream;
   if ((memory->access & access) != access) return Why::kRights;
-  __extension__ using Wide = unsigned __int128;  // No sum wraps here.
+  __extension__ using Wide = unsigned __int128;  // Sums do not wrap.
   const Wide first = address, last = first + length;
   const Wide low = memory->base, high = low + memory->length;
   return first >= low && last <= high ? Why::kNone : Why::kBounds;
@@ -85,7 +85,8 @@ void RdmapModel::Look() {
     }
     waiting_.pop_front();
   }
-  // What broke the rules is answered at once, what was asked for before it is not any more.
+  if (held_) TakeAnswersBehindHeldSend();
+  // After a protocol error earlier requests are not answered any more.
   if (dead_) answers.clear();
   for (std::size_t i = 0; i < answers.size(); ++i) {
     const Answer& answer = answers[i];
@@ -93,10 +94,25 @@ void RdmapModel::Look() {
     answers.resize(i);  // The window ended meanwhile.
     return End(Rdmap(1, 0));
   }
-  // Who waits for a receive goes on answering; here the wait is over before anything else comes.
-  if (held_ && !patient_) {
+  // While the connection waits for a receive it still answers; without patience the wait ends before the next
+  // frame.
+  if (held_ && !patient_ && !dead_) {
     held_ = false;
     End(Ddp(2, 2));
+  }
+}
+
+// Up to the first malformed frame, which is judged when its turn comes.
+void RdmapModel::TakeAnswersBehindHeldSend() {
+  for (auto frame = waiting_.begin(); frame != waiting_.end() && !dead_;) {
+    Header header;
+    if ((crc_ && !frame->crc_good) || JudgeSegment(frame->ulpdu, &header)) return;
+    if (header.opcode != 2) {
+      ++frame;
+      continue;
+    }
+    TakeReadResponse(header, Bytes(frame->ulpdu).subspan(header.size));
+    frame = waiting_.erase(frame);
   }
 }
 
@@ -119,7 +135,7 @@ bool RdmapModel::Take(const Frame& frame) {
     case 2:
       TakeReadResponse(header, payload);
       return true;
-    case 7:  // The peer's last words; there is nothing to answer.
+    case 7:  // A Terminate of the peer has no answer.
       dead_ = true;
       EndReceives(StatusCode::kCanceled);
       return true;
@@ -142,7 +158,7 @@ bool RdmapModel::TakeSend(const Header& header, Bytes payload) {
     return true;
   }
   if (receive.forbidden && !payload.empty()) {
-    // Our own fault, and the peer is told no more than that.
+    // A local fault, which the peer is not informed of in detail.
     dead_ = true;
     fault_ = Fault{Layer::kLlp, 0, 5};
     EndReceives(StatusCode::kAccessViolation);
@@ -165,7 +181,7 @@ bool RdmapModel::TakeSend(const Header& header, Bytes payload) {
 
 void RdmapModel::TakeWrite(const Header& header, Bytes payload) {
   if (payload.empty() && header.stag == 0) {
-    // Between ndbrokers: how many messages arrived.
+    // Between ndbrokers: the number of messages that arrived.
     if (own_peer_ && header.offset > messages_sent) End(Ddp(1, 1));
     return;
   }

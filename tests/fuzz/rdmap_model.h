@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a receiver of iWARP must make of each segment: a second, small and slow one that only keeps books.
+// A reference model of an iWARP receiver: small and slow, it only keeps records and gives a verdict on each
+// segment.
 #pragma once
 
 #include <deque>
@@ -28,18 +29,18 @@ class RdmapModel {
   struct Receive {
     std::uintptr_t tag = 0;
     std::vector<Piece> pieces;
-    bool forbidden = false;  // Into memory that was not registered for it.
+    bool forbidden = false;  // Refers to memory that was not registered for this access.
   };
   struct Received {
     std::uintptr_t tag = 0;
     StatusCode status = StatusCode::kSuccess;
     std::uint32_t bytes = 0;
   };
-  struct Asked {  // A Read of ours that is on the wire.
+  struct Asked {  // A local Read that is on the wire.
     std::uint32_t stag = 0, size = 0, done = 0;
     std::vector<Piece> sink;  // Empty: a confirmation.
   };
-  struct Answer {  // A Read of the peer that is to be answered.
+  struct Answer {  // A Read of the peer that has to be answered.
     std::uint32_t stag = 0, size = 0, source_stag = 0;
     std::uint64_t offset = 0, source = 0;
   };
@@ -51,19 +52,19 @@ class RdmapModel {
   void Arrive(std::vector<std::uint8_t> ulpdu, bool crc_good) {
     waiting_.push_back({std::move(ulpdu), crc_good});
   }
-  // The receiver looks at everything that is there.
+  // The receiver processes all available frames.
   void Look();
   void Post(Receive receive) { receives_.push_back(std::move(receive)); }
 
   std::vector<Memory> memory;
   std::deque<Asked> asked;
-  std::vector<Answer> answers;  // Expected since the last look.
+  std::vector<Answer> answers;  // Expected since the last Look().
   std::deque<Received> received;
   std::uint64_t messages_sent = 0;
 
   bool dead() const { return dead_; }
   bool held() const { return held_; }
-  // What the connection must end with; empty with a peer that ended it.
+  // The fault that must end the connection; empty when the peer ended it.
   const std::optional<provider::soft::wire::Fault>& fault() const { return fault_; }
   std::uint32_t send_msn() const { return send_msn_; }
   std::uint32_t read_msn() const { return read_msn_; }
@@ -75,8 +76,9 @@ class RdmapModel {
     bool crc_good;
   };
   using Bytes = std::span<const std::uint8_t>;
-  // False: the frame waits for a receive.
+  // Returns false when the frame waits for a receive.
   bool Take(const Frame& frame);
+  void TakeAnswersBehindHeldSend();
   bool TakeSend(const Header& header, Bytes payload);
   void TakeWrite(const Header& header, Bytes payload);
   void TakeReadRequest(const Header& header, Bytes payload);

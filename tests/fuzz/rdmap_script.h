@@ -14,8 +14,8 @@ inline constexpr std::uint8_t kBeforeAttach = 0x80;               // The first f
 enum class StepKind : std::uint8_t {
   kSegment,  // a: opcode and SegmentFlags; b: memory and WhereBits; cd: delta; ef: length; g: MSN or MO delta
   kRaw,      // a: length of the ULPDU that follows; it gets a good CRC
-  kBytes,    // a: length of what follows; it goes on the wire as it is
-  kAnswer,   // The oldest Read is answered rightly; a: in how many segments (0: one)
+  kBytes,    // a: length of the bytes that follow; sent unchanged
+  kAnswer,   // Answers the oldest Read correctly; a: number of segments (0: one)
   kTerminate,   // a: 1 siw's layout, 2 with header; b: queue (3: tagged); c: MSN; d, e, f: layer, type, code
   kHangUp,      // a: 1 both ways
   kReceive,     // ab: length; c: 1 in two pieces, 2 into memory that it may not write

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stands in for libFuzzer where there is none: every file of a corpus once, then mutations of them that are
-// the same in every run, so that an ordinary test run looks a little further than the corpus.
+// Replaces libFuzzer where it is missing: runs every file of a corpus once, then deterministic mutations of
+// them, so that an ordinary test run covers more than the corpus.
 //
 // fuzz_NAME [--mutations TOTAL] FILE-OR-DIRECTORY...
 #include <csignal>
@@ -15,11 +15,11 @@
 #include "tests/fuzz/fuzz.h"
 
 extern "C" {
-// Only some targets have one.
+// Only some targets define it.
 [[gnu::weak]] std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t max_size,
                                                   unsigned seed);
 [[gnu::weak]] int LLVMFuzzerInitialize(int* argc, char*** argv);
-// NOLINTNEXTLINE(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp): the sanitizer's own.
+// NOLINTNEXTLINE(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp): a function of the sanitizer.
 [[gnu::weak]] void __sanitizer_set_death_callback(void (*callback)());
 }
 
@@ -35,7 +35,7 @@ std::size_t Below(std::size_t bound) {
   return generator() % std::max<std::size_t>(bound, 1);
 }
 
-void TellWhere() {
+void PrintCurrentInput() {
   if (current == nullptr) return;
   const char* kept = "fuzz-failure.bin";
   std::ofstream(kept, std::ios::binary)
@@ -45,7 +45,7 @@ void TellWhere() {
 }
 
 void OnSignal(int signal) {
-  TellWhere();  // Not safe in a signal handler, and nothing is left to lose.
+  PrintCurrentInput();  // Not safe in a signal handler, but the process ends anyway.
   std::signal(signal, SIG_DFL);
   std::raise(signal);
 }
@@ -86,12 +86,12 @@ std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t m
     case 2:
       data[at] = static_cast<std::uint8_t>(data[at] + Below(9) - 4);
       return size;
-    case 3: {  // Without a part.
+    case 3: {  // Removes a part.
       const std::size_t gone = 1 + Below(std::min<std::size_t>(size - at, 16));
       std::memmove(data + at, data + at + gone, size - at - gone);
       return size - gone;
     }
-    case 4: {  // A part twice.
+    case 4: {  // Duplicates a part.
       const std::size_t more = std::min({1 + Below(16), size - at, max_size - size});
       std::memmove(data + at + more, data + at, size - at);
       return size + more;
@@ -125,7 +125,7 @@ int main(int argc, char** argv) {
   }
   std::sort(files.begin(), files.end());
   for (const int signal : {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP}) std::signal(signal, OnSignal);
-  if (__sanitizer_set_death_callback != nullptr) __sanitizer_set_death_callback(TellWhere);
+  if (__sanitizer_set_death_callback != nullptr) __sanitizer_set_death_callback(PrintCurrentInput);
 
   Run({}, "the empty input");
   std::vector<Bytes> inputs;

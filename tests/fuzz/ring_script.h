@@ -12,11 +12,11 @@ inline constexpr unsigned kRingInboundShift = 3, kRingOutboundShift = 5;  // As 
 
 enum class RingStep : std::uint8_t {
   kPublish,      // a: kind; b: flags; c: whose STag, see Named; de: length; f: where; g: offset / 16
-  kStrayRecord,  // The same without its turn: g says how far ahead, and the stamp is what f says
+  kStrayRecord,  // As kPublish, but ahead of its turn; g: how far; f: the stamp
   kControl,      // a: field of the control block, 8: of the other side; bcde: value
-  kConsumed,     // The peer has passed everything; a: so much more
+  kConsumed,     // The peer reports everything as consumed; a: and this much more
   kPoke,         // abc: offset in the segment; d: length of what follows
-  kLook,         // A round of the queue pair
+  kLook,         // Runs one round of the queue pair
   kReceive,      // ab: length; c: 32 into memory that it may not write
   kSend,         // ab: length; c: 1 inline, 2 silent, 8 with invalidate, 16 from a shared buffer
   kWrite,        // ab: length; c: as above; d: whose STag

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Fuzzes with libFuzzer, ASan and UBSan, or without the sanitizers and ten times as fast; takes what it found into the
-# corpus, minimised, and prints a table. The corpus is replayed under ASan and UBSan by tests/sanitize.sh.
+# Fuzzes with libFuzzer, ASan and UBSan, or without the sanitizers and ten times as fast; merges new inputs into the
+# corpus, minimised, and prints a table. tests/sanitize.sh replays the corpus under ASan and UBSan.
 set -euo pipefail
 cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../.."
 source deploy/setup.sh
@@ -48,7 +48,7 @@ fi
 
 build=${build:-build/$preset}
 
-# Longest input: inputs that are longer than their target can use only cost time.
+# The maximum input length: longer inputs than the target can use only cost time.
 max_len() {
   case $1 in
     mpa_request | mpa_reply) echo 1400 ;;
@@ -62,7 +62,7 @@ max_len() {
   esac
 }
 
-install_packages
+install_packages deploy/packages.txt deploy/packages-test.txt
 install_packages tests/fuzz/packages.txt
 say "building in $build"
 cmake --preset "$preset" -B "$build" > "${TMPDIR:-/tmp}/fuzz-configure.log" 2>&1 || {
@@ -89,7 +89,7 @@ for name in "${targets[@]}"; do
 done
 wait
 
-# Found inputs carry the hash of their content as a name. They are chosen anew, the named ones stay.
+# New inputs are named by the hash of their content and selected anew; inputs with other names stay.
 merge_one() {
   local name=$1 dir=$work/$1 corpus=tests/fuzz/corpus/$1
   rm -rf "$dir/merged"

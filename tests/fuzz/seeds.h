@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes the hand-written part of the corpora: real frames from our own encoders, and the named seeds of
-// README.md.
+// Makes the hand-written part of the corpora: real frames from the encoders of the project, and the named
+// seeds of README.md.
 #pragma once
 
 #include <cstdint>
@@ -46,7 +46,7 @@ class Seed {
   std::vector<std::uint8_t> bytes_;
 };
 
-// One file for each seed: DIRECTORY/TARGET/NAME.
+// Writes one file for each seed: DIRECTORY/TARGET/NAME.
 class SeedWriter {
  public:
   explicit SeedWriter(std::filesystem::path directory) : directory_(std::move(directory)) {}
@@ -63,6 +63,7 @@ void AddFrameSeeds(SeedWriter& writer);
 void AddRdmapSeeds(SeedWriter& writer);
 void AddRingSeeds(SeedWriter& writer);
 void AddSessionSeeds(SeedWriter& writer);
+void AddSessionCodecSeeds(SeedWriter& writer);
 void AddControlSeeds(SeedWriter& writer);
 
 }  // namespace nd::fuzz

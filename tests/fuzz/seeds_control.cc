@@ -8,7 +8,7 @@
 namespace nd::fuzz {
 namespace {
 
-constexpr unsigned kNull = 0, kPage = 1, kSmall = 2, kUnsealed = 3, kEvent = 4;  // Which descriptor.
+constexpr unsigned kNull = 0, kPage = 1, kSmall = 2, kUnsealed = 3, kEvent = 4;  // The kind of a descriptor.
 
 class Datagrams {
  public:
@@ -21,7 +21,7 @@ class Datagrams {
     if (size > sizeof record) seed_.Zeros(size - sizeof record);
     return *this;
   }
-  Datagrams& Right() {  // The right acknowledgement, where the target may say it.
+  Datagrams& Right() {  // The correct acknowledgement, where the target may send it.
     seed_.U8(0x0F).U8(0);
     return *this;
   }

@@ -21,7 +21,7 @@ std::vector<std::byte> Fpdu(const wire::Segment& segment, std::size_t payload) {
   return frame;
 }
 
-// A ULPDU of any bytes with a good frame around it.
+// Makes a valid frame around a ULPDU of any bytes.
 std::vector<std::byte> Around(std::vector<std::uint8_t> ulpdu) {
   std::vector<std::byte> frame(wire::FpduSize(ulpdu.size()));
   if (!ulpdu.empty()) std::memcpy(frame.data() + 2, ulpdu.data(), ulpdu.size());
@@ -54,7 +54,7 @@ void AddFpdus(SeedWriter& writer) {
   write.last = false;
   add("crc-off", Fpdu(write, 4), 1);
   for (std::uint8_t size = 0; size < 19; ++size) {
-    // siw computed the payload's length without looking whether the header fits.
+    // siw computed the length of the payload without checking whether the header fits.
     std::vector<std::uint8_t> header(size, 0);
     if (size > 0) header[0] = size % 2 == 0 ? 0xC1 : 0x41;
     if (size > 1) header[1] = size % 2 == 0 ? 0x40 : 0x43;
@@ -135,7 +135,7 @@ void AddTerminates(SeedWriter& writer) {
   write.offset = ~std::uint64_t{0};
   const std::vector<std::byte> wraps = Fpdu(write, 2);
   add("quote-wrapping-write", 2, std::span(wraps).subspan(2, 16), wire::fault::kDdpOffsetWrap);
-  // Every fault has a name, also those that no RFC knows.
+  // Every fault has a name, including those that no RFC defines.
   for (unsigned layer = 0; layer < 4; ++layer) {
     for (unsigned type = 0; type < 4; ++type) {
       const std::uint8_t control[] = {static_cast<std::uint8_t>(layer << 4 | type), 1, 0, 0};

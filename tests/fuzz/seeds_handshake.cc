@@ -17,7 +17,7 @@ struct Frame {
   unsigned flags = 0x50, revision = 2;  // C and S.
   unsigned first = 0x8010, second = 0xC010;
   std::string data;
-  int length = -1;  // What the frame says; -1: the truth.
+  int length = -1;  // The length field of the frame; -1: the actual length.
 
   Seed& AppendTo(Seed& seed) const {
     const bool words = (flags & 0x10) != 0 && revision == 2 && length != 0;
@@ -38,7 +38,7 @@ std::string Ports(std::string_view more = "", unsigned reason = 0, unsigned sour
   return std::string(reinterpret_cast<const char*>(bytes), sizeof bytes) + std::string(more);
 }
 
-// Flags, cuts, and two bytes that the target reads as limits.
+// Makes flags, piece sizes, and two bytes that the target reads as limits.
 Seed Script(unsigned flags, const Frame& frame) {
   Seed seed;
   seed.U8(flags).U8(frame.reply ? 3 : 17).U8(0x12).U8(frame.reply ? 0x03 : 5);
@@ -55,7 +55,7 @@ void AddRequests(SeedWriter& writer) {
   const auto add = [&](std::string_view name, const Seed& seed) { writer.Add("mpa_request", name, seed); };
   Frame own;
   own.data = Ports("hello");
-  Frame siw;  // As Linux siw sends it.
+  Frame siw;  // As sent by Linux siw.
   siw.flags = 0x10;
   siw.first = 0x0004;
   siw.second = 0x0004;
@@ -89,7 +89,7 @@ void AddRequests(SeedWriter& writer) {
   plain.revision = 1;
   add("revision-1", Script(kTcp | kNoCrcWanted, plain));
 
-  // Historic bugs; README.md says which.
+  // Historic bugs, listed in README.md.
   Frame frame = siw;
   frame.length = 3;
   add("mpa-length-underflow", Script(kTcp, frame));

@@ -13,7 +13,7 @@ namespace {
 
 constexpr unsigned kFour = 2, kSixteen = 3;  // Read limits.
 
-// Four Reads each way; `flags` on top.
+// Four Reads each way; with additional `flags`.
 Seed Script(unsigned flags, unsigned reads = kFour) {
   return Seed().U8(flags | reads << kInboundShift | reads << kOutboundShift).U8(0);
 }
@@ -47,7 +47,7 @@ class RdmapSeeds {
     for (const Step& step : steps) seed.Raw(step);
     writer_.Add("rdmap", name, seed);
   }
-  // One ULPDU of any bytes.
+  // Adds one ULPDU of any bytes.
   void AddRaw(std::string_view name, const std::vector<std::uint8_t>& ulpdu, unsigned flags = 0,
               std::optional<Step> before = std::nullopt) {
     Seed seed = Script(flags);
@@ -111,6 +111,14 @@ void AddGoodTraffic(RdmapSeeds& seeds) {
             {Segment(kSendOp, Target::kZero, 10), Segment(kWriteOp, Target::kWritable, 8),
              Local(StepKind::kReceive, 100)},
             kPatient);
+  seeds.Add("answer-behind-a-held-send",
+            {Local(StepKind::kRead, 3000),
+             Segment(kSendOp, Target::kZero, 10),
+             {StepKind::kAnswer, 2},
+             Local(StepKind::kRead, 5),
+             {StepKind::kAnswer},
+             Local(StepKind::kReceive, 100)},
+            kPatient);
   seeds.Add("crc-off",
             {Local(StepKind::kReceive, 100), Segment(kSendOp, Target::kZero, 60, kLastSegment | kSpoiled)},
             kNoCrc);
@@ -123,7 +131,7 @@ void AddBadTraffic(RdmapSeeds& seeds) {
                {0x41, 0x43, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 'x'}, kBeforeAttach);
   seeds.AddRaw("mpa-length-underflow", {0xC1, 0x40, 0, 0, 0, 0, 0});
   seeds.AddRaw("mpa-length-zero", {});
-  // The STag under which the first Read asks for its data.
+  // The STag of the data of the first Read.
   std::vector<std::uint8_t> response = {0xC1, 0x42, 0x9E, 0x37, 0x79, 0xB1, 0, 0, 0, 0, 0, 0, 0, 0};
   response.resize(response.size() + 32, 0xEE);
   seeds.AddRaw("cve-2026-64268-read-response-longer-than-asked", response, 0, Local(StepKind::kRead, 16));

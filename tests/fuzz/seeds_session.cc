@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Seeds of fz_session: what clients say in the order of docs/architecture.md, and out of it.
+// Seeds of fz_session: messages of clients in the order of docs/architecture.md, and in wrong orders.
 #include "ndbroker/v1/session.pb.h"
 #include "tests/fuzz/seeds.h"
 
@@ -8,7 +8,7 @@ namespace {
 
 namespace pb = ::ndbroker::v1;
 
-// The handle of the so many-th newest answer; see fz_session.cc.
+// Stands for the handle of the newest completion; see fz_session.cc.
 constexpr std::uint64_t kNewest = 1;
 
 void Set(pb::Address* address, unsigned last, unsigned port) {
@@ -21,7 +21,7 @@ void Set(pb::Address* address, unsigned last, unsigned port) {
 class Story {
  public:
   template <typename Fill>
-  Story& Say(unsigned who, Fill fill) {
+  Story& Send(unsigned who, Fill fill) {
     pb::ClientMessage message;
     message.set_op_id(1000);
     fill(message);
@@ -36,25 +36,25 @@ class Story {
   }
 
   Story& QueuePair(unsigned who, std::uint64_t adapter) {
-    return Say(who, [&](auto& m) {
+    return Send(who, [&](auto& m) {
       m.mutable_create_queue_pair()->set_adapter(adapter);
       m.mutable_create_queue_pair()->set_receive_queue_depth(16);
       m.mutable_create_queue_pair()->set_initiator_queue_depth(16);
     });
   }
   Story& Connector(unsigned who, std::uint64_t adapter) {
-    return Say(who, [&](auto& m) { m.mutable_create_connector()->set_adapter(adapter); });
+    return Send(who, [&](auto& m) { m.mutable_create_connector()->set_adapter(adapter); });
   }
   Story& Bind(unsigned who, std::uint64_t handle, unsigned port) {
-    return Say(who, [&](auto& m) {
+    return Send(who, [&](auto& m) {
       m.mutable_bind()->set_handle(handle);
       Set(m.mutable_bind()->mutable_local(), 1, port);
     });
   }
-  // Who listens on 7000; the newest handle is the listener's.
+  // Makes a listener on 7000; the newest handle is that of the listener.
   Story& Listen(unsigned who, bool events = false) {
-    Say(who, [&](auto& m) { m.mutable_create_listener()->set_adapter(kNewest); });
-    return Say(who, [&](auto& m) {
+    Send(who, [&](auto& m) { m.mutable_create_listener()->set_adapter(kNewest); });
+    return Send(who, [&](auto& m) {
       m.mutable_listen()->set_listener(kNewest);
       m.mutable_listen()->set_backlog(2);
       Set(m.mutable_listen()->mutable_local(), 1, 7000);
@@ -63,7 +63,7 @@ class Story {
   }
   Story& Connect(unsigned who, std::uint64_t connector, std::uint64_t queue_pair,
                  std::string_view data = "hello") {
-    return Say(who, [&](auto& m) {
+    return Send(who, [&](auto& m) {
       pb::Connect& op = *m.mutable_connect();
       op.set_connector(connector);
       op.set_queue_pair(queue_pair);
@@ -75,13 +75,13 @@ class Story {
     });
   }
   Story& Get(unsigned who, std::uint64_t listener, std::uint64_t connector) {
-    return Say(who, [&](auto& m) {
+    return Send(who, [&](auto& m) {
       m.mutable_get_connection_request()->set_listener(listener);
       m.mutable_get_connection_request()->set_connector(connector);
     });
   }
   Story& Accept(unsigned who, std::uint64_t connector, std::uint64_t queue_pair) {
-    return Say(who, [&](auto& m) {
+    return Send(who, [&](auto& m) {
       m.mutable_accept()->set_connector(connector);
       m.mutable_accept()->set_queue_pair(queue_pair);
       m.mutable_accept()->mutable_limits()->set_inbound(4);
@@ -89,10 +89,10 @@ class Story {
     });
   }
   Story& Complete(unsigned who, std::uint64_t connector) {
-    return Say(who, [&](auto& m) { m.mutable_complete_connect()->set_connector(connector); });
+    return Send(who, [&](auto& m) { m.mutable_complete_connect()->set_connector(connector); });
   }
-  // Client 0 listens, client 1 connects; up to Accept. Newest handles: 0: queue pair, connector, listener.
-  // 1: connector, queue pair.
+  // Client 0 listens, client 1 connects; up to Accept. Newest handles of client 0: queue pair, connector,
+  // listener; of client 1: connector, queue pair.
   Story& Meet() {
     Listen(0).Connector(0, 2).QueuePair(0, 3);
     QueuePair(1, kNewest).Connector(1, 2).Bind(1, kNewest, 6000).Connect(1, kNewest, 2);
@@ -114,19 +114,19 @@ void AddSessionSeeds(SeedWriter& writer) {
   constexpr unsigned kDie = 0xF0, kAdvance = 0xF1, kCut = 0xF2, kHold = 0xF3, kSilent = 0xF4, kRelease = 0xF5,
                      kFail = 0xF6;
   const auto close = [](Story& story, unsigned who, std::uint64_t handle, bool ndk = false) {
-    story.Say(who, [&](auto& m) {
+    story.Send(who, [&](auto& m) {
       m.mutable_close()->set_handle(handle);
       m.mutable_close()->set_ndk(ndk);
     });
   };
   Story whole;
   whole.Meet().Complete(1, kNewest);
-  whole.Say(1, [](auto& m) { m.mutable_get_read_limits()->set_connector(kNewest); });
-  whole.Say(1, [](auto& m) { m.mutable_get_private_data()->set_connector(kNewest); });
-  whole.Say(1, [](auto& m) { m.mutable_get_local_address()->set_handle(kNewest); });
-  whole.Say(1, [](auto& m) { m.mutable_get_peer_address()->set_connector(kNewest); });
-  whole.Say(0, [](auto& m) { m.mutable_notify_disconnect()->set_connector(2); });
-  whole.Say(1, [](auto& m) { m.mutable_disconnect()->set_connector(kNewest); });
+  whole.Send(1, [](auto& m) { m.mutable_get_read_limits()->set_connector(kNewest); });
+  whole.Send(1, [](auto& m) { m.mutable_get_private_data()->set_connector(kNewest); });
+  whole.Send(1, [](auto& m) { m.mutable_get_local_address()->set_handle(kNewest); });
+  whole.Send(1, [](auto& m) { m.mutable_get_peer_address()->set_connector(kNewest); });
+  whole.Send(0, [](auto& m) { m.mutable_notify_disconnect()->set_connector(2); });
+  whole.Send(1, [](auto& m) { m.mutable_disconnect()->set_connector(kNewest); });
   close(whole, 0, 2);
   close(whole, 1, kNewest);
   add("connect-and-disconnect", whole);
@@ -137,7 +137,7 @@ void AddSessionSeeds(SeedWriter& writer) {
       .Connector(1, 2)
       .Bind(1, kNewest, 6000)
       .Connect(1, kNewest, 2);
-  reject.Get(0, 2, kNewest).Say(0, [](auto& m) {
+  reject.Get(0, 2, kNewest).Send(0, [](auto& m) {
     m.mutable_reject()->set_connector(kNewest);
     m.mutable_reject()->set_private_data("no");
     m.mutable_reject()->set_private_data_length(2);
@@ -152,7 +152,7 @@ void AddSessionSeeds(SeedWriter& writer) {
     add("dies-connected-" + std::to_string(who), later);
   }
   Story cancel;
-  cancel.Listen(0).Connector(0, 2).Get(0, 2, kNewest).Say(0, [](auto& m) {
+  cancel.Listen(0).Connector(0, 2).Get(0, 2, kNewest).Send(0, [](auto& m) {
     m.mutable_cancel()->set_handle(2);
   });
   add("cancel-a-waiting-get", cancel);
@@ -173,17 +173,17 @@ void AddSessionSeeds(SeedWriter& writer) {
       .Connector(1, 2)
       .Bind(1, kNewest, 6000)
       .Connect(1, kNewest, 2);
-  cut.World(kAdvance, 20).Say(1, [](auto& m) { m.mutable_cancel()->set_handle(kNewest); });
+  cut.World(kAdvance, 20).Send(1, [](auto& m) { m.mutable_cancel()->set_handle(kNewest); });
   add("wire-is-cut", cut);
   Story hold;
-  hold.World(kHold, 1).Meet().Complete(1, kNewest).Say(1, [](auto& m) {
+  hold.World(kHold, 1).Meet().Complete(1, kNewest).Send(1, [](auto& m) {
     m.mutable_disconnect()->set_connector(kNewest);
   });
   hold.World(kRelease, 0);
   add("goodbyes-late", hold);
   Story silent;
   silent.World(kSilent, 1).Meet().Complete(1, kNewest);
-  silent.Say(1, [](auto& m) { m.mutable_disconnect()->set_connector(kNewest); }).World(kAdvance, 23);
+  silent.Send(1, [](auto& m) { m.mutable_disconnect()->set_connector(kNewest); }).World(kAdvance, 23);
   add("goodbye-unanswered", silent);
   for (unsigned how = 1; how < 4; ++how) {
     Story fail;
@@ -195,11 +195,11 @@ void AddSessionSeeds(SeedWriter& writer) {
     add("connect-fails-" + std::to_string(how), fail);
   }
   Story ndk;
-  ndk.Listen(0, true).QueuePair(1, kNewest).Say(1, [](auto& m) {
+  ndk.Listen(0, true).QueuePair(1, kNewest).Send(1, [](auto& m) {
     m.mutable_create_shared_endpoint()->set_adapter(2);
     Set(m.mutable_create_shared_endpoint()->mutable_local(), 1, 6100);
   });
-  ndk.Connector(1, 3).Say(1, [](auto& m) {
+  ndk.Connector(1, 3).Send(1, [](auto& m) {
     pb::Connect& op = *m.mutable_connect();
     op.set_connector(kNewest);
     op.set_queue_pair(3);
@@ -207,57 +207,58 @@ void AddSessionSeeds(SeedWriter& writer) {
     Set(op.mutable_remote(), 1, 7000);
   });
   ndk.QueuePair(0, 3).Accept(0, 2, kNewest).Complete(1, kNewest);
-  ndk.Say(0, [](auto& m) {
+  ndk.Send(0, [](auto& m) {
     m.mutable_control_connect_events()->set_listener(3);
     m.mutable_control_connect_events()->set_pause(true);
   });
   close(ndk, 1, 3, true);
   add("ndk-shared-endpoint", ndk);
   Story report;
-  report.Meet().Complete(1, kNewest).Say(0, [](auto& m) {
+  report.Meet().Complete(1, kNewest).Send(0, [](auto& m) {
     m.mutable_transport_report()->set_connector(2);
     m.mutable_transport_report()->set_what(pb::TransportReport::PEER_CLOSED);
     m.mutable_transport_report()->set_reason(2);
   });
-  report.Say(0, [](auto& m) {
+  report.Send(0, [](auto& m) {
     m.mutable_transport_report()->set_connector(2);
     m.mutable_transport_report()->set_what(pb::TransportReport::DISCONNECT_DONE);
     m.mutable_transport_report()->mutable_status()->set_code(0);
   });
-  report.Say(0, [](auto& m) { m.mutable_transport_report()->set_reason(99); });
+  report.Send(0, [](auto& m) { m.mutable_transport_report()->set_reason(99); });
   add("reports-out-of-turn", report);
   Story reattach;
-  reattach.QueuePair(1, kNewest).Say(1, [](auto& m) {
+  reattach.QueuePair(1, kNewest).Send(1, [](auto& m) {
     pb::Reattach& op = *m.mutable_reattach();
     op.set_adapter(2);
     op.set_queue_pair(kNewest);
     Set(op.mutable_local(), 1, 6000);
     Set(op.mutable_remote(), 2, 7000);
+    op.set_proof("0123456789abcdef");
   });
   add("reattach", reattach);
   Story others;
-  others.Say(2, [](auto& m) { m.mutable_list_adapters(); });
-  others.Say(2, [](auto& m) { m.mutable_open_adapter()->set_name("a1"); });
-  others.Say(2, [](auto& m) {
+  others.Send(2, [](auto& m) { m.mutable_list_adapters(); });
+  others.Send(2, [](auto& m) { m.mutable_open_adapter()->set_name("a1"); });
+  others.Send(2, [](auto& m) {
     m.mutable_resolve_address()->set_adapter(kNewest);
     Set(m.mutable_resolve_address()->mutable_remote(), 9, 1);
   });
-  others.Say(2, [](auto& m) {
+  others.Send(2, [](auto& m) {
     m.mutable_check_address()->set_adapter(kNewest);
     m.mutable_check_address()->mutable_local()->set_family(77);
     m.mutable_check_address()->mutable_local()->set_ip(std::string(40, 'x'));
   });
-  others.Say(2, [](auto& m) {
+  others.Send(2, [](auto& m) {
     m.set_op_id(1);
     m.mutable_list_adapters();
   });
-  others.Say(2, [](auto& m) {
+  others.Send(2, [](auto& m) {
     m.mutable_hello()->set_token(std::string(16, 't'));
     m.mutable_hello()->set_min_version(1);
     m.mutable_hello()->set_max_version(1);
     m.mutable_hello()->set_application("app-1");
   });
-  others.Say(2, [](auto&) {});
+  others.Send(2, [](auto&) {});
   add("questions-and-nonsense", others);
 }
 

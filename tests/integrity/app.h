@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The application side: one process around the public API that runs one program after the other for the test
-// (nd_integrity --app). A program that finds something wrong says so and ends its process at once, as a
-// broken application would; the other side must cope.
+// (nd_integrity --app). A program that finds an error reports it and ends its process at once, as a broken
+// application would. The other side must handle that.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace nd::integrity {
 
-// What a program was asked for: "key=value" words.
+// The arguments of a program: "key=value" words.
 class Words {
  public:
   explicit Words(const std::string& text);
@@ -25,7 +25,7 @@ class Words {
   std::map<std::string, std::string> values_;
 };
 
-// Answers the test with `what` and ends the process.
+// Sends `what` to the test and ends the process.
 [[noreturn]] void Die(const std::string& what);
 void Must(const Status& status, const char* what);
 template <typename T>
@@ -34,8 +34,8 @@ T Must(Result<T> result, const char* what) {
   return std::move(result).value();
 }
 
-// Programs. Both sides are started with the same words but for `active`, `broker`, `from`. "ok ..." when all
-// was right.
+// Programs. Both sides get the same words except `active`, `broker` and `from`. Each returns "ok ..." on
+// success.
 std::string RunTransfer(const Words& words);
 std::string RunOrder(const Words& words);
 std::string RunFlips(const Words& words);

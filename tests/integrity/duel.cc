@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Silent requests complete without a completion; whoever comes behind them proves that they did.
+// Silent requests have no completion; the completion of a later request proves that they are done.
 #include "tests/integrity/duel.h"
 
 #include <cstring>
@@ -34,7 +34,7 @@ Duel::Duel(const Words& words)
   const Introduction mine{memory_.address(), memory_.token()};
   const std::size_t at = (kReceives + kMessages - 1) * kSlot;
   std::memcpy(messages_.data() + at, &mine, sizeof(mine));
-  // The active side speaks first: its peer's Accept completes with what comes first, in any case.
+  // The active side sends first, because the first message completes the Accept of the peer.
   const auto introduce = [&] { Send(messages_.Slice(at, sizeof(mine))); };
   if (active_) introduce();
   Introduction theirs;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One wrong bit on the wire: with CRC32c it is always caught, before anything completes with it; without, it
-// gets through, which proves that the injection works and what `crc = false` means.
+// Flips one bit on the wire. With CRC32c every flip is detected before a request completes with it. Without
+// CRC the flip gets through, which proves that the injection works.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ namespace {
 namespace wire = provider::soft::wire;
 
 constexpr std::uint16_t kBehindRelay = 4795;
-// Where random flips land: behind the RTR frame, within what every connection carries.
+// The range of random flips: behind the RTR frame, within the bytes that every connection carries.
 constexpr std::uint64_t kRtrSize = 20, kReach = 512 * 1024;
 
 class Flips : public ::testing::Test {
@@ -30,7 +30,7 @@ class Flips : public ::testing::Test {
     if (!nd::testing::InPrivateNetwork()) {
       GTEST_SKIP() << "needs a network namespace: run as root, or allow user namespaces";
     }
-    World::Forget();  // Its brokers have the addresses.
+    World::Forget();  // Its brokers use the same addresses.
   }
   void Start(bool crc) {
     relay_ = std::make_unique<Relay>("127.0.0.3", kTcpPort, kBehindRelay, "127.0.0.2");
@@ -38,7 +38,7 @@ class Flips : public ::testing::Test {
     world_ = std::make_unique<World>(Transport::kIwarp,
                                      WorldOptions{.crc = crc, .passive_tcp_port = kBehindRelay});
   }
-  // One connection for each flip.
+  // Makes one connection for each flip.
   World::Reports Play(const std::vector<Flip>& flips, const std::string& words) {
     relay_->SetPlan([&flips](std::uint64_t n) { return n < flips.size() ? flips[n] : Flip{.none = true}; });
     World::Reports reports =
@@ -54,16 +54,16 @@ class Flips : public ::testing::Test {
   void ExpectCaught(const World::Reports& reports) {
     EXPECT_EQ(reports.active.find("[SUCCESS]"), std::string::npos) << "a flip went unnoticed";
     EXPECT_EQ(reports.passive.find("[SUCCESS]"), std::string::npos) << "a flip went unnoticed";
-    // Each side was told, and nothing failed for a reason of its own.
+    // Each side was notified, and nothing failed for another reason.
     for (const std::string& report : {reports.active, reports.passive}) {
       EXPECT_EQ(report.find("notify=PENDING"), std::string::npos);
-      // Damage on the way is nobody's fault: neither a wrong token nor a peer that breaks the protocol.
+      // Damage on the wire must not be reported as a wrong token or as a protocol error of the peer.
       EXPECT_EQ(report.find("ACCESS_VIOLATION"), std::string::npos);
       EXPECT_EQ(report.find("REMOTE_ERROR"), std::string::npos);
     }
     world_->ExpectNothingLeft();
   }
-  // Each bit of frame `frame` of that direction in turn; of every `step`th to be exact.
+  // Flips every `step`-th bit of frame `frame` in that direction.
   std::vector<Flip> EachBit(bool to_active, std::uint32_t frame, std::uint64_t size, std::uint64_t step) {
     std::vector<Flip> flips;
     for (std::uint64_t bit = 0; bit < size * 8; bit += step) {
@@ -92,10 +92,12 @@ TEST_F(Flips, RandomBitsAreCaughtThroughSockets) {
   ExpectCaught(Play(flips, ""));
 }
 
-// Header, payload, pad and CRC of the three kinds of frame that lead. 37 bytes of payload leave 3 of pad.
+// Covers header, payload, pad and CRC of the three kinds of first frame. A payload of 37 bytes needs 3 bytes
+// of pad.
 TEST_F(Flips, EachBitOfAFrameIsCaughtThroughSockets) {
   Start(true);
-  const std::uint64_t step = GetSettings().full ? 1 : 7;  // Prime to 8: every bit of a byte gets its turn.
+  const std::uint64_t step =
+      GetSettings().full ? 1 : 7;  // Coprime to 8, so every bit position of a byte occurs.
   const std::uint64_t tagged = wire::FpduSize(wire::kTaggedHeaderSize + 37);
   const std::uint64_t request = wire::FpduSize(wire::kUntaggedHeaderSize + wire::kReadRequestSize);
   ExpectCaught(Play(EachBit(false, 1, tagged, step), "first=write"));
@@ -106,7 +108,7 @@ TEST_F(Flips, EachBitOfAFrameIsCaughtThroughSockets) {
   EXPECT_EQ(relay_->frame_size(), tagged);
 }
 
-// The frame that establishes the connection has a CRC, too; the broker checks it.
+// The frame that establishes the connection has a CRC too; the broker checks it.
 TEST_F(Flips, EachBitOfTheReadyToReceiveFrameIsCaught) {
   Start(true);
   ExpectCaught(Play(EachBit(false, 0, kRtrSize, GetSettings().full ? 1 : 3), ""));
@@ -158,7 +160,7 @@ TEST(FlipsInTheDecoder, EveryBitOfManyFramesIsCaught) {
   const std::uint64_t wanted = GetSettings().full ? 20'000'000 : 400'000;
   while (flips < wanted) {
     std::vector<std::size_t> starts;
-    // Behind the damaged frame comes more than the longest length that a flip can make of it.
+    // More bytes follow the damaged frame than the longest length that a flip can produce.
     std::vector<std::byte> stream = Frames(random, 400, &starts);
     ASSERT_TRUE(wire::DecodeFpdu(stream, true).crc_ok);
     for (std::size_t bit = 0; bit < starts[1] * 8; ++bit, ++flips) {
@@ -167,7 +169,7 @@ TEST(FlipsInTheDecoder, EveryBitOfManyFramesIsCaught) {
       if (decoded.verdict == wire::Verdict::kComplete) {
         ASSERT_FALSE(decoded.crc_ok) << "bit " << bit << " of a frame of " << starts[1] << " bytes";
       } else {
-        ++unfinished;  // A length beyond the stream: it waits, and nothing was let through.
+        ++unfinished;  // A length beyond the stream: the decoder waits and delivers nothing.
       }
       stream[bit / 8] ^= std::byte{1} << (bit % 8);
     }

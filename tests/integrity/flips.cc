@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The program "flips": connection after connection, traffic both ways until something breaks it. Whatever
-// completes with SUCCESS must be right; how it ended is tallied.
+// The program "flips": makes connection after connection with traffic both ways until the connection breaks.
+// Every request that completes with SUCCESS must have correct data. The program counts the final statuses.
 #include <cstring>
 #include <map>
 
@@ -10,10 +10,11 @@ namespace nd::integrity {
 namespace {
 
 constexpr std::uint32_t kPiece = 16384, kMessage = 512, kFirst = 37;
-constexpr std::uint32_t kSlots = 64;    // Of Writes; far more than are ever in flight.
-constexpr std::uint32_t kInFlight = 8;  // Rounds; more bytes each way than a frame can claim to have.
+constexpr std::uint32_t kSlots = 64;  // For Writes; far more than are in flight at once.
+constexpr std::uint32_t kInFlight =
+    8;  // Rounds; together more bytes each way than the maximum length of a frame.
 constexpr std::uint32_t kReceives = 32;
-constexpr std::uint64_t kRounds = 400;  // Of a connection that nothing breaks.
+constexpr std::uint64_t kRounds = 400;  // The rounds of a connection that does not break.
 constexpr auto kEndPatience = std::chrono::seconds(20);
 constexpr Stream kWritten{11, 0}, kRead{12, 0}, kSent{13, 0};
 
@@ -33,7 +34,7 @@ class Side {
     if (!words.Flag("active")) listener_ = ListenAt(adapter_, words.At("to"));
   }
 
-  // "SUCCESS" when nothing broke, otherwise the statuses it ended with.
+  // Returns "SUCCESS" when the connection did not break, otherwise its final statuses.
   std::string Play() {
     Link link(adapter_, completions_, {.receive_depth = kReceives});
     link_ = &link;
@@ -44,7 +45,7 @@ class Side {
     Status up;
     if (words_.Flag("active")) {
       const auto end = std::chrono::steady_clock::now() + kEndPatience;
-      do {  // Before the first connection nobody may listen yet.
+      do {  // Before the first connection there may be no listener.
         up = Await(link.connector().NdkConnect(link.pair(), words_.At("from"), words_.At("to"),
                                                {.limits = {16, 16}}, &request),
                    request);
@@ -72,7 +73,7 @@ class Side {
     if (!up.ok()) {
       how = "Accept=" + std::string(Name(up.code()));
     } else if (damaged_) {
-      how = "damage";  // The connection is as good as before; nobody else knows.
+      how = "damage";  // The connection still works; only this side saw the damage.
       damaged_ = false;
     } else if (first_bad_) {
       Request notify;
@@ -86,7 +87,7 @@ class Side {
       how = "SUCCESS";
     }
     link.Close();
-    // Everything that was posted completes; only with SUCCESS when it was right, which Judge() has seen to.
+    // Every posted request completes. Judge() has checked that those with SUCCESS have correct data.
     const auto end = std::chrono::steady_clock::now() + kEndPatience;
     while (finished_ != posted_) {
       for (const Completion& completion : completions_.Poll()) Judge(completion);
@@ -109,7 +110,7 @@ class Side {
     Must(link_->pair().Receive(reinterpret_cast<void*>(std::uintptr_t{slot}), {&sge, 1}), "Receive");
   }
 
-  // A round: Write, Read, Send. What the queue pair takes no more is not an error of the test.
+  // A round: Write, Read, Send. A post that the queue pair refuses is not an error of the test.
   void PostRound() {
     const std::uint64_t round = rounds_++;
     const std::uint64_t slot = round % kSlots;
@@ -130,7 +131,7 @@ class Side {
       Note(link_->pair().Read(context, {&sink, 1}, hello_.address + kReadAt,
                               static_cast<std::uint32_t>(hello_.token)));
     };
-    // The frame whose bits are flipped one after the other leads the first round.
+    // The frame whose bits are flipped comes first in the first round.
     if (round == 0 && first == "read") {
       read();
       write();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every completion is checked here: status, type, order, number.
+// Checks every completion: status, type, order, number.
 #include "tests/integrity/flow.h"
 
 #include <cstring>
@@ -49,7 +49,7 @@ Flow::Flow(Side side, Plan plan, std::uint32_t receive_size)
 }
 
 void Flow::PostReceives() {
-  if (side_.srq != nullptr) return;  // Whoever made the queue has posted them.
+  if (side_.srq != nullptr) return;  // The creator of the shared queue has posted them.
   for (std::uint32_t slot = 0; slot < plan_.receives(); ++slot) Repost(slot);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One side of one connection while a stream flows through it. The initiator posts, the target judges (of a
-// Read the initiator does both); small messages in between say when memory may be used. One thread.
+// One side of one connection that carries a stream. The initiator posts and the target checks the data; for a
+// Read the initiator does both. Small messages say when memory may be used. One thread.
 #pragma once
 
 #include <deque>
@@ -13,7 +13,7 @@
 
 namespace nd::integrity {
 
-// What both sides agreed upon.
+// The parameters of both sides.
 struct Plan {
   std::string kind;
   Stream stream;
@@ -21,12 +21,12 @@ struct Plan {
   std::uint32_t most = 0;  // Bytes of a message.
   std::uint32_t sge = 16;
   bool heap = false;
-  // Messages on the way. Many small ones: what they cost is above all waiting for each other.
+  // Messages in flight. Small messages need many, because their cost is mostly waiting.
   std::uint32_t in_flight() const { return most <= 256 ? 48 : 4; }
-  std::uint32_t receives() const { return 2 * in_flight(); }  // Posted at any time, by a flow.
+  std::uint32_t receives() const { return 2 * in_flight(); }  // The receives that a flow keeps posted.
 };
 
-// Posted receives, of one queue pair or of all that share a receive queue.
+// The posted receives of one queue pair, or of all that share a receive queue.
 class ReceivePool {
  public:
   ReceivePool(Adapter& adapter, std::uint64_t seed, std::uint32_t slots, std::uint32_t size,
@@ -46,7 +46,7 @@ class ReceivePool {
   std::vector<Scatter> scatters_;
 };
 
-// What flows share on one side.
+// The objects that the flows of one side share.
 struct Side {
   Adapter& adapter;
   Completions& completions;
@@ -56,12 +56,12 @@ struct Side {
 
 class Flow {
  public:
-  // `receive_size`: of the largest message that comes.
+  // `receive_size`: the size of the largest message that arrives.
   Flow(Side side, Plan plan, std::uint32_t receive_size);
   virtual ~Flow() = default;
   Link& link() { return link_; }
   const Plan& plan() const { return plan_; }
-  // Before connecting, and behind it.
+  // Called before and after connecting.
   virtual void PostReceives();
   virtual void Start() = 0;
   void On(const Completion& completion);
@@ -74,7 +74,7 @@ class Flow {
   enum class What : std::uint8_t { kData, kControl, kBind };
   virtual void OnReceive(std::uint32_t slot, std::uint32_t size) = 0;
   virtual void OnDone(What what, std::uint64_t number, const Completion& completion) = 0;
-  // Of the next receive to be posted; shared ones always have the largest size.
+  // The size of the next receive to post. Shared receives always have the largest size.
   virtual std::uint32_t NextReceiveSize() { return receives().size(); }
 
   struct Control {
@@ -83,7 +83,7 @@ class Flow {
   };
   void SendControl(const Control& control, std::uint32_t invalidate = 0);
   Control ReadControl(std::uint32_t slot, std::uint32_t size) const;
-  // The context of the next initiator request; completions must come in this order.
+  // Returns the context of the next initiator request. Completions must come in this order.
   void* Posted(RequestType type, What what, std::uint64_t number);
   void Repost(std::uint32_t slot);
   [[noreturn]] void Fault(const std::string& what) const;
@@ -93,7 +93,7 @@ class Flow {
   Side side_;
   Plan plan_;
   Link link_;
-  std::uint64_t bytes_ = 0;  // Of the stream, so far.
+  std::uint64_t bytes_ = 0;  // Bytes of the stream so far.
   std::size_t outstanding() const { return posted_.size(); }
 
  private:
@@ -115,7 +115,7 @@ class Flow {
 std::unique_ptr<Flow> MakeFlow(const Side& side, const Plan& plan, bool initiator);
 std::unique_ptr<Flow> MakeSendFlow(const Side& side, const Plan& plan, bool initiator);
 std::unique_ptr<Flow> MakeAreaFlow(const Side& side, const Plan& plan, bool initiator);
-// Of the largest message that `plan` brings to that side.
+// The size of the largest message that `plan` sends to that side.
 std::uint32_t ReceiveSizeOf(const Plan& plan, bool initiator);
 
 }  // namespace nd::integrity

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One-sided operations: the target owns two areas and grants them by turns, the initiator fills or reads a
-// round of pieces in one while the target judges or prepares the other.
+// One-sided operations. The target owns two areas and grants them alternately. The initiator fills or reads a
+// round of pieces in one area while the target checks or prepares the other.
 #include "tests/integrity/flow.h"
 
 namespace nd::integrity {
@@ -8,11 +8,11 @@ namespace {
 
 constexpr std::uint64_t kAreas = 2;
 
-// The rounds of a stream, drawn as far as they are needed.
+// The rounds of a stream, drawn when needed.
 class Rounds {
  public:
   explicit Rounds(const Plan& plan) : plan_(plan) {}
-  // False: the stream has no such round.
+  // Returns false when the stream has no such round.
   bool Has(std::uint64_t number) {
     while (rounds_.size() <= number && end_ != plan_.bytes) {
       rounds_.push_back(DrawRound(plan_.stream.seed + plan_.stream.number, rounds_.size(), end_,
@@ -115,7 +115,7 @@ class AreaInitiator : public Flow {
       at += piece.size + Scatter::kOverhead;
     }
     left_[grant.round % kAreas] = round.pieces.size();
-    // Any order will do, as the pieces do not touch each other.
+    // The pieces do not overlap, so any order is correct.
     const std::size_t count = round.pieces.size(), first = shapes_.Below(static_cast<std::uint32_t>(count));
     for (std::size_t i = 0; i < count; ++i) Post(grant, (first + i) % count);
     if (plan_.kind == "write_send") SendControl({grant.round});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages: each Send has its receive. The sink answers each with a message of no bytes, which lets the
-// source send one more; so a Send never has to wait for a receive longer than the provider allows.
+// Messages: each Send has a receive. The sink answers each message with an empty one, which permits one more
+// Send. So no Send waits for a receive longer than the provider allows.
 #include "tests/integrity/flow.h"
 
 namespace nd::integrity {
@@ -38,7 +38,7 @@ class SendSource : public Flow {
       if (shapes_.OneIn(4)) flags |= kOpSendAndSolicit;
       void* context = Posted(RequestType::kSend, What::kData, slot);
       Must(link_.pair().Send(context, scatter.sges(), flags), "Send");
-      // Inline bytes were taken; what is here now is nobody's business.
+      // Inline bytes were copied at the post, so the buffer may change now.
       if (in_line) scatter.PaintAll();
     }
   }
@@ -77,7 +77,7 @@ class SendSink : public Flow {
     *offset += size;
     return size;
   }
-  // Of the message that this receive is going to meet: exactly its size, or a little more.
+  // The size of the message that this receive will take, or slightly more.
   std::uint32_t NextReceiveSize() override {
     const std::uint32_t size = Draw(expected_, plan_, &expected_offset_);
     return extra_.OneIn(2) ? size : size + extra_.Below(100);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shapes that hurt: nothing at all, one byte more or less than a power of two, cuts at any byte.
+// Difficult sizes: 0, one byte more or less than a power of two, cuts at any byte.
 #include "tests/integrity/layout.h"
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 namespace nd::integrity {
 namespace {
 
-constexpr std::size_t kLookBehind = 64;  // Bytes behind a message that are looked at.
+constexpr std::size_t kLookBehind = 64;  // Bytes behind a message that are checked.
 
 std::span<std::byte> BytesOf(const Sge& sge) {
   return {static_cast<std::byte*>(sge.address), sge.length};
@@ -19,7 +19,7 @@ void Paint(std::span<std::byte> bytes) {
   if (!bytes.empty()) std::memset(bytes.data(), std::to_integer<int>(kCanary), bytes.size());
 }
 
-// Calls with each gap of the area, up to its used end.
+// Calls `f` with each gap of the used part of the area.
 template <typename F>
 void ForEachGap(const Round& round, F&& call) {
   std::size_t at = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the pieces of a stream go: decided by a seed, so that both sides know without telling each other.
+// The layout of the pieces of a stream. A seed determines it, so that both sides know it without a message.
 #pragma once
 
 #include <cstdint>
@@ -13,35 +13,35 @@
 
 namespace nd::integrity {
 
-// The size of a message: nothing, odd bytes, around each power of two, up to `most` and `most` itself.
+// Draws the size of a message: 0, odd sizes, sizes around powers of two, and `most`.
 std::uint32_t DrawSize(Random& random, std::uint32_t most);
 
 struct Piece {
-  std::size_t place = 0;  // In the area; seldom aligned.
+  std::size_t place = 0;  // In the area; usually not aligned.
   std::uint32_t size = 0;
   std::uint64_t offset = 0;  // In the stream.
 };
 
-// One round of pieces in an area of remote memory, with gaps between them that must stay as they are.
+// One round of pieces in an area of remote memory. The gaps between the pieces must not change.
 struct Round {
   std::vector<Piece> pieces;
-  std::uint64_t end = 0;  // The stream's offset behind it.
-  std::size_t used = 0;   // Of the area.
+  std::uint64_t end = 0;  // The offset in the stream behind the round.
+  std::size_t used = 0;   // Bytes of the area.
 };
 inline constexpr std::size_t kMostPieces = 48;
-// An area in which a round of pieces of at most `most` bytes fits.
+// The size of an area for a round of pieces of at most `most` bytes.
 constexpr std::size_t AreaSize(std::uint32_t most) {
   return most + most / 2 + 65536 + kMostPieces * 64 + 64;
 }
-// Round `number` of the stream: from its offset on, at most `left` bytes.
+// Draws round `number` of the stream: at most `left` bytes from `offset` on.
 Round DrawRound(std::uint64_t seed, std::uint64_t number, std::uint64_t offset, std::uint64_t left,
                 std::uint32_t most);
 void PaintGaps(const Round& round, std::span<std::byte> area);
-// Nothing, or what is wrong in the area.
+// Returns a description of the first error in the area, or no value.
 std::optional<std::string> CheckRound(const Round& round, const Stream& stream,
                                       std::span<const std::byte> area);
 
-// Local memory of one request: elements one behind the other with gaps of canaries between them.
+// The local memory of one request: consecutive elements with canaries between them.
 class Scatter {
  public:
   static constexpr std::size_t kOverhead = 17 * 64;
@@ -50,12 +50,12 @@ class Scatter {
   Scatter() = default;
   std::span<const Sge> sges() const { return sges_; }
   void Fill(const Stream& stream, std::uint64_t offset) const;
-  // The first `size` bytes are the stream's at `offset`, the rest and all gaps are untouched (of the rest
-  // only the first bytes are looked at). PaintAll() before.
+  // Checks that the first `size` bytes are those of the stream at `offset` and that the rest and all gaps are
+  // unchanged. Of the rest only the first bytes are checked. Call PaintAll() before the request.
   std::optional<std::string> Check(const Stream& stream, std::uint64_t offset, std::uint32_t size) const;
-  // The gaps, and all elements too: nothing that was there before can pass as received.
+  // Paints the gaps and all elements, so that old contents cannot pass as received data.
   void PaintAll() const;
-  // Only the first `size` bytes of the elements.
+  // Paints only the first `size` bytes of the elements.
   void PaintFront(std::uint32_t size) const;
 
  private:

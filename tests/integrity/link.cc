@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Everything here ends the program with a sentence when it does not work: a test has no other use for it.
+// Every function here ends the program with a message on failure.
 #include "tests/integrity/link.h"
 
 #include <poll.h>
@@ -46,7 +46,7 @@ std::span<const Completion> Completions::Next(std::chrono::milliseconds patience
     }
     switch (waiting_) {
       case Waiting::kPoll:
-        // Where the peer is on the same processor, spinning would only keep it from answering.
+        // If the peer runs on the same processor, spinning would keep it from answering.
         if (round % 64 == 63) std::this_thread::yield();
         break;
       case Waiting::kWait:

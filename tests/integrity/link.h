@@ -41,7 +41,7 @@ class Memory {
   MemoryRegion region_;
 };
 
-// How an application waits for completions.
+// The ways in which an application waits for completions.
 enum class Waiting { kPoll, kWait, kNotify };
 Waiting WaitingOf(const std::string& name);
 
@@ -49,9 +49,9 @@ class Completions {
  public:
   Completions(Adapter& adapter, std::uint32_t depth, Waiting waiting);
   CompletionQueue& queue() { return queue_; }
-  // At least one, waited for in this application's way; none after `patience`.
+  // Waits for at least one completion; returns none after `patience`.
   std::span<const Completion> Next(std::chrono::milliseconds patience = kPatience);
-  // What is there now.
+  // Returns the completions that are present.
   std::span<const Completion> Poll();
 
  private:
@@ -72,10 +72,10 @@ class Link {
   Link(Adapter& adapter, Completions& completions, const LinkOptions& options);
   QueuePair& pair() { return pair_; }
   Connector& connector() { return connector_; }
-  // Active: connects, trying again while nobody listens yet. Passive: accepts the next request.
+  // Active: connects, and tries again while there is no listener. Passive: accepts the next request.
   void Connect(const Address& from, const Address& to);
   void Accept(Listener& listener);
-  // The side that is done first says goodbye; the other one waits for it and answers.
+  // The side that finishes first disconnects; the other one waits for that and answers.
   void Disconnect();
   void AwaitGoodbye();
   void Close();
@@ -87,7 +87,7 @@ class Link {
 
 Adapter OpenFor(const Words& words);
 Listener ListenAt(Adapter& adapter, const Address& at);
-// The final status of an operation, waited for with a limit; PENDING: it hung.
+// Waits for the final status of an operation, with a limit. PENDING: the operation hung.
 Status Await(Status begun, Request& request);
 
 }  // namespace nd::integrity

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The test, and with --app the application that it starts twice.
+// The test program. With --app it is the application, which the test starts twice.
 #include <gtest/gtest.h>
 
 #include <csignal>
@@ -21,7 +21,7 @@ class ForgetWorlds : public ::testing::Environment {
   void TearDown() override { World::Forget(); }
 };
 
-// One of ours, with its amount; ends the program when the amount is none.
+// Takes one of our options with its amount; ends the program when the amount is malformed.
 bool Take(const std::string& name, const std::string& argument, const char* amount, std::uint64_t* to) {
   if (argument != name) return false;
   *to = amount == nullptr ? 0 : ParseAmount(amount);

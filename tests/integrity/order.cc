@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The program "order". A rule that ends its connection is played again and again on new ones.
+// The program "order". A rule that ends its connection is repeated on new connections.
 #include "tests/integrity/order.h"
 
 namespace nd::integrity {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rules of order, each as a program of both sides.
+// The ordering rules, each as a program of both sides.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 namespace nd::integrity {
 
 using Rule = void (*)(Duel& duel, std::uint64_t rounds);
-// Null for a name that is no rule.
+// Returns null for an unknown name.
 Rule WriteRule(const std::string& name);
 Rule ReadRule(const std::string& name);
 Rule WindowRule(const std::string& name);

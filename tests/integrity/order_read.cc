@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rules about Reads: what they see, and what the read fence holds back until they are done.
+// Rules for Reads: the data they return, and the requests that a read fence delays.
 #include "tests/integrity/order.h"
 
 namespace nd::integrity {
@@ -50,7 +50,7 @@ auto Store(Duel& duel, std::uint32_t use) {
     }
   };
 }
-// That side's slots of `use` hold the rounds.
+// Checks that the slots of `use` on that side hold the rounds.
 auto Expect(Duel& duel, bool active, std::uint32_t use, const char* where) {
   return [&duel, active, use, where](std::uint64_t first, std::uint64_t last) {
     if (duel.active() != active) return;
@@ -61,7 +61,7 @@ auto Expect(Duel& duel, bool active, std::uint32_t use, const char* where) {
   };
 }
 
-// A Read behind a Write of the same place returns what was written.
+// A Read after a Write of the same bytes returns the written bytes.
 void ReadAfterWrite(Duel& duel, std::uint64_t rounds) {
   const auto play = [&](std::uint64_t round, std::uint32_t slot) {
     if (!duel.active()) return;
@@ -73,7 +73,7 @@ void ReadAfterWrite(Duel& duel, std::uint64_t rounds) {
   ForBatches(duel, rounds, kNothing, play, Expect(duel, true, kSink, "read back"));
 }
 
-// A Read behind a message sees what was stored before the message was sent.
+// A Read after a message returns bytes that were stored before the message was sent.
 void ReadSeesStores(Duel& duel, std::uint64_t rounds) {
   const auto play = [&](std::uint64_t round, std::uint32_t slot) {
     if (duel.active()) duel.Read(duel.Local(kSink, slot, SizeOf(round)), duel.Remote(kTarget, slot));
@@ -81,7 +81,7 @@ void ReadSeesStores(Duel& duel, std::uint64_t rounds) {
   ForBatches(duel, rounds, Store(duel, kTarget), play, Expect(duel, true, kSink, "read"));
 }
 
-// A fenced Write begins when the Reads before it are done: it may carry what they brought.
+// A fenced Write begins when the Reads before it are complete, so it may carry their data.
 void FencedWriteCarriesRead(Duel& duel, std::uint64_t rounds) {
   const auto play = [&](std::uint64_t round, std::uint32_t slot) {
     if (!duel.active()) return;
@@ -107,7 +107,7 @@ void FencedSendCarriesRead(Duel& duel, std::uint64_t rounds) {
   ForBatches(duel, rounds, Store(duel, kTarget), play, kNothing);
 }
 
-// A fenced Write of the place that a Read before it reads does not reach that Read.
+// A fenced Write does not affect an earlier Read of the same bytes.
 void FencedWriteSparesRead(Duel& duel, std::uint64_t rounds) {
   const auto play = [&](std::uint64_t round, std::uint32_t slot) {
     if (!duel.active()) return;
@@ -119,8 +119,8 @@ void FencedWriteSparesRead(Duel& duel, std::uint64_t rounds) {
   ForBatches(duel, rounds, Store(duel, kTarget), play, Expect(duel, true, kSink, "read"));
 }
 
-// Without the fence the Read may meet the Write behind it; each byte is of before or of after, no other, and
-// afterwards the Write is there.
+// Without the fence the Read may see the later Write: each byte has its old or its new value. Afterwards
+// memory holds the Write.
 void FreeWriteAfterRead(Duel& duel, std::uint64_t rounds) {
   const auto play = [&](std::uint64_t round, std::uint32_t slot) {
     if (!duel.active()) return;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each rule of order of RDMAP (RFC 5040, 5.5) and of Network Direct by name, on each transport, through
-// memory that the peer maps and through memory that it cannot.
+// Each ordering rule of RDMAP (RFC 5040, 5.5) and of Network Direct, on each transport, through memory that
+// the peer maps and through memory that it cannot map.
 #include <algorithm>
 #include <cstdio>
 
@@ -64,13 +64,13 @@ TEST_P(Order, UnfencedWriteAfterReadIsOldOrNew) {
 TEST_P(Order, BindIsInForceBeforeLaterSend) {
   Play("bind_before_send");
 }
-TEST_P(Order, WindowIsShutWhenSendWithInvalidateArrives) {
+TEST_P(Order, WindowIsInvalidWhenSendWithInvalidateArrives) {
   Play("send_with_invalidate");
 }
 TEST_P(Order, InvalidationIsInForceBeforeLaterSend) {
   PlayToTheEnd("invalidate_before_send");
 }
-TEST_P(Order, WriterThatInvalidatedIsShutOut) {
+TEST_P(Order, WriterThatInvalidatedHasNoAccess) {
   PlayToTheEnd("invalidated_by_peer");
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rules about memory windows: a bind is in force for whoever learns of it by a later message, an
-// invalidation just as well.
+// Rules for memory windows: a bind or an invalidation is in force for every peer that learns of it by a later
+// message.
 #include "tests/integrity/order.h"
 
 namespace nd::integrity {
@@ -12,7 +12,7 @@ Stream StreamOf(std::uint64_t round) {
   return {round + 1, 0};
 }
 
-// Bind, then at once a message with the token: the peer's Write through it is let in.
+// Bind, then a message with the token: the Write of the peer through the window succeeds.
 void BindBeforeSend(Duel& duel, std::uint64_t rounds) {
   MemoryWindow window = Must(duel.adapter().CreateMemoryWindow(), "CreateMemoryWindow");
   for (std::uint64_t round = 0; round < rounds; ++round) {
@@ -38,8 +38,8 @@ void BindBeforeSend(Duel& duel, std::uint64_t rounds) {
   duel.End();
 }
 
-// Writes before a Send with Invalidate are let in; when its receive completes the window is shut, so that its
-// region can go.
+// Writes before a Send with Invalidate succeed. When its receive completes the window is invalid, so its
+// region can be deregistered.
 void SendWithInvalidate(Duel& duel, std::uint64_t rounds) {
   MemoryWindow window = Must(duel.adapter().CreateMemoryWindow(), "CreateMemoryWindow");
   for (std::uint64_t round = 0; round < rounds; ++round) {
@@ -67,8 +67,8 @@ void SendWithInvalidate(Duel& duel, std::uint64_t rounds) {
   duel.End();
 }
 
-// Invalidate, then at once a message: whoever heard it is shut out. Ends the connection; `by_peer`: it is the
-// writer itself that invalidated.
+// Invalidate, then a message: a later Write of the receiver fails and ends the connection. `by_peer`: the
+// writer itself invalidated the window.
 void ShutOut(Duel& duel, bool by_peer) {
   constexpr std::size_t kSize = 64;
   if (!duel.active()) {

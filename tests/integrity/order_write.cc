@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rules about what a message proves: the Writes and Sends before it, and the order of completions.
+// Rules for messages: a message proves the Writes and Sends before it; and the order of completions.
 #include "tests/integrity/order.h"
 
 namespace nd::integrity {
@@ -36,7 +36,7 @@ void ForBatches(Duel& duel, std::uint64_t rounds, Play&& play) {
   ForBatches(duel, rounds, play, [&] { duel.Meet(); });
 }
 
-// What was written before a Send is there when the Send's receive completes.
+// Bytes written before a Send are in memory when the receive of the Send completes.
 void WriteBeforeSend(Duel& duel, std::uint64_t rounds) {
   ForBatches(duel, rounds, [&](std::uint64_t round, std::uint32_t slot) {
     const std::uint32_t size = SizeOf(round);
@@ -51,7 +51,7 @@ void WriteBeforeSend(Duel& duel, std::uint64_t rounds) {
   });
 }
 
-// Of several Writes to one place the last one stays.
+// Of several Writes to the same bytes the last one remains.
 void LastWriteWins(Duel& duel, std::uint64_t rounds) {
   ForBatches(duel, rounds, [&](std::uint64_t round, std::uint32_t slot) {
     constexpr std::uint32_t kWrites = 3;
@@ -72,7 +72,7 @@ void LastWriteWins(Duel& duel, std::uint64_t rounds) {
   });
 }
 
-// Messages arrive in the order of their Sends, whole, in the order of the receives.
+// Messages arrive complete, in the order of their Sends and of the receives.
 void SendsInOrder(Duel& duel, std::uint64_t rounds) {
   ForBatches(duel, rounds, [&](std::uint64_t round, std::uint32_t slot) {
     const std::uint32_t size = SizeOf(round);
@@ -91,7 +91,7 @@ void SendsInOrder(Duel& duel, std::uint64_t rounds) {
   });
 }
 
-// Whatever is posted completes in the order of posting; silent requests say nothing and delay nothing.
+// Requests complete in the order of posting. Silent requests have no completion and delay no other.
 void CompletionsInOrder(Duel& duel, std::uint64_t rounds) {
   Random random(rounds);
   MemoryWindow window = Must(duel.adapter().CreateMemoryWindow(), "CreateMemoryWindow");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Blocking sends are fine here: both ends always read, or the connection is over.
+// Sends may block here, because both ends always read until the connection ends.
 #include "tests/integrity/relay.h"
 
 #include <arpa/inet.h>
@@ -27,7 +27,7 @@ sockaddr_in At(const std::string& address, std::uint16_t port) {
   return at;
 }
 
-// Ends as suddenly as the other side did.
+// Resets the connection, as the other side did.
 void Reset(UniqueFd& fd) {
   const linger now{1, 0};
   setsockopt(fd.get(), SOL_SOCKET, SO_LINGER, &now, sizeof(now));
@@ -156,7 +156,7 @@ void Relay::Pass(Pair& pair, int way, std::uint8_t* bytes, std::size_t size) {
                    at.head.size() == kMpaHeader + (std::size_t{at.head[18]} << 8 | at.head[19]);
       continue;
     }
-    // Only now is it a connection; those that were refused do not count.
+    // The connection is established now; refused ones do not count.
     if (!pair.counted) Count(pair);
     const bool mine = !flip.none && flip.to_active == (way == 1);
     const std::uint8_t original = bytes[i];

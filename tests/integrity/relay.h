@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The wire between two brokers: passes TCP connections on and flips one bit of each when it is told to. It
-// reads the start-up frames and the lengths of FPDUs by itself, sharing no code with the product. One thread
-// of its own; Plan() and counters from any.
+// The wire between two brokers: forwards TCP connections and flips one bit of each according to a plan. It
+// parses the start-up frames and the lengths of FPDUs itself and shares no code with the product. It has a
+// thread of its own; SetPlan() and the counters may be used from any thread.
 #pragma once
 
 #include <atomic>
@@ -16,7 +16,7 @@
 
 namespace nd::integrity {
 
-// Which bit of a connection: of the stream behind the start-up frames, or of one whole frame in it.
+// Names a bit of a connection: in the stream behind the start-up frames, or in one frame of it.
 struct Flip {
   bool none = false;
   bool to_active = false;  // Direction.
@@ -28,17 +28,17 @@ struct Flip {
 
 class Relay {
  public:
-  // Listens at address:from, passes on to address:to, coming from `source`. Check error().
+  // Listens at address:from and forwards to address:to from the address `source`. Check error().
   Relay(const std::string& address, std::uint16_t from, std::uint16_t to, const std::string& source);
   ~Relay();
   Relay(const Relay&) = delete;
   Relay& operator=(const Relay&) = delete;
   const std::string& error() const { return error_; }
-  // What to flip in the n-th connection that gets through its start-up, counted from 0 from now on.
+  // Sets the flip of the n-th connection that completes its start-up, counted from 0 from this call on.
   void SetPlan(std::function<Flip(std::uint64_t connection)> plan);
   std::uint64_t connections() const { return connections_; }
   std::uint64_t flipped() const { return flipped_; }
-  // Whole size of the frame that the last in_frame flip was in.
+  // The size of the frame of the last in_frame flip.
   std::uint64_t frame_size() const { return frame_size_; }
 
  private:
@@ -46,13 +46,13 @@ class Relay {
   struct Way {
     UniqueFd* from = nullptr;
     UniqueFd* to = nullptr;
-    std::vector<std::uint8_t> waiting;  // Read, not yet passed on.
+    std::vector<std::uint8_t> waiting;  // Read, not yet forwarded.
     std::vector<std::uint8_t> head;     // Start-up frame so far.
-    bool started = false;               // The start-up frame is through.
+    bool started = false;               // The start-up frame was forwarded.
     std::uint64_t streamed = 0;         // Bytes behind it.
     std::uint32_t frame = 0;            // Number of the current frame.
     std::uint64_t in_frame = 0;         // Bytes of it so far.
-    std::uint64_t frame_size = 0;       // 0: its length is not here yet.
+    std::uint64_t frame_size = 0;       // 0: its length has not arrived.
     std::uint8_t length_high = 0;
     bool ended = false;
   };
@@ -66,7 +66,7 @@ class Relay {
 
   void Run();
   void Take();
-  // False: this pair is over.
+  // Returns false when this pair has ended.
   bool Move(Pair& pair, int way);
   void Count(Pair& pair);
   void Pass(Pair& pair, int way, std::uint8_t* bytes, std::size_t size);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The mix is two rounds of multiply and shift, each of which can be undone; that is what names the origin.
+// The mix is two rounds of multiply and shift. Each can be inverted, which tells the origin of a word.
 #include "tests/integrity/stamp.h"
 
 #include <bit>
@@ -24,7 +24,7 @@ constexpr std::uint64_t Mix(std::uint64_t x) {
 }
 
 constexpr std::uint64_t InverseOf(std::uint64_t odd) {
-  std::uint64_t inverse = odd;  // Right in 3 bits; each step doubles them.
+  std::uint64_t inverse = odd;  // Correct in 3 bits; each step doubles their number.
   for (int i = 0; i < 5; ++i) inverse *= 2 - odd * inverse;
   return inverse;
 }
@@ -38,7 +38,7 @@ constexpr std::uint64_t Unmix(std::uint64_t x) {
 }
 static_assert(Unmix(Mix(0x0123456789ABCDEFULL)) == 0x0123456789ABCDEFULL);
 
-// What a word of the stream is mixed from, up to its index.
+// The input of the mix for a word of the stream, without its index.
 std::uint64_t KeyOf(const Stream& stream) {
   return Mix(stream.seed) ^ (std::uint64_t{stream.number} << 48);
 }
@@ -49,7 +49,7 @@ struct Origin {
   std::size_t shift;
 };
 
-// Which place of which stream the bytes at `data[at...]` were made for.
+// Finds the stream and the offset for which the bytes at `data[at...]` were made.
 std::optional<Origin> Trace(std::uint64_t seed, std::span<const std::byte> data, std::size_t at) {
   for (std::size_t shift = 0; shift < 8 && at + shift + 16 <= data.size(); ++shift) {
     std::uint64_t words[2];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Data that says where it belongs. Each aligned 8 bytes of a stream are a bijective mix of seed, stream and
-// position, so a wrong byte can be asked where it came from: lost, repeated, moved or of another stream.
-// Any thread.
+// Data that carries its position. Each aligned 8 bytes of a stream are a bijective mix of seed, stream and
+// position. So the origin of a wrong byte can be computed: lost, repeated, moved or of another stream. Any
+// thread.
 #pragma once
 
 #include <cstddef>
@@ -17,17 +17,17 @@ struct Stream {
   std::uint16_t number = 0;
 };
 
-// The bytes [offset, offset + to.size()) of the stream.
+// Fills `to` with the bytes [offset, offset + to.size()) of the stream.
 void Fill(const Stream& stream, std::uint64_t offset, std::span<std::byte> to);
 
-// Nothing when they are exactly those bytes; otherwise one sentence that names the first wrong one.
+// Returns no value when `data` has exactly those bytes, otherwise a sentence that names the first wrong byte.
 std::optional<std::string> Check(const Stream& stream, std::uint64_t offset, std::span<const std::byte> data);
 
-// Bytes that nobody may touch.
+// Bytes that must not change.
 inline constexpr std::byte kCanary{0xEE};
 std::optional<std::string> CheckCanary(std::span<const std::byte> data);
 
-// A small generator that both sides of a test run in step. Not for secrets.
+// A small random generator that both sides of a test run in step. Not for secrets.
 class Random {
  public:
   explicit Random(std::uint64_t seed) : state_(seed) {}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The judge is judged first: each kind of damage is seen, at its first byte, and named.
+// Checks the checker: each kind of damage is detected at its first byte and named.
 #include "tests/integrity/stamp.h"
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ std::string Verdict(std::uint64_t offset, const std::vector<std::byte>& data) {
   return Check(kStream, offset, data).value_or("");
 }
 
-TEST(Stamp, IsTheSameHoweverItIsCut) {
+TEST(Stamp, DoesNotDependOnTheCuts) {
   const std::vector<std::byte> whole = Data(1000, 4096);
   Random random(1);
   for (int i = 0; i < 2000; ++i) {
@@ -34,7 +34,7 @@ TEST(Stamp, IsTheSameHoweverItIsCut) {
   }
 }
 
-TEST(Stamp, EveryFlippedBitIsSeenWhereItIs) {
+TEST(Stamp, EveryFlippedBitIsLocated) {
   for (std::size_t bit = 0; bit < 64 * 8; ++bit) {
     std::vector<std::byte> data = Data(13, 64);
     data[bit / 8] ^= std::byte{1} << (bit % 8);

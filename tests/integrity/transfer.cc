@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The program "transfer": `pairs` connections on one completion queue, a stream through each. Every other one
+// The program "transfer": `pairs` connections on one completion queue, each with a stream. Every second one
 // has its initiator on the passive side.
 #include <chrono>
 #include <thread>
@@ -9,7 +9,7 @@
 namespace nd::integrity {
 namespace {
 
-// Until every flow is done on this side, then until none has anything left to be canceled.
+// Runs until every flow of this side is done, then until no request is left to be canceled.
 void Drive(Completions& completions, std::vector<std::unique_ptr<Flow>>& flows) {
   const auto all_done = [&] {
     for (const auto& flow : flows) {
@@ -34,7 +34,8 @@ void Drive(Completions& completions, std::vector<std::unique_ptr<Flow>>& flows) 
   }
 }
 
-// What is still posted at the end completes CANCELED, each exactly once, and nothing else does.
+// Requests that are still posted at the end complete with CANCELED, each exactly once, and no other
+// completion comes.
 void ExpectCanceled(Completions& completions, std::size_t count) {
   std::size_t canceled = 0;
   while (canceled < count) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stamped streams through each kind of operation on each transport; the bytes are shared out over three ways
-// to use the queues.
+// Stamped streams through each kind of operation on each transport. The bytes are divided among three ways to
+// use the queues.
 #include <algorithm>
 #include <cstdio>
 
@@ -29,7 +29,7 @@ constexpr Kind kKinds[] = {{"send", 16 << 20},       {"inline", 256},    {"write
 
 class Transfer : public ::testing::TestWithParam<std::tuple<Transport, Kind>> {};
 
-TEST_P(Transfer, EveryByteArrivesOnceInItsPlace) {
+TEST_P(Transfer, EveryByteArrivesOnceAtItsOffset) {
   const auto& [transport, kind] = GetParam();
   World& world = World::Shared(transport);
   const std::uint64_t total = GetSettings().bytes / std::size(kWays);

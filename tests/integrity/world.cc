@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Brokers and applications are kept from test to test; what a test leaves behind is a finding.
+// Brokers and applications are kept from test to test. Anything that a test leaves behind is an error.
 #include "tests/integrity/world.h"
 
 #include <cstdio>
@@ -22,7 +22,7 @@ std::map<Transport, std::unique_ptr<World>>& Worlds() {
 
 constexpr char kAllowEverything[] = "name = \"tests\"\nquota = { sessions = 10000, connectors = 100000 }";
 
-// Outside a private network somebody else may hold the usual port.
+// Outside a private network another program may hold the usual port.
 std::uint16_t TcpPort() {
   return nd::testing::InPrivateNetwork() ? kTcpPort : static_cast<std::uint16_t>(20000 + getpid() % 5000);
 }
@@ -56,7 +56,7 @@ World::~World() {
 
 World& World::Shared(Transport transport) {
   if (Worlds().count(transport) == 0) {
-    Worlds().clear();  // They would have the same addresses.
+    Worlds().clear();  // They use the same addresses.
     Worlds()[transport] = std::make_unique<World>(transport);
   }
   return *Worlds()[transport];
@@ -91,7 +91,7 @@ World::Reports World::Both(const std::string& words) {
   std::thread passive([&] { reports.passive = Run(1, words); });
   reports.active = Run(0, words);
   if (reports.active.substr(0, 2) != "ok") {
-    // The other side may wait for what never comes.
+    // The other side may wait for a message that never comes.
     if (!Eventually([&] { return !reports.passive.empty(); }, std::chrono::seconds(5))) {
       apps_[1].process().Signal(SIGKILL);
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Brokers and the two application processes of a test. One thread, but for Both().
+// The brokers and the two application processes of a test. One thread, except for Both().
 #pragma once
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ inline std::string NameOf(Transport transport) {
 
 struct WorldOptions {
   bool crc = true;
-  // Iwarp: where P's broker listens, when something sits at its usual port; 0: there itself.
+  // Iwarp: the port of the passive broker when a relay uses the usual port; 0: the usual port.
   std::uint16_t passive_tcp_port = 0;
 };
 
@@ -38,13 +38,14 @@ class World {
   static World& Shared(Transport transport);
   static void Forget();
 
-  // Starts `words` on both sides, the passive one first, and waits for both. Fails unless both are "ok ...".
+  // Starts `words` on both sides, the passive one first, and waits for both. Fails unless both return "ok
+  // ...".
   struct Reports {
     std::string active, passive;
     bool ok() const { return active.substr(0, 2) == "ok" && passive.substr(0, 2) == "ok"; }
   };
   Reports Both(const std::string& words);
-  // Nothing is left at the brokers, and nothing in the applications grew.
+  // Checks that the brokers hold no object and that the applications did not grow.
   void ExpectNothingLeft();
   nd::testing::Daemon& broker(int side) { return *brokers_[brokers_.size() == 1 ? 0 : side]; }
 
@@ -56,7 +57,7 @@ class World {
   std::string Run(int side, const std::string& words);
 };
 
-// Of the command line and the environment.
+// Settings from the command line and the environment.
 struct Settings {
   bool full = false;         // NDBROKER_FULL=1
   std::uint64_t bytes = 0;   // --bytes 10G: of each transport and kind of operation.
@@ -64,7 +65,7 @@ struct Settings {
   std::uint64_t flips = 0;   // --flips 2000: through real sockets.
 };
 const Settings& GetSettings();
-// The number in `text`, with K, M or G behind it; 0 when it is none.
+// Parses a number with an optional suffix K, M or G; returns 0 when it is malformed.
 std::uint64_t ParseAmount(const std::string& text);
 
 }  // namespace nd::integrity

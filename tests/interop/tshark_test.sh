@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Captures wire_exchange on the loopback interface of a network namespace of its own and has tshark judge it:
-# nothing malformed, no bad CRC, and exactly the frames that were sent. Usage: tshark_test.sh WIRE_EXCHANGE
+# Captures wire_exchange on the loopback interface of a network namespace of its own and checks them with tshark: no
+# malformed frame, no bad CRC, and exactly the frames that were sent. Usage: tshark_test.sh WIRE_EXCHANGE
 set -eu
 program=$1
 skip() { echo "skipped: $1"; exit 77; }
@@ -21,7 +21,7 @@ trap '[ -z "$capture" ] || kill "$capture" 2>/dev/null || true; rm -rf "$work"' 
 # Waits for a condition, at most 20 seconds.
 await() { n=0; until eval "$1"; do n=$((n + 1)); [ $n -lt 200 ] || { echo "timed out: $1"; exit 1; }; sleep 0.1; done; }
 
-# The buffer is divided into slots of the snapshot length, so the default holds a handful of packets only.
+# The buffer is divided into slots of the snapshot length, so the default size holds few packets.
 tcpdump -i lo -s 65535 -B 65536 -U --immediate-mode -w "$work/wire.pcap" 2>"$work/tcpdump.err" &
 capture=$!
 await 'grep -q "listening on" "$work/tcpdump.err" || ! kill -0 $capture 2>/dev/null'
@@ -31,12 +31,12 @@ await 'grep -aq ndbroker-end-of-exchange "$work/wire.pcap"'
 kill $capture && wait $capture 2>/dev/null || true
 capture=
 
-# Payloads of Sends are guessed to be other protocols otherwise, and so is a whole connection whose port, which the kernel
-# chose, is known for another (44818 for one).
+# Disables the heuristics that would take payloads of Sends for other protocols, and ports of other protocols (44818,
+# for example), which the kernel may choose.
 dissect() {
   tshark -r "$work/wire.pcap" -o tcp.try_heuristic_first:TRUE --disable-protocol rpcordma --disable-protocol smb_direct "$@" 2>/dev/null
 }
-# Occurrences of a field's value; one packet can hold several frames.
+# Counts the occurrences of a value of a field; one packet can hold several frames.
 count() { dissect -Y "$1" -T fields -e "$1" | tr ',' '\n' | grep -cx -- "$2" || true; }
 
 failed=0

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Puts every frame of the wire format once on a real TCP connection, for a capture to look at. The handshakes
-// are those of the broker; the frames behind them are made with its codecs. Prints what it has sent, one
-// "name count" per line, so that the capture can be compared with it.
+// Sends every frame of the wire format once over a real TCP connection, to be captured. The handshakes are
+// those of the broker; its codecs make the frames behind them. Prints the sent frames, one "name count" per
+// line, for comparison with the capture.
 #include <arpa/inet.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -56,7 +56,7 @@ Sockets Dial() {
   return sockets;
 }
 
-// Shows a handshake the bytes of its socket until it has decided.
+// Passes the bytes of the socket to a handshake until it has decided.
 template <typename Handshake>
 HandshakeStep Await(Handshake& handshake, int fd, HandshakeStep::Event expected) {
   while (true) {
@@ -142,7 +142,7 @@ void SendEverything(int fd, int back, bool crc) {
   response.stag = 0;
   response.offset = 0;
   SendSegment(back, response, {}, crc);
-  // The other side did not like the first Read.
+  // The other side refuses the first Read.
   read.msn = 1;
   Bytes offending(wire::kUntaggedHeaderSize + wire::kReadRequestSize);
   const auto bytes = std::as_writable_bytes(std::span(offending));
@@ -185,7 +185,7 @@ void Refuse() {
   ++sent["request2"], ++sent["reply2"], ++sent["reject"];
 }
 
-// A peer that can confirm with a Read only.
+// A peer that supports only a Read as RTR frame.
 void ConfirmByRead() {
   const Sockets sockets = Dial();
   PassiveHandshake passive({PortMode::kTcp, true, 128});

@@ -66,6 +66,7 @@ CASES = {
     "NdbrokerDescriptorsNearLimit": (both("process_open_fds", "", "900x60", "500x60") +
                                      both("process_max_fds", "", "1024x60", "1024x60"), 6, 3),
     "NdbrokerLoopStalls": (both("ndbroker_loop_long_rounds_total", 'longer_than="0.1"', "0+60x60", "0x60"), 10, 3),
+    "NdbrokerThreadStuck": (both("ndbroker_thread_stuck", 'thread="loop"', "0x1 1x60", "0x60"), 3, 0),
     "NdbrokerLoopBusy": (both("ndbroker_loop_busy_seconds_total", "", "0+55x60", "0+5x60"), 15, 8),
     "NdbrokerJournalTrouble": (both("ndbroker_journal_writing", "", "0x60", "1x60"), 6, 3),
     "NdbrokerHistoryTrouble": (both("ndbroker_history_writing", "", "0x60", "1x60") +
@@ -82,7 +83,8 @@ def main():
     problems = []
     if set(alerts) != set(CASES):
         problems.append(f"alerts and cases differ: {sorted(set(alerts) ^ set(CASES))}")
-    # GitHub makes anchors of headings: lower case, blanks to hyphens, everything else but letters and digits away.
+    # The anchor of a heading: lower case, blanks become hyphens, other characters except letters and digits are
+    # dropped.
     anchors = set()
     for heading in re.findall(r"^#+ (.*)$", operations.read_text(), re.M):
         anchors.add(re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-"))

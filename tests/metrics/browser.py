@@ -27,7 +27,7 @@ class Browser:
                 break
         else:
             raise AssertionError("Chromium did not start")
-        # It would stop when nobody reads what it complains about.
+        # Written to a file, because Chromium blocks when a pipe is not read.
         self.log = open(f"{work}/chromium.log", "w")
         subprocess.Popen(["cat"], stdin=self.process.stderr, stdout=self.log)
         self.browser = found.group(1)

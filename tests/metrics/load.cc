@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// metrics_load DIR APPLICATION PAIRS [by-hand]: keeps a broker busy until its standard input ends: pairs of
-// connections that move data, one of them ended and made anew in each round, and one connect that nobody listens
-// to. by-hand: the pairs stay, and move data once for each byte of standard input.
+// metrics_load DIR APPLICATION PAIRS [by-hand]: keeps a broker busy until its standard input ends. Pairs of
+// connections move data; in each round one pair is ended and made again, and one Connect has no listener.
+// With by-hand the pairs stay and move data once for each byte of standard input.
 #include <poll.h>
 #include <unistd.h>
 
@@ -61,7 +61,7 @@ class Load {
     nd::Completion left;
     while (queue_.Poll({&left, 1}) == 1) continue;
   }
-  // False: a connection is gone (the test kills some); its pair is dropped.
+  // Drops a pair whose connection has ended, because the test kills some.
   void Move() {
     const auto address = reinterpret_cast<std::uint64_t>(buffer_.data());
     for (auto it = pairs_.begin(); it != pairs_.end();) {

@@ -14,7 +14,7 @@ from browser import Browser
 from harness import World, start
 
 ROWS = "[...document.querySelectorAll('#rows tbody tr')].map((r) => [...r.cells].map((c) => c.textContent))"
-# Contrast of what is written with what it is written on, as WCAG counts it; the least of all text.
+# The contrast of text with its background, as defined by WCAG; the minimum over all text.
 CONTRAST = """(() => {
   const parse = (c) => c.match(/[\\d.]+/g).map(Number);
   const light = (c) => { const [r, g, b] = parse(c).slice(0, 3).map((v) => { v /= 255;
@@ -37,7 +37,7 @@ def main():
     pictures = os.environ.get("ND_SCREENSHOTS")
     with World(sys.argv[1]) as world:
         world.load("ledger-store", 3)
-        # Its name is its file's, and the kernel takes any.
+        # The name of a process is that of its file, and the kernel allows any name.
         evil = world.work / "<i id=evil>x"
         shutil.copy(world.bin / "metrics_load", evil)
         hostile = start([evil, world.directory, "", 1], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -57,7 +57,7 @@ def main():
         browser.wait("events", "document.querySelectorAll('#events li').length > 3")
         browser.wait("refusals", "document.getElementById('trouble').textContent.includes('no listener')")
 
-        # What a client calls itself is text.
+        # The name of a client is shown as text.
         browser.wait("the hostile name", "document.getElementById('applications').textContent.includes('<i id=evil>')")
         assert browser.run("document.getElementById('evil') === null")
 
@@ -83,7 +83,7 @@ def main():
         browser.wait("nothing found", "document.getElementById('rows').textContent.includes('No connection matches')")
         browser.run("document.getElementById('filter').value = ''; document.getElementById('filter').dispatchEvent(new Event('input'))")
         browser.wait("all again", "document.querySelectorAll('#rows tbody tr').length === 50")
-        # Everything can be reached with the tab key, and says what it is.
+        # Every control can be reached with the tab key and has a label.
         nameless = browser.run("[...document.querySelectorAll('button, input, a, [tabindex]')].filter((e) => !e.disabled && !(e.textContent.trim()"
                                " || e.getAttribute('aria-label') || e.labels && e.labels.length)).length")
         assert nameless == 0
@@ -92,7 +92,7 @@ def main():
         assert browser.run("document.getElementById('pause').getAttribute('aria-pressed')") == "true"
         browser.key("p")
 
-        # Light and dark, wide and narrow: readable, and nothing sticks out.
+        # Light and dark, wide and narrow: text is readable and nothing overflows.
         ground = set()
         for dark in (False, True):
             for width, height in ((1280, 900), (390, 844)):
@@ -107,14 +107,14 @@ def main():
                     browser.screenshot(f"{pictures}/page-{'dark' if dark else 'light'}-{width}.png")
         assert len(ground) == 2, ground
 
-        # A broker that goes and comes back.
+        # A broker that ends and starts again.
         browser.look(1280, 900, dark=False)
         world.end(world.broker)
         browser.wait("it says so", "document.getElementById('state-text').textContent.startsWith('No answer')")
         world.start_broker()
         browser.wait("it is back", "document.getElementById('state-text').textContent === 'Ready'")
 
-        # Nothing was asked of anybody else, and the content security policy had nothing to stop.
+        # The page asked no other host, and the content security policy blocked nothing.
         browser.run("1")
         for event in browser.events:
             if event.get("method") == "Network.requestWillBeSent":

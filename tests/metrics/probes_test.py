@@ -20,14 +20,14 @@ def main():
             continue
         found.setdefault(name, set()).add(len(arguments.split()))
         places.append(int(place, 16))
-        # Nothing is computed for a probe, so none needs to know whether somebody looks.
+        # No argument of a probe is computed, so no probe needs a semaphore.
         assert int(semaphore, 16) == 0, name
     table = {}
     for name, arguments in re.findall(r"^\| `([a-z_]+)\(([a-z_, ]*)\)`", open(sys.argv[2]).read(), re.M):
         table[name] = {len([a for a in arguments.split(",") if a.strip()])}
     assert found, "no probe of ndbroker is in the program"
     assert found == table, f"in the program {found}, in the table {table}"
-    # One nop in the way of the program, wherever it passes.
+    # A probe is one nop in the code.
     for place in places:
         code = subprocess.run(["objdump", "-d", f"--start-address={place}", f"--stop-address={place + 1}", sys.argv[1]],
                               capture_output=True, text=True, check=True).stdout

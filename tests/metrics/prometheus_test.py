@@ -28,7 +28,7 @@ def ask(port, path, **query):
 
 
 def with_variables(expression):
-    # What Grafana does with "all" chosen and a range that fits one scrape a second.
+    # Substitutes variables as Grafana does, with "all" selected and a range for one scrape a second.
     for variable in ("instance", "application", "uid"):
         expression = expression.replace("$" + variable, ".*")
     expression = expression.replace("$__rate_interval", "5s").replace("[1h]", "[30s]")
@@ -120,7 +120,7 @@ def main():
             for title, expression in expressions(board):
                 seen += 1
                 result = query(with_variables(expression))
-                # A rate without anything in it is not data.
+                # A rate without samples is not data.
                 alive = [r for r in result if r["value"][1] != "NaN"]
                 if not alive and not title.startswith("annotation") and (name, title) not in ONLY_ON_TROUBLE:
                     empty.append(f"{name} / {title}: {expression}")
@@ -138,12 +138,12 @@ def main():
             rule["health"] == "ok" for group in ask(port, "/api/v1/rules")["data"]["groups"] for rule in group["rules"]))
         for rule in rules_seen:
             query(rule["query"])
-        # Nothing but what this test does should look like trouble for its own sake.
+        # Only alerts that this test causes may fire.
         firing = {alert["labels"]["alertname"] for alert in ask(port, "/api/v1/alerts")["data"]["alerts"]
                   if alert["state"] == "firing"}
         assert not firing, firing
 
-        # And a broker that is gone is told of.
+        # The alert for a missing broker fires.
         world.end(world.broker)
         eventually("the dead broker is pending as an alert", lambda: "NdbrokerDown" in {
             alert["labels"]["alertname"] for alert in ask(port, "/api/v1/alerts")["data"]["alerts"]})

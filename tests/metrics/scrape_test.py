@@ -25,7 +25,7 @@ def check_format(world):
     assert done.returncode == 0 and not done.stderr, done.stdout + done.stderr
     for line in body.splitlines():
         assert line.startswith("#") or re.fullmatch(r"[a-z_]+(\{.*\})? -?[0-9.e+-]+(Inf|NaN)?", line), line
-    # A counter ends in _total, and nothing else does.
+    # The name of a counter, and no other, ends in _total.
     for name, kind in re.findall(r"^# TYPE (\S+) (\S+)$", body, re.M):
         assert (kind == "counter") == name.endswith("_total"), (name, kind)
     return body
@@ -52,13 +52,13 @@ def check_doors(world):
         for _ in range(ADMIN_CONNECTIONS + 5):
             knock("admin.sock")
         eventually("five too many", lambda: world.sum(refused, socket="admin.sock", reason="user limit") == 5)
-        # Not one descriptor is left.
+        # No free descriptor is left.
         pid = world.broker.pid
         before = resource.prlimit(pid, resource.RLIMIT_NOFILE)
         highest = max(int(fd) for fd in os.listdir(f"/proc/{pid}/fd"))
         resource.prlimit(pid, resource.RLIMIT_NOFILE, (highest + 1, before[1]))
-        # The last one goes to accept() or to what comes after it.
-        eventually("it is said", lambda: knock("broker.sock") or
+        # The last descriptor goes to accept() or to the code after it.
+        eventually("it is said", lambda: knock("client/broker.sock") or
                    "accept failed: broker.sock" in world.log.read_text())
         resource.prlimit(pid, resource.RLIMIT_NOFILE, before)
         eventually("it is counted", lambda: world.sum(
@@ -90,7 +90,7 @@ def main():
         before = totals(world.metrics())
         for op in ("send", "write", "read"):
             assert world.sum("ndbroker_application_messages_total", application="steady", op=op) > 0, op
-        # Each connection has two ends here, and what is sent is received.
+        # Both ends of each connection are here, so sent and received bytes are equal.
         assert world.sum("ndbroker_adapter_connects_total", role="active") > 4
         assert world.sum("ndbroker_connect_failures_total", detail="no listener", role="active") > 0
         assert world.sum("ndbroker_refusals_total", reason="no listener") > 0
@@ -99,14 +99,14 @@ def main():
         assert world.sum("ndbroker_api_requests_total", operation="Connect", status="CONNECTION_REFUSED") > 0
         assert world.sum("ndbroker_application_sessions", application="steady") == 1
 
-        # A slot that is used again starts at nothing: no connection has moved more than a round or two.
+        # A slot that is used again starts at 0: no connection has moved more than two rounds.
         world.kill_a_connection()
         eventually("the kill is counted", lambda: world.sum("ndbroker_connections_ended_total", outcome="killed") > 0)
         assert world.sum("ndbroker_admin_requests_total", method="KillConnection", status="SUCCESS") == 1
         world.ndctl("connection", "kill", "c-1", "--yes", ok=False)
         eventually("so is one of nothing", lambda: world.sum(
             "ndbroker_admin_requests_total", method="KillConnection", status="INVALID_HANDLE") == 1)
-        # Both sides were of this broker, and neither has died.
+        # Both sides belonged to this broker, and neither process died.
         ends = {row["detail"] for row in world.history("victim")}
         assert ends == {"local administrator"}, ends
         check_doors(world)
@@ -125,16 +125,16 @@ def main():
 
         check_documented(check_format(world), sys.argv[2])
 
-        # Sums by application and by adapter are the same traffic, and ndctl's are the same sums.
+        # The sums by application and by adapter are equal, and ndctl shows the same sums.
         load.stdin.close()
         load.wait(20)
-        # Once nothing moves any more: each number is of a moment of its own.
+        # Compared at rest, because each number is read at a different moment.
         eventually("no connection is left", lambda: world.sum("ndbroker_adapter_connections") == 0)
         by_application = world.sum("ndbroker_application_transmit_bytes_total")
         by_adapter = world.sum("ndbroker_adapter_transmit_bytes_total")
         assert by_application == by_adapter > 0, (by_application, by_adapter)
 
-        # A client that says nothing, half a request or too much takes nothing from the others.
+        # A client that sends nothing, half a request or too much does not disturb the others.
         silent = [socket.create_connection(("127.0.0.1", world.port)) for _ in range(10)]
         silent[0].sendall(b"GET /metr")
         assert world.get("/metrics")[0] == 200
@@ -158,7 +158,7 @@ def main():
         world.ndctl("adapter", "enable", "soft0")
         assert world.get("/readyz")[0] == 200
 
-        # A second broker finds the port taken: it says so once, and serves.
+        # A second broker finds the port taken: it logs that once and serves its clients.
         log = open(world.work / "second.log", "wb")
         second = start([world.bin / "ndbrokerd", "--config", world.work / "config.toml", "--dir", world.work / "second",
                         "--adapter-address", "127.0.0.3"], stdout=subprocess.PIPE, stderr=log)
@@ -173,7 +173,7 @@ def main():
         world.start_broker()
         assert world.metrics()["ndbroker_sessions_opened_total"] == 0, "a new life begins at zero"
 
-        # Connections outlive a broker that is killed; the next one counts what they move from then on.
+        # Connections survive a killed broker; the next broker counts their traffic from then on.
         def moved():
             survivor.stdin.write(b"x" * 10)
             survivor.stdin.flush()

@@ -43,7 +43,7 @@ for property in safety once clean bounded freed; do
   total=$((total + ${states%.*}))
   printf '%-22s %-9s %-9s %s\n' correct "$property" "$verdict" "$states"
 done
-# Each broken variant, and the property that must notice it.
+# Each broken variant and the property that must fail for it.
 while read -r bug property; do
   build "$bug" "${size[@]}" -D"$bug"
   read -r errors states < <(check "$bug" "$property")

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The arithmetic of read limits, quotas and policy, against what their definitions promise.
+// Checks the arithmetic of read limits, quotas and policy against their definitions.
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
@@ -27,7 +27,7 @@ ReadLimits AnyLimits() {
 }
 
 // ---- b.4
-RC_GTEST_PROP(ReadLimits, BothEndsAgreeAndNobodyGetsMoreThanHeMay, ()) {
+RC_GTEST_PROP(ReadLimits, BothEndsAgreeWithinTheirLimits, ()) {
   const ReadLimits active_caps = AnyLimits(), passive_caps = AnyLimits();
   const ReadLimits asked = AnyLimits(), granted = AnyLimits();
   const ReadLimits offer = CapOffer(asked, active_caps);
@@ -35,17 +35,17 @@ RC_GTEST_PROP(ReadLimits, BothEndsAgreeAndNobodyGetsMoreThanHeMay, ()) {
   const ReadLimits passive = AcceptLimits(granted, offer, passive_caps);
   const std::optional<ReadLimits> active = ActiveFinal(offer, passive, active_caps);
   RC_ASSERT(active.has_value());
-  // What one may send the other takes.
+  // Each side accepts the reads that the other may send.
   RC_ASSERT(active->inbound == passive.outbound);
   RC_ASSERT(active->outbound == passive.inbound);
-  // Never above what was asked, offered, granted, or can be served.
+  // Never above the requested, offered, granted or supported limit.
   RC_ASSERT(active->inbound <=
             std::min({asked.inbound, active_caps.inbound, passive_caps.outbound, granted.outbound}));
   RC_ASSERT(active->outbound <=
             std::min({asked.outbound, active_caps.outbound, passive_caps.inbound, granted.inbound}));
   RC_ASSERT(passive.inbound <= seen.inbound);
   RC_ASSERT(passive.outbound <= seen.outbound);
-  // Never lowered for no reason.
+  // Never lower than necessary.
   RC_ASSERT(active->inbound ==
             std::min({asked.inbound, active_caps.inbound, passive_caps.outbound, granted.outbound}));
   RC_ASSERT(active->outbound ==
@@ -72,8 +72,8 @@ RC_GTEST_PROP(ReadLimits, TheCoreAndTheModelCountAlike, ()) {
   RC_ASSERT(ActiveFinal(asked, other, caps) == Model::ActiveEnds(asked, other, caps));
 }
 
-// A peer that breaks the rules is met when this adapter can, and refused when it cannot.
-RC_GTEST_PROP(ReadLimits, AGreedyPeerIsMetOrRefused, ()) {
+// A peer that asks for more than was offered gets it if this adapter supports it, and is refused otherwise.
+RC_GTEST_PROP(ReadLimits, PeerAboveTheOfferIsServedOrRefused, ()) {
   const ReadLimits caps = AnyLimits(), offer = CapOffer(AnyLimits(), caps), peer = AnyLimits();
   const std::optional<ReadLimits> final = ActiveFinal(offer, peer, caps);
   RC_ASSERT(final.has_value() == (peer.outbound <= std::max(offer.inbound, caps.inbound)));
@@ -94,7 +94,7 @@ RC_GTEST_PROP(Quota, ChargesAndReleasesCommuteAndEqualTheRecount, ()) {
     if (what == 0 && !held.empty()) {
       held.erase(held.begin() + static_cast<std::ptrdiff_t>(*rc::gen::inRange<std::size_t>(0, held.size())));
     } else if (what == 1 && held.size() > 1) {
-      // Moving a token charges nothing.
+      // Moving a token does not charge again.
       Quota::Token moved = std::move(held.back());
       held.pop_back();
       held.insert(held.begin(), std::move(moved));
@@ -162,7 +162,7 @@ std::vector<Rule> AnyRules() {
   return rules;
 }
 
-// Bit by bit, as one would on paper.
+// Compares bit by bit.
 bool Covers(const Prefix& prefix, const Address& address) {
   if (prefix.network.family() != address.family()) return false;
   if (address.port() < prefix.first_port || address.port() > prefix.last_port) return false;
@@ -187,7 +187,7 @@ RC_GTEST_PROP(Policy, ExplainEqualsDecideAndBothEqualTheDefinition, ()) {
   const std::vector<Rule> rules = AnyRules();
   const Policy policy(rules);
   const auto seed = *rc::gen::arbitrary<std::uint64_t>();
-  // A few of each, in all combinations: generating them anew each time would only be slower.
+  // A few of each in all combinations, which is faster than generating each question.
   std::vector<Address> addresses;
   for (int i = 0; i < 10; ++i) addresses.push_back(AnyAddress());
   const std::vector<std::string> cgroups = {AnyCgroup(), AnyCgroup()};

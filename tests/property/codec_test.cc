@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is encoded decodes to itself, and what is accepted encodes to itself.
+// Encoding and decoding are inverse: for encoded values, and for accepted bytes.
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
@@ -29,7 +29,7 @@ RC_GTEST_PROP(Mpa, DecodeOfEncodeIsTheFrame, ()) {
   RC_ASSERT(SameFrame(decoded.frame, owned.frame));
 }
 
-// Reserved flags and the R of a request mean nothing and are not kept; everything else is.
+// Reserved flags and the R of a request are ignored and not kept; everything else is kept.
 RC_GTEST_PROP(Mpa, EncodeOfAcceptedBytesIsTheBytes, ()) {
   const auto kind = *rc::gen::element(wire::MpaKind::kRequest, wire::MpaKind::kReply);
   Raw bytes = AnyMpaFrame(kind).Encoded();
@@ -62,7 +62,7 @@ RC_GTEST_PROP(Fpdu, DecodeOfSealIsTheUlpdu, (bool crc)) {
 RC_GTEST_PROP(Fpdu, AnyFlippedBitIsCaught, ()) {
   const Raw ulpdu = AnyBytes(200);
   Raw frame = Fpdu(ulpdu, true);
-  // Not in the length: that makes it another frame.
+  // Not in the length, which would make another frame.
   const auto bit = *rc::gen::inRange<std::size_t>(16, frame.size() * 8);
   frame[bit / 8] ^= static_cast<std::uint8_t>(1u << bit % 8);
   const wire::FpduDecoded decoded = wire::DecodeFpdu(SpanOf(frame), true);
@@ -128,7 +128,7 @@ RC_GTEST_PROP(Rdmap, DecodeOfEncodeIsTheSegment, ()) {
   RC_ASSERT(again.invalidate_stag == segment.invalidate_stag);
 }
 
-// Bytes that are accepted and encoded again are accepted as the same segment.
+// Accepted bytes, encoded again, decode to the same segment.
 RC_GTEST_PROP(Rdmap, EncodeOfAcceptedBytesMeansTheSame, ()) {
   Raw ulpdu = AnyUlpdu(AnySegment());
   ulpdu[*rc::gen::inRange<std::size_t>(0, ulpdu.size())] ^= *rc::gen::arbitrary<std::uint8_t>();

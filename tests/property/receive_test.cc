@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The whole receive machine of a queue pair, fed by a socket in pieces of any size: same completions, same
-// memory, same answers. And the ring of a shared segment: what goes in comes out, however the ends take
-// turns.
+// Feeds the receiver of a queue pair through a socket in pieces of any size; completions, memory and answers
+// must not depend on the pieces. Checks also that the ring of a shared segment delivers every message,
+// however the two ends alternate.
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 #include <sys/socket.h>
@@ -18,11 +18,11 @@ namespace {
 constexpr std::size_t kReceiveSize = 96, kReceives = 16, kRegion = 256;
 constexpr std::uint32_t kReads = 4;
 
-// A segment whose STag is filled in when the region's is known.
+// A segment whose STag is set when the STag of the region is known.
 struct Item {
   wire::Segment segment;
   Raw payload;
-  bool ours = false;  // Names our region.
+  bool ours = false;  // The STag is that of the region.
   bool crc_broken = false;
 };
 
@@ -64,7 +64,7 @@ std::vector<Item> AnyConversation() {
         item.ours = true;
         break;
       case 5: {
-        // More at once than the limit is a violation, and how many are open at once is a matter of time.
+        // More Reads at once than the limit are a violation, and the number at once depends on timing.
         if (read_msn > kReads) continue;
         segment.opcode = wire::Opcode::kReadRequest;
         segment.msn = read_msn++;
@@ -76,7 +76,7 @@ std::vector<Item> AnyConversation() {
         break;
       }
       case 6:
-        // Nobody keeps to the rules for ever.
+        // Sometimes a random segment breaks the rules.
         segment = AnySegment();
         item.payload.resize(wire::RuleOf(segment.opcode).min_payload);
         break;
@@ -120,7 +120,7 @@ struct Result {
   int closed = 0;
 };
 
-// The cuts are shares of the stream, since its bytes differ in STags from run to run.
+// Cuts are fractions of the stream, because its bytes differ in STags from run to run.
 Result Run(const std::vector<Item>& items, const std::vector<std::size_t>& cuts) {
   Tuning tuning;
   tuning.rnr_timeout = std::chrono::hours(1);
@@ -173,7 +173,7 @@ Result Run(const std::vector<Item>& items, const std::vector<std::size_t>& cuts)
     look();
   }
   look();
-  // Opcodes only: a Terminate quotes STags, which are never the same twice.
+  // Opcodes only, because a Terminate quotes STags, which differ from run to run.
   for (std::size_t read = 0;;) {
     const wire::FpduDecoded frame = wire::DecodeFpdu(SpanOf(answer).subspan(read), true);
     if (frame.verdict != wire::Verdict::kComplete) break;
@@ -182,7 +182,7 @@ Result Run(const std::vector<Item>& items, const std::vector<std::size_t>& cuts)
     result.answers += good ? std::string(wire::RuleOf(segment.opcode).name) + ";" : "damaged;";
     read += frame.size;
   }
-  // Whether a Read in front of what ends the connection is still answered is a matter of time.
+  // Whether a Read before the end of the connection is answered depends on timing.
   const std::string response = std::string(wire::RuleOf(wire::Opcode::kReadResponse).name) + ";";
   const bool ended = result.answers.find(wire::RuleOf(wire::Opcode::kTerminate).name) != std::string::npos;
   if (ended || end.closed != 0) {
@@ -208,8 +208,8 @@ RC_GTEST_PROP(Receive, AnyConversationMeansTheSameInPieces, ()) {
   RC_ASSERT(pieces.closed == whole.closed);
 }
 
-// Sends of any sizes through a ring, with the two ends taking turns in any order.
-RC_GTEST_PROP(Ring, WhatGoesInComesOutInOrder, ()) {
+// Sends of any size through a ring; the two ends run in any order.
+RC_GTEST_PROP(Ring, MessagesComeOutInOrder, ()) {
   const Link link = *rc::gen::element(Link::kShared, Link::kSharedRingOnly);
   Tuning tuning;
   tuning.rnr_timeout = std::chrono::hours(1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A byte stream means the same however it is cut: same verdict, same output.
+// The verdict and the output for a byte stream do not depend on how it is cut.
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
@@ -13,7 +13,7 @@ namespace {
 
 using Event = HandshakeStep::Event;
 
-// Everything that a handshake said and did, until its end or the end of the stream.
+// The output and the events of a handshake until its end or the end of the stream.
 struct Story {
   std::string text;
   Bytes sent;
@@ -34,7 +34,7 @@ struct Story {
   }
 };
 
-// Shows the stream up to each cut, as a driver that peeks does.
+// Passes the stream up to each cut, as a peeking driver does.
 template <typename Handshake, typename OnEvent>
 Story Feed(Handshake& handshake, const Raw& stream, const std::vector<std::size_t>& cuts, Story story,
            OnEvent on_event) {
@@ -71,7 +71,7 @@ void Append(Raw* to, const Bytes& more) {
   to->insert(to->end(), more.begin(), more.end());
 }
 
-// The peer's whole side of a passive handshake: the request, what follows the reply.
+// The bytes of the peer of a passive handshake: the request, and the bytes after the reply.
 struct PeerSays {
   Raw request, first;
 };
@@ -142,7 +142,7 @@ RC_GTEST_PROP(Split, AnyRequestAndFirstFrameMeanTheSameInPieces, ()) {
   const auto mode = *rc::gen::element(PortMode::kSeparate, PortMode::kTcp);
   const HandshakeConfig config = AnyConfig(mode);
   const PeerSays peer = AnyInitiator(mode);
-  // What comes behind a request before its answer is judged by whether it is there already (docs/wire.md).
+  // Bytes behind a request, before its answer, are judged when they are present (docs/wire.md).
   const wire::MpaDecoded request = wire::DecodeMpa(wire::MpaKind::kRequest, SpanOf(peer.request));
   RC_PRE(request.verdict != wire::Verdict::kComplete || request.size == peer.request.size());
   const Story whole = Passive(config, peer, {peer.request.size()}, {peer.first.size()});
@@ -196,8 +196,8 @@ RC_GTEST_PROP(Split, AnyReplyAndReadResponseMeanTheSameInPieces, ()) {
   RC_ASSERT(pieces.consumed == whole.consumed);
 }
 
-// `need` never asks for a byte behind the frame, and a frame is known as bad at its first wrong byte.
-RC_GTEST_PROP(Split, MpaIsReadWithoutTakingAByteTooMany, ()) {
+// `need` never includes a byte behind the frame, and a frame is rejected at its first wrong byte.
+RC_GTEST_PROP(Split, MpaNeverReadsBeyondTheFrame, ()) {
   const auto kind = *rc::gen::element(wire::MpaKind::kRequest, wire::MpaKind::kReply);
   const Raw bytes = Spoiled(AnyMpaFrame(kind).Encoded());
   const wire::MpaDecoded whole = wire::DecodeMpa(kind, SpanOf(bytes));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of operations and states, cell by cell: random ways into each state, then every operation, on the
-// core with the reference model beside it.
+// The table of operations and states, cell by cell: a random path into each state, then every operation. The
+// reference model checks the core.
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
@@ -25,7 +25,7 @@ bool Coin() {
   return *rc::gen::arbitrary<bool>();
 }
 
-// One broker and its model; the test is the client and the wire.
+// One broker and its model. The test plays the client and the wire.
 class Bench {
  public:
   Bench() {
@@ -64,13 +64,13 @@ class Bench {
       if (const auto* c = std::get_if<core::CmConnect>(&action)) last_id = c->params.id;
     }
   }
-  core::OpId Submit(core::Op op) {
+  core::OpId Submit(session::Operation op) {
     const core::OpId id = next++;
     Event(core::ClientOp{kSession, id, std::move(op)});
     return id;
   }
-  // PENDING when it has not ended.
-  core::Complete Call(core::Op op) {
+  // Returns PENDING when the operation has not completed.
+  core::Complete Call(session::Operation op) {
     const core::OpId id = Submit(std::move(op));
     const auto found = done.find(id);
     if (found != done.end()) return found->second;
@@ -88,7 +88,7 @@ class Bench {
   Handle Connector() { return Call(core::CreateConnectorOp{adapter}).reply.handle; }
   Handle Listening() {
     const Handle l = Call(core::CreateListenerOp{adapter}).reply.handle;
-    RC_ASSERT(Call(core::ListenOp{l, 0, true, Ip("10.0.0.1:0"), false}).status.ok());
+    RC_ASSERT(Call(core::ListenOp{l, 0, Ip("10.0.0.1:0"), false}).status.ok());
     return l;
   }
   core::ConnectOp ConnectFrom(Handle c, Handle q, int dialect) {
@@ -97,8 +97,7 @@ class Bench {
     op.queue_pair = q;
     op.remote = Ip("10.9.9." + std::to_string(1 + next % 200) + ":7000");
     op.limits = {4, 4};
-    op.has_source = dialect == 1;
-    op.source = Ip("10.0.0.2:0");
+    if (dialect == 1) op.source = Ip("10.0.0.2:0");
     if (dialect == 2) {
       op.shared_endpoint = Call(core::CreateSharedEndpointOp{adapter, Ip("10.0.0.2:0")}).reply.handle;
     }
@@ -118,7 +117,7 @@ class Bench {
     Event(core::CmRequested{r});
   }
 
-  // A connector in the state, by a random way.
+  // Returns a connector in the state, reached by a random path.
   Handle Reach(State state) {
     switch (state) {
       case Model::U:
@@ -265,7 +264,7 @@ class Bench {
   }
 };
 
-core::Op Make(Bench& bench, Operation operation, Handle c) {
+session::Operation Make(Bench& bench, Operation operation, Handle c) {
   switch (operation) {
     case Model::kBind:
       return core::BindOp{c, Ip("10.0.0.1:0")};
@@ -297,7 +296,8 @@ core::Op Make(Bench& bench, Operation operation, Handle c) {
   return core::ListAdaptersOp{};
 }
 
-// The model checks completion, state, ports and rows of every step; here it is that the cell was reached.
+// The model checks completion, state, ports and rows of every step; the test checks that the cell was
+// reached.
 class Cells : public testing::TestWithParam<int> {};
 
 TEST_P(Cells, EveryOperationAnswersAsTheTableSays) {
@@ -309,17 +309,17 @@ TEST_P(Cells, EveryOperationAnswersAsTheTableSays) {
           Bench bench;
           const Handle c = bench.Reach(state);
           RC_ASSERT(bench.StateOf(c) == state);
-          const core::Op op = Make(bench, operation, c);
+          const session::Operation op = Make(bench, operation, c);
           RC_ASSERT(bench.StateOf(c) == state);
           const core::Complete first = bench.Call(op);
-          // What the state alone decides is what the table prints.
+          // The table holds the answers that depend on the state alone.
           if (state != Model::X && operation != Model::kData) {
             Model::Flags flags;
             flags.notify_success = bench.settings.notify_success_on_local_disconnect;
             const StatusCode cell = Model::Table(operation, state, flags);
             if (cell != StatusCode::kSuccess) RC_ASSERT(first.status == cell);
           }
-          // And again: the second answer has rules of its own.
+          // Repeats the operation, because the second answer has rules of its own.
           bench.Submit(op);
           bench.Submit(core::CloseOp{c, false});
           bench.Event(core::SessionClosed{Bench::kSession, {}});
@@ -331,8 +331,8 @@ TEST_P(Cells, EveryOperationAnswersAsTheTableSays) {
 }
 INSTANTIATE_TEST_SUITE_P(States, Cells, testing::Range(0, static_cast<int>(Model::kStates)));
 
-// Random walks over all events, with the model beside.
-RC_GTEST_PROP(Walk, AnySequenceKeepsTheCoreAndTheModelTogether, ()) {
+// Random walks over all events, checked by the model.
+RC_GTEST_PROP(Walk, CoreAndModelAgreeAfterAnySequence, ()) {
   Bench bench;
   std::vector<Handle> connectors;
   const int steps = *rc::gen::inRange(1, 12);

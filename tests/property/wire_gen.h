@@ -84,7 +84,7 @@ inline wire::Segment AnySegment() {
   return segment;
 }
 
-// The segment with a payload that its opcode may have.
+// Encodes the segment with a payload that its opcode allows.
 inline Raw AnyUlpdu(const wire::Segment& segment, std::size_t most = 200) {
   const wire::OpcodeRule& rule = wire::RuleOf(segment.opcode);
   const std::size_t high = std::min(rule.max_payload, std::max(most, rule.min_payload));

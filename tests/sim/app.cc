@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The life of an application's process: sessions, messages, death, and who comes after.
+// The life of the process of an application: sessions, messages, death, and its successor.
 #include "tests/sim/app.h"
 
 #include <utility>
@@ -29,7 +29,8 @@ core::Identity App::Identity() const {
 void App::Start() {
   alive_ = true;
   silent_ = false;
-  pid_ = 100 + number_;  // The same number again and again: only its birth tells one from the next.
+  pid_ = 100 +
+         number_;  // Every process has the same pid; only the birth time distinguishes it from its successor.
   ++born_;
   OpenSession();
   if (options_.manners == Manners::kSilent) {
@@ -72,7 +73,7 @@ void App::Die() {
   const Token gone = std::exchange(token_, 0);
   waiting_.clear();
   links_.clear();
-  said_.clear();
+  sent_operations_.clear();
   mine_.clear();
   adapter_ = listener_ = endpoint_ = {};
   gets_ = 0;
@@ -106,12 +107,12 @@ void App::CloseAllStreams(bool child_keeps_them) {
 void App::LoseSession(bool broker_lost) {
   token_ = 0;
   waiting_.clear();
-  said_.clear();
+  sent_operations_.clear();
   mine_.clear();
   adapter_ = listener_ = endpoint_ = {};
   gets_ = 0;
   next_op_ = 1;
-  // What was not up is over; what is up lives on when only the broker is gone.
+  // Links that are not established end. Established ones continue when only the broker is gone.
   for (auto it = links_.begin(); it != links_.end();) {
     Link& link = *it->second;
     const bool survives = broker_lost && link.up && !link.ending && link.talk &&
@@ -132,13 +133,13 @@ void App::LoseSession(bool broker_lost) {
                          [this] { OpenSession(); });
 }
 
-core::OpId App::Submit(const core::Op& op, Reply reply) {
+core::OpId App::Submit(const session::Operation& op, Reply reply) {
   if (token_ == 0) return 0;
   const core::OpId id = next_op_++;
   waiting_[id] = std::move(reply);
   if (options_.manners == Manners::kHostile) {
-    said_.emplace_back(id, op);
-    if (said_.size() > 40) said_.erase(said_.begin());
+    sent_operations_.emplace_back(id, op);
+    if (sent_operations_.size() > 40) sent_operations_.erase(sent_operations_.begin());
   }
   host().Submit(token_, id, op);
   return id;
@@ -167,7 +168,7 @@ App::Link* App::FindConnector(core::Handle connector) {
 
 void App::OnMessage(Token token, Message message) {
   if (token != token_ || !alive_) {
-    // It came for a session that is over; what came with it is nobody's.
+    // The message belongs to an ended session; the descriptor that came with it has no owner.
     if (const auto* hand_off = std::get_if<HandOffMessage>(&message)) {
       if (hand_off->transport.end != 0) common_.net.Close(hand_off->transport.end, true);
     }
@@ -192,7 +193,7 @@ void App::OnMessage(Token token, Message message) {
     ++common_.completions;
     if (complete->status.ok() && complete->reply.handle) common_.handles.push_back(complete->reply.handle);
     const auto waits = waiting_.find(complete->op_id);
-    if (waits == waiting_.end()) return;  // A replay's.
+    if (waits == waiting_.end()) return;  // The reply to a repeated operation.
     const Reply reply = std::move(waits->second);
     waiting_.erase(waits);
     if (reply) reply(*complete);
@@ -210,7 +211,7 @@ void App::OnMessage(Token token, Message message) {
   }
   if (const auto* command = std::get_if<core::SendTransportCommand>(&message)) return OnCommand(*command);
   if (const auto* event = std::get_if<core::SendAdapterEvent>(&message)) {
-    // Everything on it is dead: make room, then begin again when it is back.
+    // Every object of the session is gone: clear the tables, and reopen when the adapter is back.
     for (auto& [number, link] : links_) {
       if (!link->ending && !link->lost) Later([this, n = number] { CloseLink(n); });
     }
@@ -240,7 +241,7 @@ Address App::Local(std::uint16_t port, bool wildcard) {
 
 Address App::Somewhere() {
   if (!common_.servers.empty() && dice().Chance(850)) {
-    // One that listened lately; it may be gone.
+    // An address that had a listener lately; the listener may be gone.
     const std::size_t from = dice().Below(static_cast<std::uint32_t>(common_.servers.size()));
     for (std::size_t i = 0; i < common_.servers.size(); ++i) {
       const auto& [adapter, at] = common_.servers[(from + i) % common_.servers.size()];
@@ -253,7 +254,7 @@ Address App::Somewhere() {
   if (options_.adapter == "v0") ip = "10.2.";
   ip += std::to_string(dice().Below(hosts)) + ".1";
   if (options_.adapter == "a1" && dice().Chance(250)) ip = "10.9.0.1";  // The foreign hosts.
-  if (dice().Chance(10)) ip = "10.3.0.1";                               // Nobody.
+  if (dice().Chance(10)) ip = "10.3.0.1";                               // A host that does not exist.
   if (dice().Chance(5)) ip = "0.0.0.0";
   const std::uint16_t port =
       dice().Chance(10) ? std::uint16_t{0} : static_cast<std::uint16_t>(options_.port + dice().Below(2));
@@ -281,7 +282,7 @@ void App::WindDown() {
   if (listener_) Submit(core::CloseOp{std::exchange(listener_, {}), false});
   if (endpoint_) Submit(core::CloseOp{std::exchange(endpoint_, {}), false});
   if (!adapter_) return Die();
-  // Completes when everything above did: the adapter is the last to go.
+  // Completes after everything above: the adapter is closed last.
   Submit(core::CloseOp{std::exchange(adapter_, {}), false}, [this](const core::Complete&) { Die(); });
   common_.schedule.After(std::chrono::seconds(60), [this] { Die(); });
 }

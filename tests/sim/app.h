@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One application of a host: listens, connects, talks, and leaves, each after its own manners.
+// One application of a host: listens, connects, talks and leaves, according to its Manners.
 #pragma once
 
 #include <cstdint>
@@ -18,23 +18,23 @@ namespace nd::sim {
 
 enum class Manners : std::uint8_t {
   kHonest,
-  kSlow,     // The same, seconds later.
+  kSlow,     // As kHonest, seconds later.
   kSilent,   // Stops reading its session and its streams at some point.
-  kDying,    // Ends without a word at some moment; another process takes its place.
-  kForking,  // As dying, but a child keeps the descriptors for a while.
+  kDying,    // Ends without closing anything at some moment; another process takes its place.
+  kForking,  // As kDying, but a child keeps the descriptors for a while.
   kHostile,  // Random operations, foreign and invented handles, replays, floods.
 };
 inline constexpr std::size_t kMannersCount = 6;
 const char* Name(Manners manners);
 
-// What the applications of one simulation share.
+// The state that the applications of one simulation share.
 struct Common {
   Schedule& schedule;
   Dice& dice;
   Net& net;
   std::vector<std::unique_ptr<Host>>& hosts;
-  std::vector<std::pair<std::string, Address>> servers{};  // Adapter and address of who began to listen.
-  std::vector<core::Handle> handles{};                     // Every handle that anybody was ever given.
+  std::vector<std::pair<std::string, Address>> servers{};  // Adapter and address of each listener so far.
+  std::vector<core::Handle> handles{};                     // Every handle that any client received.
   std::map<EndId, provider::HandOffRecord> records{};      // Of every stream that was handed over.
   std::function<void(const std::string&)> violation{};
   std::function<void(const char*)> saw{};
@@ -50,17 +50,17 @@ class App final : public Client {
     bool server = false;
     std::uint32_t uid = 1000;
     std::string adapter;
-    std::uint16_t port = 7000;  // Where it listens, or where it connects to.
+    std::uint16_t port = 7000;  // The port to listen on or to connect to.
     bool foreign_network = false;
   };
   App(Common& common, Options options, std::uint32_t number);
   ~App() override;
 
   void Start();
-  // Something to do, if it likes.
+  // Takes a random action, or none.
   void Act();
   void Die();
-  // Ends everything: by saying so, or by dying.
+  // Ends everything, by an orderly close or by dying.
   void WindDown();
 
   bool Reads() const override { return !silent_ || !alive_; }
@@ -80,13 +80,14 @@ class App final : public Client {
     std::uint32_t number = 0;
     bool passive = false, up = false, peer_gone = false, ending = false, reported = false, lost = false;
     core::Handle connector, queue_pair;
-    std::uint64_t hand_off = 0;  // Named by the completion, 0: not yet.
+    std::uint64_t hand_off = 0;  // The hand-over that the completion names; 0 before it.
+    core::Bytes proof;           // From the completion, for Reattach.
     bool completed = false;
     Address local, remote;
     ReadLimits limits;
     std::unique_ptr<Talk> talk;
-    std::optional<HandOffMessage> arrived;  // Came before the completion.
-    std::uint32_t attempts = 0, to_say = 0;
+    std::optional<HandOffMessage> arrived;  // Set when the hand-over arrived before the completion.
+    std::uint32_t attempts = 0, messages_left = 0;
     std::uint32_t dialect = 0;
     bool device = false;
   };
@@ -97,8 +98,8 @@ class App final : public Client {
   void OpenSession();
   void LoseSession(bool broker_lost);
   void CloseAllStreams(bool child_keeps_them);
-  core::OpId Submit(const core::Op& op, Reply reply = nullptr);
-  // `f` runs after this application's way of thinking, if the session is still the same.
+  core::OpId Submit(const session::Operation& op, Reply reply = nullptr);
+  // Calls `f` after the thinking time of this application, if the session is still the same.
   void Later(std::function<void()> f);
   Link* Find(std::uint32_t number);
   Link* FindConnector(core::Handle connector);
@@ -121,7 +122,7 @@ class App final : public Client {
   void TryUp(Link& link);
   void Converse(std::uint32_t link);
   void StreamEnded(std::uint32_t link, Talk::End how);
-  void Part(std::uint32_t link);
+  void StartEnding(std::uint32_t link);
   void CloseLink(std::uint32_t link);
   void Forget(std::uint32_t link);
   void OnCommand(const core::SendTransportCommand& command);
@@ -129,8 +130,9 @@ class App final : public Client {
   // app_hostile.cc
   void Misbehave();
   void Try();
-  core::Op RandomOp();
-  // Of the kind that the operation of this index makes, mostly.
+  void MixAdapters();  // Connects with a queue pair of another adapter than the connector.
+  session::Operation RandomOp();
+  // Returns a handle, mostly of the kind that the operation of this index makes.
   core::Handle AnyHandle(std::size_t made_by);
 
   Common& common_;
@@ -147,8 +149,10 @@ class App final : public Client {
   std::map<core::OpId, Reply> waiting_;
   std::map<std::uint32_t, std::unique_ptr<Link>> links_;
   std::uint32_t next_link_ = 1;
-  std::vector<std::pair<core::OpId, core::Op>> said_;      // For replays.
-  std::map<std::size_t, std::vector<core::Handle>> mine_;  // Of a hostile one, by the operation that made it.
+  // The operations sent so far, for repeats.
+  std::vector<std::pair<core::OpId, session::Operation>> sent_operations_;
+  // Of a hostile application, by the index of the operation that made the handle.
+  std::map<std::size_t, std::vector<core::Handle>> mine_;
 };
 
 }  // namespace nd::sim

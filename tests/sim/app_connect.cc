@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The active side of an application, in all three dialects, and the way back after the broker died.
+// The active side of an application with all three interfaces, and its return after a restart of the broker.
 #include "tests/sim/app.h"
 
 #include <utility>
@@ -21,7 +21,7 @@ void App::Begin() {
     if (!qp.status.ok()) return Forget(number);
     Link* const fresh = Find(number);
     if (fresh == nullptr || fresh->ending) {
-      // Given up in the meantime.
+      // The link was given up in the meantime.
       Submit(core::CloseOp{qp.reply.handle, false});
       return;
     }
@@ -74,7 +74,6 @@ void App::Connect(std::uint32_t number) {
   connect.private_data = Bytes(dice().Below(40), 5);
   connect.private_data_length = static_cast<std::uint32_t>(connect.private_data.size());
   if (link->dialect == 2) {
-    connect.has_source = true;
     connect.source = Local(static_cast<std::uint16_t>(dice().Chance(800) ? 0 : 6020 + dice().Below(4)));
   }
   if (link->dialect == 3) connect.shared_endpoint = endpoint_;
@@ -131,7 +130,7 @@ void App::Complete(std::uint32_t number) {
   }
 }
 
-// The broker was away; the stream was not. Its place in the tables is taken again.
+// Reattaches an established stream after a restart of the broker.
 void App::Reattach(std::uint32_t number) {
   Link* const link = Find(number);
   if (link == nullptr || !link->lost) return;
@@ -148,6 +147,7 @@ void App::Reattach(std::uint32_t number) {
     again.remote = l->remote;
     again.limits = l->limits;
     again.passive = l->passive;
+    again.proof = l->proof;
     Submit(again, [this, number](const core::Complete& back) {
       Link* const ll = Find(number);
       if (ll == nullptr) return;

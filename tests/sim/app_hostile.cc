@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An application that tries everything: the broker must answer each of it and nobody else may notice.
+// A hostile application. The broker must complete each of its operations, and other clients must not be
+// affected.
 #include "tests/sim/app.h"
 
 #include <algorithm>
@@ -7,7 +8,7 @@
 
 namespace nd::sim {
 
-// Indexes of operations in core::Op.
+// Indexes of operations in session::Operation.
 constexpr std::size_t kAdapter = 1, kPair = 4, kConnector = 5, kListener = 6, kEndpoint = 7;
 
 core::Handle App::AnyHandle(std::size_t made_by) {
@@ -18,7 +19,7 @@ core::Handle App::AnyHandle(std::size_t made_by) {
   }
   const std::uint32_t kind = dice().Below(100);
   if (kind < 75 && !common_.handles.empty()) {
-    // Mostly new ones, of anybody.
+    // Mostly recent handles, of any client.
     const auto size = static_cast<std::uint32_t>(common_.handles.size());
     return common_.handles[size - 1 - dice().Below(std::min(size, kind < 60 ? 30u : 400u))];
   }
@@ -28,7 +29,7 @@ core::Handle App::AnyHandle(std::size_t made_by) {
   return {dice().Next()};
 }
 
-core::Op App::RandomOp() {
+session::Operation App::RandomOp() {
   const Bytes data(dice().Chance(250) ? 300 : dice().Below(20), 1);
   const auto length = static_cast<std::uint32_t>(data.size() + (dice().Chance(50) ? 1 : 0));
   const std::uint16_t port =
@@ -73,8 +74,7 @@ core::Op App::RandomOp() {
       connect.limits = limits;
       connect.private_data = data;
       connect.private_data_length = length;
-      connect.has_source = dice().Chance(500);
-      connect.source = local;
+      if (dice().Chance(500)) connect.source = local;
       if (dice().Chance(500)) connect.shared_endpoint = AnyHandle(kEndpoint);
       return connect;
     }
@@ -93,39 +93,74 @@ core::Op App::RandomOp() {
     case 20:
       return core::GetPeerAddressOp{AnyHandle(kConnector)};
     case 21:
-      return dice().Chance(500) ? core::Op(core::NotifyDisconnectOp{AnyHandle(kConnector)})
-                                : core::Op(core::DisconnectOp{AnyHandle(kConnector)});
+      return dice().Chance(500) ? session::Operation(core::NotifyDisconnectOp{AnyHandle(kConnector)})
+                                : session::Operation(core::DisconnectOp{AnyHandle(kConnector)});
     case 22:
       return core::CancelOp{AnyHandle(dice().Chance(700) ? kConnector : kListener)};
-    case 23:
-      return core::ListenOp{AnyHandle(kListener), dice().Below(5), dice().Chance(500), local,
-                            dice().Chance(300)};
+    case 23: {
+      core::ListenOp listen;
+      listen.listener = AnyHandle(kListener);
+      listen.backlog = dice().Below(5);
+      if (dice().Chance(500)) listen.local = local;
+      listen.connect_events = dice().Chance(300);
+      return listen;
+    }
     case 24:
       return dice().Chance(300)
-                 ? core::Op(core::ControlConnectEventsOp{AnyHandle(kListener), dice().Chance(500)})
-                 : core::Op(core::GetConnectionRequestOp{AnyHandle(kListener), AnyHandle(kConnector)});
+                 ? session::Operation(core::ControlConnectEventsOp{AnyHandle(kListener), dice().Chance(500)})
+                 : session::Operation(
+                       core::GetConnectionRequestOp{AnyHandle(kListener), AnyHandle(kConnector)});
     case 25: {
       core::TransportReportOp report;
       report.connector = AnyHandle(kConnector);
-      report.what = static_cast<core::TransportReportOp::What>(dice().Below(3));
+      report.what = static_cast<core::TransportReportOp::What>(1 + dice().Below(3));
       report.reason = static_cast<DisconnectReason>(dice().Below(256));
       return report;
     }
-    default:
-      return core::ReattachOp{dice().Chance(500) ? adapter_ : AnyHandle(kAdapter),
-                              AnyHandle(kPair),
-                              local,
-                              Somewhere(),
-                              limits,
-                              dice().Chance(500)};
+    default: {
+      core::ReattachOp claim{dice().Chance(500) ? adapter_ : AnyHandle(kAdapter),
+                             AnyHandle(kPair),
+                             local,
+                             Somewhere(),
+                             limits,
+                             dice().Chance(500)};
+      // Of a connection that it once had, of another one, or invented.
+      const std::uint32_t owner = dice().Chance(700) ? options_.uid : 1000 + dice().Below(3);
+      if (dice().Chance(800)) {
+        claim.proof = host().Prove({options_.adapter, claim.local, claim.remote, claim.passive, owner});
+      }
+      if (dice().Chance(100)) claim.proof.push_back(1);
+      return claim;
+    }
   }
 }
 
 void App::Try() {
-  core::Op op = RandomOp();
+  session::Operation op = RandomOp();
   const std::size_t made_by = op.index();
   Submit(std::move(op), [this, made_by](const core::Complete& complete) {
     if (complete.status.ok() && complete.reply.handle) mine_[made_by].push_back(complete.reply.handle);
+  });
+}
+
+void App::MixAdapters() {
+  core::OpenAdapterOp open;
+  open.name = options_.adapter == "a0" ? "a1" : "a0";
+  Submit(open, [this](const core::Complete& other) {
+    if (!other.status.ok()) return;
+    core::CreateQueuePairOp pair;
+    pair.adapter = other.reply.handle;
+    Submit(pair, [this](const core::Complete& qp) {
+      if (!qp.status.ok()) return;
+      Submit(core::CreateConnectorOp{adapter_},
+             [this, queue_pair = qp.reply.handle](const core::Complete& made) {
+               core::ConnectOp connect;
+               connect.connector = made.reply.handle;
+               connect.queue_pair = queue_pair;
+               connect.remote = Somewhere();
+               if (made.status.ok()) Submit(connect, [](const core::Complete&) {});
+             });
+    });
   });
 }
 
@@ -133,11 +168,13 @@ void App::Misbehave() {
   const std::uint32_t what = dice().Below(100);
   if (what < 70) {
     Try();
-  } else if (what < 85 && !said_.empty()) {
-    const auto& [id, op] = dice().Pick(said_);
+  } else if (what < 85 && !sent_operations_.empty()) {
+    const auto& [id, op] = dice().Pick(sent_operations_);
     host().Submit(token_, id, dice().Chance(500) ? op : RandomOp());
-  } else if (what < 97) {
+  } else if (what < 96) {
     for (std::uint32_t i = dice().Below(25); i > 0; --i) Try();
+  } else if (what < 97) {
+    MixAdapters();
   } else if (what < 98) {
     host().Submit(token_, 0, RandomOp());  // Ends the session.
   } else {

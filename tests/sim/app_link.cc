@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An established connection in the hands of its application, until nothing of it is left.
+// An established connection of an application, until all its objects are closed.
 #include "tests/sim/app.h"
 
 #include <algorithm>
@@ -12,8 +12,9 @@ void App::Established(std::uint32_t number, const core::Complete& complete) {
   if (link == nullptr) return;
   link->completed = true;
   link->hand_off = complete.reply.hand_off;
+  link->proof = complete.reply.proof;
   link->limits = complete.reply.limits;
-  if (link->hand_off == 0) return CloseLink(number);  // It was over before it was up.
+  if (link->hand_off == 0) return CloseLink(number);  // The link ended before it was established.
   Submit(core::GetLocalAddressOp{link->connector}, [this, number](const core::Complete& local) {
     if (Link* const l = Find(number); l != nullptr && local.status.ok()) l->local = local.reply.address;
   });
@@ -39,7 +40,7 @@ void App::TryUp(Link& link) {
   }
   link.up = true;
   ++common_.connected;
-  link.to_say = dice().Below(12);
+  link.messages_left = dice().Below(12);
   link.device = end == 0;
   if (!link.device) {
     if (!common_.net.IsOpen(end)) common_.violation("I3: a stream was handed over that is closed");
@@ -66,8 +67,8 @@ void App::TryUp(Link& link) {
 void App::Converse(std::uint32_t number) {
   Link* const link = Find(number);
   if (link == nullptr || link->ending || link->lost) return;
-  if (link->talk && link->talk->ended() == Talk::End::kNone && !link->peer_gone && link->to_say > 0) {
-    --link->to_say;
+  if (link->talk && link->talk->ended() == Talk::End::kNone && !link->peer_gone && link->messages_left > 0) {
+    --link->messages_left;
     if (dice().Chance(300)) {
       link->talk->SendRead();
     } else {
@@ -76,10 +77,10 @@ void App::Converse(std::uint32_t number) {
     }
     return Later([this, number] { Converse(number); });
   }
-  // Whoever has nothing to say any more leaves; sometimes only when the other one did.
-  if (link->peer_gone || dice().Chance(400)) return Part(number);
+  // Ends the link when the application has sent everything; sometimes only after the peer has ended it.
+  if (link->peer_gone || dice().Chance(400)) return StartEnding(number);
   common_.schedule.After(dice().Millis(1, dice().Chance(300) ? 12000 : 2000), [this, number, token = token_] {
-    if (alive_ && token == token_ && !silent_) Part(number);
+    if (alive_ && token == token_ && !silent_) StartEnding(number);
   });
 }
 
@@ -99,10 +100,10 @@ void App::StreamEnded(std::uint32_t number, Talk::End how) {
   report.what = core::TransportReportOp::What::kPeerClosed;
   report.reason = reason;
   Submit(report);
-  Later([this, number] { Part(number); });
+  Later([this, number] { StartEnding(number); });
 }
 
-void App::Part(std::uint32_t number) {
+void App::StartEnding(std::uint32_t number) {
   Link* const link = Find(number);
   if (link == nullptr || link->ending || link->lost) return;
   if (dice().Chance(300)) return CloseLink(number);
@@ -130,11 +131,11 @@ void App::OnCommand(const core::SendTransportCommand& command) {
     link->peer_gone = true;
     return;
   }
-  // Say goodbye, wait for the other one's, report.
+  // Sends a goodbye, waits for that of the peer, and reports the result.
   if (!link->talk || link->peer_gone) return FinishGoodbye(number, false);
-  link->reported = true;  // From now on the end of the stream is the answer.
+  link->reported = true;  // From now on the end of the stream is the answer to Disconnect.
   link->talk->Goodbye();
-  if (options_.manners == Manners::kHostile) return;  // And never a word about it.
+  if (options_.manners == Manners::kHostile) return;  // Never reports it.
   common_.schedule.After(std::chrono::milliseconds(command.timeout_ms), [this, number, token = token_] {
     if (!alive_ || token != token_ || silent_) return;
     if (const Link* const l = Find(number); l != nullptr && l->reported) FinishGoodbye(number, true);
@@ -151,7 +152,7 @@ void App::FinishGoodbye(std::uint32_t number, bool timed_out) {
   report.what = core::TransportReportOp::What::kDisconnectDone;
   if (timed_out) report.status = Status(StatusCode::kIoTimeout, "no answer", Detail::kWireTimeout);
   Submit(report);
-  // The callback that led here may be the talk's own.
+  // The caller may be a callback of the talk.
   common_.schedule.After(Duration{}, [this, number, timed_out] {
     Link* const l = Find(number);
     if (l == nullptr || !l->talk || !l->peer_gone) return;
@@ -182,7 +183,7 @@ void App::Forget(std::uint32_t number) {
   if (found == links_.end()) return;
   Link& link = *found->second;
   if (link.arrived && link.arrived->transport.end != 0) common_.net.Close(link.arrived->transport.end, true);
-  // Not from inside the talk's own callback.
+  // Not from inside a callback of the talk.
   std::shared_ptr<Talk> talk = std::move(link.talk);
   links_.erase(found);
   if (!talk) return;

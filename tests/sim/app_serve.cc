@@ -35,7 +35,6 @@ void App::Serve() {
       for (std::uint32_t i = dice().Below(3); !events_ && i < 3; ++i) Ask();
     };
     if (ndk) {
-      listen.has_local = true;
       listen.local = at;
       Submit(listen, listening);
       return;

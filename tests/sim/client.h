@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What passes between a broker's shell and an application, in both directions.
+// The messages between the shell of a broker and an application, in both directions.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ struct HandOffMessage {
   core::Handle connector;
   SimCm::Transport transport;
 };
-// The session's sockets are closed.
+// The sockets of the session are closed.
 struct SessionOver {
   bool broker_lost = false;
 };
@@ -24,14 +24,14 @@ struct SessionOver {
 using Message = std::variant<core::Complete, core::SendConnectEvent, core::SendDisconnectEvent,
                              core::SendTransportCommand, core::SendAdapterEvent, HandOffMessage, SessionOver>;
 
-// One session of one life of the broker; never used twice.
+// Names one session of one life of the broker; never reused.
 using Token = std::uint64_t;
 
 class Client {
  public:
   virtual ~Client() = default;
   virtual void OnMessage(Token token, Message message) = 0;
-  // False: what is sent to it stays in the socket.
+  // Returns false when messages to the client stay in the socket.
   virtual bool Reads() const = 0;
 };
 

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The list of what must be reached is written out, so that a place that vanishes from the runs is noticed.
+// Lists the goals by name, so that a goal that no run reaches any more is noticed.
 #include "tests/sim/coverage.h"
 
 #include <cstdio>
 
-#include "daemon/core/op_names.h"
 #include "tests/sim/trace.h"
 
 namespace nd::sim {
@@ -28,10 +27,10 @@ void Coverage::Saw(const core::Action& action) {
   } else if (const auto* r = std::get_if<core::CmReject>(&action)) {
     ++counts_[{"refusal", std::string(Name(r->detail))}];
   } else if (const auto* t = std::get_if<core::SendTransportCommand>(&action)) {
-    constexpr const char* kWhat[] = {"disconnect", "drop", "prepare"};
+    constexpr const char* kWhat[] = {"?", "disconnect", "drop", "prepare"};
     ++counts_[{"command", kWhat[static_cast<int>(t->what)]}];
   } else if (const auto* a = std::get_if<core::SendAdapterEvent>(&action)) {
-    constexpr const char* kWhat[] = {"removed", "disabled", "enabled"};
+    constexpr const char* kWhat[] = {"?", "removed", "disabled", "enabled"};
     ++counts_[{"adapter", kWhat[static_cast<int>(a->what)]}];
   }
 }
@@ -56,8 +55,10 @@ const std::vector<std::pair<std::string, std::string>>& Coverage::Wanted() {
                    "CmPeerClosed",    "CmDisconnected", "AdaptersChanged", "Tick",
                    "SetAdapter",      "KillConnection", "KillSession",     "PauseListener",
                    "SettingsChanged", "SetDraining",    "ReservePort",     "ReleasePort",
-                   "Stopping"});
-    for (const char* name : core::kOpNames) all.emplace_back("operation", name);
+                   "Stopping",        "ReclaimSome"});
+    for (std::size_t i = 0; i < session::kOperationCount; ++i) {
+      all.emplace_back("operation", session::OperationName(i));
+    }
     want("action", {"Complete",
                     "HandOffTo",
                     "SendConnectEvent",

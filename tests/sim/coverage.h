@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a run has reached. A simulator that never gets somewhere proves nothing about that place.
+// Counts how often the runs reach each goal. A simulator proves nothing about states that it never reaches.
 #pragma once
 
 #include <cstdint>
@@ -22,9 +22,9 @@ class Coverage {
   void Saw(const std::string& group, const std::string& what) { ++counts_[{group, what}]; }
   void Add(const Coverage& other);
 
-  // Everything that must be reached, with its count; zeros are marked.
+  // Returns every goal with its count; zeros are marked.
   std::string Table() const;
-  // What must be reached and was not.
+  // Returns the goals that were not reached.
   std::vector<std::string> Missing() const;
 
  private:

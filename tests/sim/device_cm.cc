@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The handshake of a device in messages: request, reply, confirmation, goodbye, each of which may be lost.
+// The handshake of a device in messages: request, reply, confirmation and goodbye. Each of them may be lost.
 #include "tests/sim/device_cm.h"
 
 #include <utility>
@@ -36,7 +36,7 @@ void DeviceCm::Later(std::uint64_t pair, int index, F f) {
   });
 }
 
-// One end is through with it; the pair goes when both are.
+// Releases one end; the pair is released with its second end.
 void DeviceCm::Drop(std::uint64_t pair, int index) {
   const auto found = fabric_.pairs_.find(pair);
   if (found == fabric_.pairs_.end()) return;
@@ -130,7 +130,7 @@ void DeviceCm::Prepared(CmId id, const Status& status) {
   }
   if (replying) {
     p->stage = Stage::kReplied;
-    // A peer that breaks the rules: it will read more than it was offered.
+    // A peer that violates the protocol: it will read more than it was offered.
     if (fabric_.dice_.Chance(fabric_.loss * 3)) p->answer.outbound = fabric_.dice_.Chance(500) ? 300 : 200;
     Later(key, 0, [key](DeviceCm& self, CmId me) {
       const Pair& pair = self.fabric_.pairs_.at(key);

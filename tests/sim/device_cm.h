@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A connection manager as of a device (verbs): it prepares queue pairs and says the goodbyes itself.
+// A connection manager like that of a device (verbs): it prepares queue pairs and sends the goodbyes itself.
 //
 // There is no byte stream: the two ends exchange messages through the Fabric, which delays and loses them.
 #pragma once
@@ -18,11 +18,11 @@ namespace nd::sim {
 
 class DeviceCm;
 
-// What joins the devices of all hosts.
+// Connects the devices of all hosts.
 class Fabric {
  public:
   Fabric(Schedule& schedule, Dice& dice) : schedule_(schedule), dice_(dice) {}
-  std::uint32_t loss = 10;  // Chance per mille that a message is lost and its wait times out.
+  std::uint32_t loss = 10;  // Chance per mille that a message is lost and its sender times out.
 
  private:
   friend class DeviceCm;
@@ -45,7 +45,7 @@ class DeviceCm {
  public:
   DeviceCm(Fabric& fabric, provider::CmSink& sink, provider::soft::InboundIds& ids, std::string adapter)
       : fabric_(fabric), sink_(sink), ids_(ids), adapter_(std::move(adapter)) {}
-  // The broker died: the kernel tells the peers.
+  // The broker died: the kernel informs the peers.
   ~DeviceCm();
   DeviceCm(const DeviceCm&) = delete;
   DeviceCm& operator=(const DeviceCm&) = delete;
@@ -71,7 +71,7 @@ class DeviceCm {
   using Stage = Fabric::Stage;
 
   Pair* Find(provider::CmId id, int* index);
-  // After a while, if the pair lives and its end `index` still listens: f(end's manager, id).
+  // Calls f(manager of the end, id) after a delay, if the pair exists and its end `index` is still in use.
   template <typename F>
   void Later(std::uint64_t pair, int index, F f);
   void Drop(std::uint64_t pair, int index);

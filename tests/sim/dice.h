@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one source of chance of a simulation. Every draw is part of the run: the order of draws is the run.
+// The only source of randomness of a simulation. Every draw is part of the run, so their order must not
+// change.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +15,7 @@ class Dice {
  public:
   explicit Dice(std::uint64_t seed) : prng_(seed) {}
   std::uint64_t Next() { return prng_.Next(); }
-  // 0 .. bound-1; 0 when bound is 0.
+  // Returns a number from 0 to bound-1; 0 when bound is 0.
   std::uint32_t Below(std::uint32_t bound) { return bound == 0 ? 0 : prng_.Below(bound); }
   std::uint32_t Between(std::uint32_t low, std::uint32_t high) { return low + Below(high - low + 1); }
   bool Chance(std::uint32_t per_mille) { return Below(1000) < per_mille; }

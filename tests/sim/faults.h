@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mistakes that can be switched on to see that the simulator notices them. They are the harness's own, as if
-// the core, its shell or the model had them; the core is never touched.
+// Faults that can be switched on to prove that the simulator detects them. They are in the harness and act as
+// if the core, its shell or the model had them; the core is never changed.
 #pragma once
 
 #include <string_view>

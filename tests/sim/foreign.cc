@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Everything that can be said to a port before anybody has agreed to anything.
+// Foreign peers: everything that a peer can send to a port, before and after a handshake.
 #include "tests/sim/foreign.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace {
 namespace wire = provider::soft::wire;
 namespace frames = provider::soft::handshake_internal;
 
-// What a peer has in mind, after a handshake that may be right.
+// The plan of a peer, after a handshake that may be valid.
 enum Mind : int { kHonest, kSlow, kSilent, kGarbage, kMutates, kTooMuch, kCutShort, kHangsUp, kMinds };
 
 Bytes Encode(const wire::MpaFrame& frame) {
@@ -102,12 +102,12 @@ void Foreign::Act() {
 void Foreign::Connected(EndId end, int error) {
   if (error != 0) return Drop(end, true);
   net_.Watch(end, [this, end] { OnClientInput(end); });
-  // Whatever happens, it is gone after a while.
+  // Every peer leaves after a while.
   schedule_.After(dice_.Millis(100, 40000), [this, end] { Drop(end, dice_.Chance(500)); });
   Trickle(end);
 }
 
-// One piece after the other; slow ones byte by byte.
+// Sends one piece after the other; slow peers send byte by byte.
 void Foreign::Trickle(EndId end) {
   const auto found = peers_.find(end);
   if (found == peers_.end()) return;
@@ -162,7 +162,7 @@ void Foreign::OnClientInput(EndId end) {
   }
   net_.Send(end, first);
   if (peer.mind == kHonest || peer.mind == kSlow) {
-    // A Read is answered before anything else comes; it is read by the talk as a response.
+    // A Read is answered before anything else is sent; the talk reads the answer as a response.
     if (peer_to_peer && read) {
       schedule_.After(std::chrono::seconds(1), [this, end, crc] {
         const wire::FpduDecoded answer = wire::DecodeFpdu(wire::AsBytes(net_.Peek(end)), crc);
@@ -246,7 +246,7 @@ void Foreign::Chat(EndId end, bool crc) {
   provider::HandOffRecord record;
   record.flags = crc ? provider::kHandOffCrc : 0u;
   ++talked;
-  peer.to_say = dice_.Below(5);
+  peer.messages_left = dice_.Below(5);
   peer.talk = std::make_unique<Talk>(net_, dice_, end, record, false,
                                      Talk::Callbacks{[this, end](Talk::End how) {
                                                        schedule_.After(Duration{}, [this, end, how] {
@@ -254,21 +254,21 @@ void Foreign::Chat(EndId end, bool crc) {
                                                        });
                                                      },
                                                      [](const std::string&) {}});
-  Say(end);
+  SendNext(end);
 }
 
-void Foreign::Say(EndId end) {
+void Foreign::SendNext(EndId end) {
   const auto found = peers_.find(end);
   if (found == peers_.end()) return;
   Peer& peer = *found->second;
-  if (peer.to_say == 0) {
+  if (peer.messages_left == 0) {
     peer.talk->Goodbye();
     schedule_.After(std::chrono::seconds(5), [this, end] { Drop(end, true); });
     return;
   }
-  --peer.to_say;
+  --peer.messages_left;
   peer.talk->SendMessage();
-  schedule_.After(dice_.Millis(1, 200), [this, end] { Say(end); });
+  schedule_.After(dice_.Millis(1, 200), [this, end] { SendNext(end); });
 }
 
 void Foreign::Drop(EndId end, bool reset) {

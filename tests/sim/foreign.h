@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Peers that are no ndbroker: Linux siw as it speaks, and strangers who speak anything at all.
+// Peers that are not ndbroker: Linux siw with its real protocol, and strangers that send arbitrary bytes.
 //
-// They use raw bytes on the simulated TCP; the codecs only help to build and to break frames.
+// They use raw bytes on the simulated TCP; the codecs only help to build frames and to corrupt them.
 #pragma once
 
 #include <cstdint>
@@ -17,9 +17,9 @@ class Foreign {
  public:
   Foreign(Schedule& schedule, Dice& dice, Net& net, int hosts)
       : schedule_(schedule), dice_(dice), net_(net), hosts_(hosts) {}
-  // Servers on 10.9.0.1, ports 7000 to 7003.
+  // Starts servers on 10.9.0.1, ports 7000 to 7003.
   void Start();
-  // One of them begins something against some host.
+  // Starts a random action of a peer against a random host.
   void Act();
   void WindDown();
 
@@ -30,11 +30,11 @@ class Foreign {
     EndId end = 0;
     bool client = false;
     int mind = 0;
-    Bytes request;  // Client: what it sends.
+    Bytes request;  // Client: the bytes that it sends.
     std::size_t sent = 0;
     bool answered = false, enhanced = false, crc = false;
     std::unique_ptr<Talk> talk;
-    std::uint32_t to_say = 0;
+    std::uint32_t messages_left = 0;
   };
 
   Address Target();
@@ -44,7 +44,7 @@ class Foreign {
   void OnClientInput(EndId end);
   void OnServerInput(EndId end);
   void Chat(EndId end, bool crc);
-  void Say(EndId end);
+  void SendNext(EndId end);
   void Drop(EndId end, bool reset);
 
   Schedule& schedule_;

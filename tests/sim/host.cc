@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does what the daemon's shell does, without threads, sockets or gRPC, and dies on command.
+// Does the work of the shell of the daemon without threads, sockets or gRPC, and dies on request.
 #include "tests/sim/host.h"
 
 #include <utility>
@@ -9,9 +9,8 @@ namespace {
 
 using core::SessionId;
 constexpr Duration kPatienceWithReaders = std::chrono::seconds(5);
-constexpr Duration kReclaimGrace = std::chrono::seconds(5);
-// Kept, so that nothing of them is a leak.
-std::vector<std::unique_ptr<core::Broker>>& Torn() {
+// Keeps torn brokers reachable, so that their memory is not reported as leaked.
+std::vector<std::unique_ptr<core::Broker>>& TornBrokers() {
   static auto* const all = new std::vector<std::unique_ptr<core::Broker>>;
   return *all;
 }
@@ -43,6 +42,7 @@ void Host::Start() {
   core.boot_epoch = epoch_;
   core.seed = options_.seed + epoch_;
   core.settings = options_.settings;
+  core.reclaim_slice = options_.reclaim_slice;
   core.policy = options_.policy;
   core.adapters = cm_->adapters();
   state::Journal::Options journal;
@@ -50,17 +50,25 @@ void Host::Start() {
   journal_ =
       std::make_unique<state::Journal>(std::make_unique<SimMedium>(disk_, memory_), std::move(journal));
   leases_ = journal_->Start(
-      schedule_.now(), [this](const core::Lease& lease) { return observer_.Lives(*this, lease.holder); });
+      schedule_.now(), [this](const core::Lease& lease) { return observer_.IsAlive(*this, lease.holder); });
   leases_until_ = schedule_.now() + kReclaimGrace;
   core.leases = leases_;
   core.leases_until = leases_until_;
+  core.grace = kReclaimGrace;
+  core.prove = [this](const core::ConnectionFacts& facts) { return Prove(facts); };
   core.resolve = [cm = cm_.get()](const std::string& adapter, const Address& remote) {
     return cm->Resolve(adapter, remote);
   };
   broker_ = std::make_unique<core::Broker>(std::move(core));
   observer_.OnStart(*this);
-  OnAdaptersChanged();  // As the daemon: what follows from the adapters is done once at start, too.
+  OnAdaptersChanged();  // As in the daemon: the adapters are examined once at start, too.
   ArmTimer();
+}
+
+provider::Bytes Host::Prove(const core::ConnectionFacts& facts) const {
+  const std::string text = std::to_string(number()) + facts.adapter + facts.local.ToString() +
+                           facts.remote.ToString() + (facts.passive ? "p" : "a") + std::to_string(facts.uid);
+  return {text.begin(), text.end()};
 }
 
 void Host::Stop() {
@@ -83,15 +91,16 @@ void Host::Crash() {
 
 void Host::CrashNow() {
   crash_wanted_ = false;
-  running_ = false;
+  running_ = reclaim_posted_ = false;
   events_.clear();
   adapters_changed_ = false;
   if (timer_) schedule_.Cancel(*timer_);
   timer_.reset();
   ++life_;
   observer_.OnCrash(*this);
-  // Hash tables do not survive an exception; a process that ends does not look at them again.
-  if (memory_.torn()) Torn().push_back(std::move(broker_));
+  // Hash tables are not valid after an exception. The torn broker is kept and not destroyed, as in a process
+  // that ends.
+  if (memory_.torn()) TornBrokers().push_back(std::move(broker_));
   broker_.reset();
   journal_.reset();
   cm_.reset();
@@ -125,7 +134,7 @@ std::optional<SessionId> Host::SessionOf(Token token) const {
   return std::nullopt;
 }
 
-void Host::Submit(Token token, core::OpId op_id, const core::Op& op) {
+void Host::Submit(Token token, core::OpId op_id, const session::Operation& op) {
   const std::optional<SessionId> id = SessionOf(token);
   if (!id) return;
   Session& session = *sessions_.at(*id);
@@ -234,9 +243,9 @@ void Host::Drain() {
     }
     core::Actions actions;
     WearDisk();
-    const bool done = memory_.Lets([&] { broker_->Step(schedule_.now(), event, &actions); });
+    const bool done = memory_.Survives([&] { broker_->Step(schedule_.now(), event, &actions); });
     if (!done && crash_wanted_) break;
-    observer_.Spoil(&actions);
+    observer_.InjectFault(&actions);
     observer_.AfterStep(*this, event, actions);
     for (core::Action& action : actions) {
       if (dice_.Chance(faults.crash)) crash_wanted_ = true;
@@ -247,6 +256,14 @@ void Host::Drain() {
   running_ = false;
   if (crash_wanted_) return CrashNow();
   ArmTimer();
+  if (!broker_->reclaiming() || reclaim_posted_) return;
+  reclaim_posted_ = true;
+  // Earlier events go first.
+  schedule_.After(dice_.Micros(1, 2000), [this, life = life_] {
+    if (life != life_) return;
+    reclaim_posted_ = false;
+    Run(core::ReclaimSome{dice_.Chance(300) ? 1 + dice_.Below(64) : 0});
+  });
 }
 
 void Host::ArmTimer() {
@@ -277,7 +294,7 @@ void Host::WearDisk() {
 void Host::OnShortage(bool met) {
   observer_.OnShortage(*this, met);
   crash_wanted_ = true;
-  if (running_) return;  // Drain() sees to it; otherwise nothing else happens to it before it is dead.
+  if (running_) return;  // Drain() then kills the broker. Otherwise it is killed now.
   schedule_.After(Duration{}, [this, life = life_] {
     if (life == life_ && crash_wanted_ && !running_) CrashNow();
   });
@@ -296,7 +313,7 @@ void Host::Do(core::HandOffTo& action) {
   message.transport.record.read_outbound = action.limits.outbound;
   const EndId end = message.transport.end;
   if (dice_.Chance(faults.lane_fails)) {
-    // The datagram did not go; its descriptor is closed, which resets the connection.
+    // The datagram was not sent; its descriptor is closed, which resets the connection.
     if (end != 0 && !observer_.Broken("leak-failed-hand-off")) net_.Close(end, true);
     observer_.OnLostHandOff(*this);
     return EndSession(action.session, {StatusCode::kInsufficientResources, "the lane is closed"});
@@ -333,10 +350,10 @@ void Host::Do(Other& action) {
   } else if constexpr (std::is_same_v<T, core::EndSession>) {
     EndSession(action.session, action.why);
   } else if constexpr (std::is_same_v<T, core::LeaseTaken>) {
-    memory_.Lets([&] { journal_->Taken(schedule_.now(), action.lease); });
+    memory_.Survives([&] { journal_->Taken(schedule_.now(), action.lease); });
   } else if constexpr (std::is_same_v<T, core::LeaseFreed>) {
     if (observer_.Broken("forget-lease-end")) return;
-    memory_.Lets([&] { journal_->Freed(schedule_.now(), action.adapter, action.local); });
+    memory_.Survives([&] { journal_->Freed(schedule_.now(), action.adapter, action.local); });
   } else if constexpr (!std::is_same_v<T, core::Notice> && !std::is_same_v<T, core::ConnectionRecord> &&
                        !std::is_same_v<T, core::ReserveDone>) {
     if (Session* const session = Find(action.session)) Send(*session, Message(action));

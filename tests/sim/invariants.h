@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What must be true after every step, whatever happened. Each returns nothing or what is wrong.
+// Conditions that must hold after every step. Each function returns an empty text, or the violation.
 //
-// These look at the world from outside: at the core's rows and actions, at the streams and the applications'
-// view. The core's own recount (Broker::CheckInvariants) and the reference model (model.h) come on top.
+// They check from outside: rows and actions of the core, the streams, and the view of the applications. The
+// check of the core itself (Broker::CheckInvariants) and the reference model (model.h) come in addition.
 #pragma once
 
 #include <array>
@@ -17,45 +17,44 @@
 
 namespace nd::sim {
 
-// What the harness itself knows of one life of one broker.
+// The records of the harness about one life of one broker.
 struct Ledger {
   std::set<core::SessionId> open;
   std::map<core::SessionId, core::Identity> who;
-  // Operations that arrived and have not ended, and how often each that ended was answered beyond the once
-  // that a repeat allows.
+  // How often each operation arrived, and how often it was answered.
   std::map<std::pair<core::SessionId, core::OpId>, std::uint32_t> asked, answered;
   std::set<provider::CmId> wire;  // Attempts that the wire knows.
   // Reserved or being reserved: adapter and local address.
   std::map<provider::EndpointId, std::pair<std::string, Address>> places;
   std::uint32_t reserves = 0;                     // ReservePorts without an answer.
-  std::map<core::Handle, std::uint32_t> records;  // 1: told of as established and not as ended.
-  std::map<core::Handle, Time> goodbyes;          // Since when a connector is Disconnecting.
-  // By uid: connectors, listeners, shared endpoints, queue pairs, ports after the step before.
+  std::map<core::Handle, std::uint32_t> records;  // 1: reported as established and not as ended.
+  std::map<core::Handle, Time> goodbyes;          // The time at which each connector began to disconnect.
+  // By uid: connectors, listeners, shared endpoints, queue pairs and ports after the previous step.
   std::map<std::uint32_t, std::array<std::uint32_t, 5>> held;
-  // Names of adapters that vanished once: one that comes back is another adapter, and what the former one
-  // still holds is in nobody's way.
+  // Names of adapters that vanished once. An adapter that comes back is a new one, and ports of the former
+  // one do not conflict with its ports.
   std::set<std::string> adapters, vanished;
   core::Policy policy;
-  std::vector<core::Policy> policies;  // All of this life.
+  std::vector<core::Policy> policies;  // All policies of this life.
   core::Settings settings;
 };
 
-// Keeps the ledger; I4, I5 and I8 are about single events and actions.
+// Updates the ledger; checks I4, I5 and I8, which are about single events and actions.
 std::string FollowEvent(Ledger& ledger, const core::Event& event);
 std::string FollowActions(Ledger& ledger, const Host& host, const core::Actions& actions);
 
 std::string I1PortsHaveOneOwner(const core::Broker& broker, const Ledger& ledger);
-// From other programs, where ports are the host's.
+// Against other programs, when ports are ports of the host.
 std::string I1KeptPortsAreHeld(const core::Broker& broker, const Ledger& ledger);
 std::string I2ChargesAreWithinQuota(const core::Broker& broker, Ledger& ledger);
 std::string I3StreamsHaveOneOwner(const Net& net, Host& host);
-std::string I3AttemptsAreOfBothSides(Host& host, const Ledger& ledger);
+std::string I3AttemptsMatchTheWire(Host& host, const Ledger& ledger);
 std::string I4OperationsEndOnce(const core::Broker& broker, const Ledger& ledger);
-std::string I6NothingOfTheDeadIsLeft(const core::Broker& broker, const Ledger& ledger);
-std::string I7TimersBelongToTheLiving(const core::Broker& broker, Time now, Time grace_ends);
-std::string I9JournalEqualsLife(const Host& host, const Ledger& ledger);
+std::string I6EndedSessionsHaveNoObjects(const core::Broker& broker, const Ledger& ledger);
+std::string I7TimersHaveAPurpose(const core::Broker& broker, Time now, Time grace_ends);
+std::string I9JournalEqualsHeldPorts(const Host& host, const Ledger& ledger);
 std::string I10GoodbyesEndInTime(const core::Broker& broker, Ledger& ledger, Time now, Duration jumped);
-// At rest: nothing is left of anything.
+// At rest no object is left.
 std::string I9NothingIsLeft(Host& host, const Net& net);
 
 }  // namespace nd::sim

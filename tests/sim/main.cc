@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ndsim: runs simulations and says how to see a failure again.
+// ndsim: runs simulations and prints how to reproduce a failure.
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdio>
@@ -59,7 +59,7 @@ bool Ran(const WorldOptions& options, Coverage& coverage, Total& total) {
   return false;
 }
 
-// "A..B", or one number.
+// Parses "A..B", or one number.
 bool ParseRange(const std::string& text, std::uint64_t* first, std::uint64_t* last) {
   const std::size_t dots = text.find("..");
   char* end = nullptr;
@@ -77,7 +77,7 @@ bool ParseRange(const std::string& text, std::uint64_t* first, std::uint64_t* la
 
 }  // namespace
 
-// NOLINTNEXTLINE(bugprone-exception-escape): one that nobody catches is a mistake, and should leave a core.
+// NOLINTNEXTLINE(bugprone-exception-escape): an uncaught exception is a bug and should leave a core file.
 int main(int argc, char** argv) {
   CLI::App app("Simulates hosts with brokers, applications and foreign peers, and checks every step.");
   WorldOptions options;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The program's allocator with a countdown. Forms for arrays come here, too, unless a sanitizer brings its
-// own; aligned ones stay the library's.
+// Replaces the allocator of the program with one that can fail. The array forms are replaced, too, unless a
+// sanitizer has its own; the aligned forms stay those of the library.
 #include "tests/sim/memory.h"
 
 #include <cstdlib>
 
 namespace {
 
-thread_local constinit std::uint32_t left = 0;  // Until one fails; 0: none does.
+thread_local constinit std::uint32_t left = 0;  // Allocations until one fails; 0: none fails.
 
 }  // namespace
 

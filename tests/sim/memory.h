@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory that a broker is refused. ndbrokerd ends at once then (daemon/ops/process.h): so the simulated one
-// dies inside whatever it was doing, and nothing of what that was comes out.
+// Simulates failed allocations of a broker. ndbrokerd ends at once then (daemon/ops/process.h), so the
+// simulated one dies in the middle of its work, and none of the results become visible.
 //
-// `operator new` of the whole program is replaced; it fails only while Lets() runs the broker's own code.
+// `operator new` of the whole program is replaced; it fails only while Survives() runs code of the broker.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace nd::sim {
 
-// While it lives, allocation number `at` of this thread, from 1 on, throws std::bad_alloc.
+// During its lifetime, allocation number `at` of this thread, from 1 on, throws std::bad_alloc.
 class Shortage {
  public:
   explicit Shortage(std::uint32_t at);
@@ -26,9 +26,9 @@ class Shortage {
 class Memory {
  public:
   // `per_mille`: how often a piece of work meets a shortage. `met`: whether an allocation failed, or the work
-  // was over before; the broker dies of it in both cases, since how many allocations a piece of work needs is
-  // the compiler's business and must not decide the run.
-  // `swallowed`: asked first; true: somebody catches the exception, so the work is not done and nobody dies.
+  // ended before. The broker dies in both cases, because the number of allocations depends on the compiler
+  // and must not decide the run. `swallowed` is asked first; true means that the exception would be caught:
+  // the work is then skipped and the broker does not die.
   Memory(Dice& dice, const std::uint32_t& per_mille, std::function<bool()> swallowed,
          std::function<void(bool met)> on_death)
       : dice_(dice),
@@ -36,9 +36,9 @@ class Memory {
         swallowed_(std::move(swallowed)),
         on_death_(std::move(on_death)) {}
 
-  // Runs a piece of the broker's code. False: the broker died in it.
+  // Runs a piece of code of the broker. Returns false when the broker died in it.
   template <typename Work>
-  bool Lets(Work&& work) {
+  bool Survives(Work&& work) {
     if (!dice_.Chance(per_mille_)) {
       std::forward<Work>(work)();
       return true;
@@ -55,11 +55,11 @@ class Memory {
     on_death_(torn_);
     return false;
   }
-  // What it says now is not heard by anybody.
+  // The broker is dead; its output is discarded.
   bool gone() const { return gone_; }
-  // It stopped in the middle of something: not even its destructors may be run.
+  // The broker died in the middle of its work: not even its destructors may run.
   bool torn() const { return torn_; }
-  // The next life.
+  // Starts the next life.
   void Revive() { gone_ = torn_ = false; }
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The frame of the reference model: one step, and the comparison of everything that shows.
+// The frame of the reference model: one step, and the comparison of everything visible.
 #include "tests/sim/model.h"
 
 #include <algorithm>
@@ -30,6 +30,13 @@ Model::Model(Options options)
 Model::Thing* Model::Find(Id id) {
   const auto found = things_.find(id);
   return found == things_.end() ? nullptr : &found->second;
+}
+
+void Model::GiveName(Thing& thing, Handle handle) {
+  Check(given_.insert(handle).second, "I5: a handle is given out twice");
+  Check(handle.epoch() == (options_.epoch & 0xFFFF), "I5: a handle of another life");
+  thing.handle = handle;
+  handles_[handle] = thing.id;
 }
 
 Model::Thing* Model::ByHandle(Handle handle) {
@@ -100,7 +107,6 @@ std::string Model::Step(Time now, const core::Event& event, const core::Actions&
 
 void Model::Compare(const core::Actions& actions) {
   std::set<std::pair<SessionId, OpId>> came;
-  bool begun = false;
   for (const core::Action& action : actions) {
     if (const auto* c = std::get_if<core::Complete>(&action)) {
       const std::string what = "operation " + std::to_string(c->op_id) + " of session " +
@@ -116,6 +122,7 @@ void Model::Compare(const core::Actions& actions) {
             what + " completed " + Text(c->status) + " instead of " + std::string(Name(e.code)));
       if (e.code != c->status.code()) continue;
       Check(!e.limits || *e.limits == c->reply.limits, "b.4: " + what + " has other read limits");
+      Check(!e.proof || *e.proof == c->reply.proof, what + " has another proof");
       Check(!e.data || *e.data == c->reply.private_data, "b.5: " + what + " has other private data");
       const bool known = e.address && (e.address->port() != 0 || c->reply.address == *e.address);
       Check(!known || *e.address == c->reply.address, what + " has another address");
@@ -138,7 +145,7 @@ void Model::Compare(const core::Actions& actions) {
       for (auto& [id, t] : things_) {
         const bool same_place = t.local == p.local || (!t.hold && t.any && t.local.same_ip(p.local));
         if (t.kind == Kind::kConnector && t.state == C && !t.launched && !t.reserving && same_place &&
-            t.remote == p.remote && Info(t).name == p.adapter) {
+            !Closed(t) && t.remote == p.remote && Info(t).name == p.adapter) {
           starts = &t;
           break;
         }
@@ -158,7 +165,7 @@ void Model::Compare(const core::Actions& actions) {
       if (!starts->hold) Choose(*starts, p.local);
       Check(p.offer == starts->offer && p.private_data == starts->send_data,
             "b.4: what Connect sends is not what it must be");
-      begun = true;
+      CheckShare(*starts);
       starts->launched = true;
       starts->launched_at = now_;
       starts->cm = p.id;
@@ -175,15 +182,24 @@ void Model::Compare(const core::Actions& actions) {
   for (const SessionId session : expected_ends_) {
     Fail("session " + std::to_string(static_cast<std::uint64_t>(session)) + " was not ended");
   }
-  std::uint32_t flying = 0;
-  for (const auto& [id, t] : things_) {
-    flying += t.state == C && t.launched && now_ < t.launched_at + settings_.handshake_pace ? 1 : 0;
-  }
-  // A bound that was lowered ends nothing, but nothing is begun above it.
-  Check(!begun || flying <= settings_.max_handshakes_in_flight, "more handshakes in flight than allowed");
 }
 
-// What only the core can know: handles that no client was told of yet, ephemeral ports.
+// A lowered bound ends nothing, but nothing may be started above it.
+void Model::CheckShare(const Thing& starts) {
+  std::uint64_t flying = 0, of_user = 0, to_destination = 0;
+  for (const auto& [id, t] : things_) {
+    if (t.state != C || !t.launched || now_ >= t.launched_at + settings_.handshake_pace) continue;
+    ++flying;
+    of_user += sessions_.at(t.session).who.uid == sessions_.at(starts.session).who.uid ? 1 : 0;
+    to_destination += t.remote == starts.remote ? 1 : 0;
+  }
+  Check(flying < settings_.max_handshakes_in_flight, "more handshakes in flight than allowed");
+  const std::uint64_t share = 7 * (settings_.max_handshakes_in_flight - flying);
+  Check(of_user < share, "a user has more handshakes in flight than its share");
+  Check(to_destination < share, "a destination has more handshakes in flight than its share");
+}
+
+// Takes over the choices of the core: new handles and ephemeral ports.
 void Model::Learn(const core::Broker& broker) {
   std::vector<Thing*> nameless;
   for (auto& [id, t] : things_) {
@@ -193,8 +209,7 @@ void Model::Learn(const core::Broker& broker) {
     if (handles_.contains(handle)) return;
     for (Thing*& t : nameless) {
       if (t == nullptr || t->kind != kind || t->session != session) continue;
-      t->handle = handle;
-      handles_[handle] = t->id;
+      GiveName(*t, handle);
       t = nullptr;
       return;
     }
@@ -232,7 +247,7 @@ void Model::CompareRows(const core::Broker& broker) {
                               : l->bound                  ? "bound"
                                                           : "unbound";
     Check(row.state == state, "a listener is " + row.state + " instead of " + state);
-    Check(row.backlog_used == l->requests.size() && row.waiting_gets == l->gets.size(),
+    Check(row.backlog_used == l->requests.size() + Unanswered(*l) && row.waiting_gets == l->gets.size(),
           "b.2: the queue of a listener is another one");
   }
   const auto count = [&](Kind kind, std::optional<SessionId> session) {
@@ -318,7 +333,7 @@ void Model::ComparePorts(const core::Broker& broker) {
       continue;
     }
     ++rows;
-    // An adapter that came back is another one with the same name: each row must equal one of them.
+    // An adapter that came back is a new one with the same name: each row must equal a port of one of them.
     std::string wrong = "I1: " + row.local.ToString() + " is held and should not be";
     for (const auto& [key, port] : ports_) {
       if (key.at != row.local || adapters_[key.adapter].description.info.name != row.adapter) continue;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The reference model: what the specification says must come of each event, in plain lists.
+// The reference model: the results that the specification requires of each event, in plain lists.
 //
 // Written from the rules (docs/status.md, docs/architecture.md), not from the core. It keeps no counts and no
-// indexes: ports, 4-tuples, charges and successors are searched or counted anew whenever they matter. After
-// each event it says which operations must have completed and how, and what every row must show; whatever it
-// cannot know (numbers of new handles, which ephemeral port) it takes from the core and checks that the
+// indexes: ports, 4-tuples, charges and successors are searched or counted each time. After each event it
+// computes which operations must have completed and how, and the contents of every row. It cannot predict the
+// numbers of new handles and the choice of ephemeral ports: it takes them from the core and checks that the
 // choice was allowed.
 #pragma once
 
@@ -32,22 +32,25 @@ class Model {
   struct Options {
     std::uint32_t epoch = 1;
     core::Settings settings;
+    std::uint32_t reclaim_slice = 64;
     core::Policy policy;
     std::vector<provider::AdapterDescription> adapters;
     std::vector<core::Lease> leases;
     Time leases_until{};
-    // A test-only mistake of the model; see faults.h.
+    Duration grace{};
+    core::Prove prove;
+    // A test-only fault of the model; see faults.h.
     std::function<bool(const char*)> broken;
-    // Told of every change of a connector's state.
+    // Called for every change of the state of a connector.
     std::function<void(State from, State to)> moved;
   };
   explicit Model(Options options);
 
-  // Empty, or what the core did otherwise; one line each.
+  // Returns the differences of the core from the model, one line each; empty without any.
   std::string Step(Time now, const core::Event& event, const core::Actions& actions,
                    const core::Broker& broker);
 
-  // What b.1 says of an operation in a state, for tests of the table: SUCCESS is "go on".
+  // The result of an operation in a state according to b.1, for tests of the table: SUCCESS is "go".
   struct Flags {
     bool data = false, bound = false, was_up = false, withdrawn_incoming = false, withdrawn_replied = false,
          expired = false, told = false, notify_success = false;
@@ -97,7 +100,7 @@ class Model {
   struct Port {
     Kind kind = Kind::kConnector;
     bool closing = false, reattached = false, reserving = false, reserved = false;
-    bool lease = false;  // Of an earlier life of the broker, for its former holder only.
+    bool lease = false;  // Held since an earlier life of the broker, for its former holder only.
     Id holder = 0;
     SessionId session{};
     std::uint32_t uid = 0, pid = 0;
@@ -112,7 +115,7 @@ class Model {
     Id opened = 0;  // The adapter that it was made on.
     bool closing = false, removed = false;
     OpId close_op = 0, op = 0;
-    // Of whatever has a port.
+    // Of every thing with a port.
     Address local;
     std::optional<Key> hold;
     bool reserving = false, any = false;
@@ -144,6 +147,7 @@ class Model {
   struct Session {
     core::Identity who;
     bool ending = false, charged = true;
+    bool closed = false;  // Closed; its objects are being reclaimed.
     std::set<OpId> running;
     std::map<OpId, StatusCode> done;
   };
@@ -153,7 +157,8 @@ class Model {
     std::optional<ReadLimits> limits;
     std::optional<Bytes> data;
     std::optional<Address> address;
-    std::function<void(const core::Complete&)> learn;  // New handles.
+    std::optional<Bytes> proof;
+    std::function<void(const core::Complete&)> learn;  // Takes the handles from the completion.
   };
 
   // ---- model.cc
@@ -165,6 +170,7 @@ class Model {
   Expected& Finish(Thing& thing, OpId& op, StatusCode code);
   void Compare(const core::Actions& actions);
   void CompareRows(const core::Broker& broker);
+  void CheckShare(const Thing& starts);
   void CompareConnections(const core::Broker& broker);
   void ComparePorts(const core::Broker& broker);
   std::string Difference(const Key& key, const Port& port, const core::PortRow& row) const;
@@ -174,6 +180,8 @@ class Model {
   void Move(Thing& c, State to);
   Thing& Make(Kind kind, SessionId session, std::size_t adapter, Id opened);
   Thing* Find(Id id);
+  // The core calls the thing so, a name that nothing else may have had before.
+  void GiveName(Thing& thing, Handle handle);
   Thing* ByHandle(Handle handle);
   Thing* Own(SessionId session, Handle handle, std::optional<Kind> kind);
   Thing* ByCm(provider::CmId id);
@@ -187,13 +195,17 @@ class Model {
   // ---- model_ports.cc
   StatusCode CheckLocal(const Session& s, std::size_t adapter, const Address& local, bool wildcard) const;
   static bool Same(const Key& a, const Key& b);
-  // `who`: its own leases are not in its way.
+  // `who`: the caller, whose own leases do not conflict.
   bool Conflicts(const Key& key, const core::Identity* who) const;
   bool KeptFor(const Key& key, std::optional<std::uint32_t> uid) const;
+  // Whether a rule lets this user take the very port of `local`, and its share one more ephemeral port.
+  StatusCode MayBind(const Session& s, std::size_t adapter, const Address& local) const;
+  bool HasShare(const Session& s, std::size_t adapter, const Address& local) const;
+  static bool KeptForProcess(const Port& lease, const core::Identity& who);
   StatusCode Take(Thing& thing, const Address& local);
   void Drop(Thing& thing);
   bool FreePort(std::size_t adapter, const Address& local) const;
-  bool Reserve(Thing& thing);  // True: the answer is awaited.
+  bool Reserve(Thing& thing);  // Returns true when the answer of the host is pending.
   void Choose(Thing& thing, const Address& chosen);
   StatusCode Quota(const Session& s, Kind kind) const;
   StatusCode QuotaOfPorts(const Session& s) const;
@@ -218,6 +230,8 @@ class Model {
   void Up(Thing& c);
   void StopListening(Thing& l, Detail detail, StatusCode gets);
   void CancelGets(Thing& l, StatusCode code);
+  // Returns the number of requests that were delivered as events and have no answer.
+  std::size_t Unanswered(const Thing& l) const;
   void StartListening(Thing& l);
   void CloseThing(Thing& thing, bool ndk);
   void Deliver(Thing& c, Thing& l, const provider::InboundRequest& request);
@@ -230,6 +244,15 @@ class Model {
   // ---- model_events.cc
   void On(const core::SessionOpened& e);
   void On(const core::SessionClosed& e);
+  void On(const core::ReclaimSome& e);
+  // Reclaims a part of the objects of a closed session. Returns true when none is left.
+  bool TakeBack(SessionId session);
+  void TakeBack(Thing& t);
+  bool Closed(const Thing& t) const { return sessions_.at(t.session).closed; }
+  // Returns the thing of a report of the wire; null when it is gone.
+  Thing* OpenByCm(provider::CmId id);
+  // The wire has ended the attempt. Returns false when no application has to be informed.
+  bool WireEnded(Thing& c);
   void On(const core::ClientOp& e);
   void On(const core::CmReserved& e);
   void On(const core::CmRequested& e);
@@ -254,12 +277,12 @@ class Model {
   void On(const core::ReleasePort& e);
   void On(const core::Stopping&) {}
   std::vector<Key> KeysOf(const Address& local) const;
-  void Unkeep(const Key& key);
+  void ReleaseReservation(const Key& key);
   void SettleReserves();
   void Lost(Thing& c, StatusCode code, Detail detail, const Bytes& data);
   void LoseWaiting(provider::CmId id);
 
-  // ---- model_ops.cc: each ends `op` of `s` or leaves it with a thing
+  // ---- model_ops.cc: each completes `op` of `s` or leaves it pending at a thing
   void Do(SessionId s, OpId op, const core::ListAdaptersOp& o);
   void Do(SessionId s, OpId op, const core::OpenAdapterOp& o);
   void Do(SessionId s, OpId op, const core::ResolveAddressOp& o);
@@ -286,6 +309,7 @@ class Model {
   void Do(SessionId s, OpId op, const core::GetConnectionRequestOp& o);
   void Do(SessionId s, OpId op, const core::TransportReportOp& o);
   void Do(SessionId s, OpId op, const core::ReattachOp& o);
+  StatusCode MayReattach(const Session& s, std::size_t adapter, const core::ReattachOp& o) const;
   Thing* UsableAdapter(SessionId s, OpId op, Handle handle);
   Thing* UsableConnector(SessionId s, OpId op, Handle handle);
   void Create(Kind kind, SessionId s, OpId op, Handle adapter);
@@ -297,10 +321,12 @@ class Model {
   std::vector<Adapter> adapters_;
   std::map<SessionId, Session> sessions_;
   std::map<Id, Thing> things_;
-  std::map<Handle, Id> handles_;
+  std::map<Handle, Id> handles_;  // Of things that are there.
+  std::set<Handle> given_;        // Ever, in this life of the broker.
+  std::map<std::uint32_t, Time> user_returns_until_;
   std::map<Key, Port> ports_;
   std::map<Key, std::optional<std::uint32_t>> kept_;  // Reserved by the administrator.
-  // A ReservePort that waits for the host: which of its ports it has not answered for.
+  // A ReservePort that waits for the host, with the ports without an answer.
   struct Reserving {
     std::set<Key> keys;
     std::map<provider::EndpointId, Key> open;
@@ -309,15 +335,17 @@ class Model {
   std::vector<Reserving> reserving_;
   bool draining_ = false;
   std::map<provider::EndpointId, Id> reservations_;
+  std::deque<SessionId> reclaiming_;     // Closed sessions in the order of reclaiming.
   std::set<std::uint64_t> waiting_ids_;  // CmIds of requests that wait at listeners.
   Id next_ = 1;
-  // Of the step.
+  // State of one step.
   Time now_{};
   const core::Actions* actions_ = nullptr;
   std::map<std::pair<SessionId, OpId>, Expected> expected_;
   std::map<std::uint64_t, Detail> expected_rejects_;
   std::set<SessionId> expected_ends_;
-  // Connects that a late Tick ended: one may still have been sent by the room that another left.
+  // Connects that a late Tick ended: one of them may still have been sent in the place that another one
+  // freed.
   std::vector<std::pair<Key, Address>> late_;
   std::string errors_;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What must come of clients coming and going, of the wire, of time and of the administrator.
+// The results of client arrivals and departures, of wire events, of time and of administrative changes.
 #include <algorithm>
 #include <utility>
 
@@ -26,28 +26,73 @@ void Model::On(const core::SessionOpened& e) {
 void Model::On(const core::SessionClosed& e) {
   const auto found = sessions_.find(e.session);
   if (found == sessions_.end()) return;
-  found->second.ending = true;  // Nothing is said to the dead.
-  for (auto& [id, t] : things_) {
-    if (t.session != e.session) continue;
-    if (t.kind == Kind::kConnector && t.state == I) ExpectReject(*t.cm, Detail::kPeerProcessDied);
-    for (const provider::InboundRequest& request : t.requests) {
-      waiting_ids_.erase(static_cast<std::uint64_t>(request.id));
-      ExpectReject(request.id, Detail::kListenerClosed);
+  if (found->second.closed) return;
+  found->second.ending = found->second.closed = true;  // A dead client gets no message.
+  if (!e.why.ok()) user_returns_until_[found->second.who.uid] = now_ + options_.grace;
+  reclaiming_.push_front(e.session);
+  On(core::ReclaimSome{});
+}
+
+void Model::On(const core::ReclaimSome& e) {
+  if (e.slice != 0) options_.reclaim_slice = e.slice;
+  if (reclaiming_.empty()) return;
+  const SessionId session = reclaiming_.front();
+  reclaiming_.pop_front();
+  if (TakeBack(session)) {
+    sessions_.erase(session);
+  } else {
+    reclaiming_.push_back(session);
+  }
+}
+
+bool Model::TakeBack(SessionId session) {
+  std::uint32_t left = options_.reclaim_slice;
+  for (const Kind kind : {Kind::kConnector, Kind::kPair, Kind::kEndpoint, Kind::kListener, Kind::kAdapter}) {
+    std::vector<Id> ids;
+    for (const auto& [id, t] : things_) {
+      if (t.session == session && t.kind == kind) ids.push_back(id);
     }
-    if (t.kind == Kind::kConnector && t.state != X) Move(t, X);
+    for (const Id id : ids) {
+      Thing& t = *Find(id);
+      for (; !t.notifies.empty(); t.notifies.pop_back(), --left) {
+        if (left == 0) return false;
+        Finish(t, t.notifies.back(), Code::kCanceled);
+      }
+      for (; !t.requests.empty(); t.requests.pop_front(), --left) {
+        if (left == 0) return false;
+        waiting_ids_.erase(static_cast<std::uint64_t>(t.requests.front().id));
+        ExpectReject(t.requests.front().id, Detail::kListenerClosed);
+      }
+      if (left-- == 0) return false;
+      TakeBack(t);
+    }
   }
-  std::vector<Id> mine;
-  for (auto& [id, t] : things_) {
-    if (t.session == e.session) mine.push_back(id);
+  return true;
+}
+
+void Model::TakeBack(Thing& t) {
+  if (t.kind != Kind::kConnector) return CloseThing(t, false);
+  if (t.state == W) {
+    std::erase(Find(t.waits_at)->gets, t.id);
+    t.waits_at = 0;
+    Move(t, X);
   }
-  for (const Id id : mine) {
-    Thing& t = *Find(id);
-    Drop(t);
-    if (t.handle) handles_.erase(t.handle);
-  }
-  for (const Id id : mine) things_.erase(id);
-  sessions_.erase(found);
-  // A place that two sessions of one process shared lives on with the other.
+  CancelAll(t, Code::kCanceled);
+  if (t.state == I && t.cm) ExpectReject(*t.cm, Detail::kPeerProcessDied);
+  t.closing = true;
+  DestroyConnector(t);
+}
+
+Model::Thing* Model::OpenByCm(provider::CmId id) {
+  Thing* const c = ByCm(id);
+  return c == nullptr || Closed(*c) ? nullptr : c;
+}
+
+bool Model::WireEnded(Thing& c) {
+  if (!Closed(c)) return true;
+  c.cm.reset();
+  c.launched = false;
+  return false;
 }
 
 void Model::On(const core::ClientOp& e) {
@@ -87,6 +132,7 @@ void Model::On(const core::CmReserved& e) {
   if (found == reservations_.end()) return;
   Thing& t = *Find(found->second);
   reservations_.erase(found);
+  if (Closed(t)) return TakeBack(t);
   Reserved(t, e.status.code());
 }
 
@@ -100,7 +146,7 @@ void Model::On(const core::CmRequested& e) {
     ++no;
   }
   if (no == adapters_.size() || !adapters_[no].enabled) return ExpectReject(r.id, Detail::kAdapterDisabled);
-  // Exactly that address, else the unspecified one of its family.
+  // The exact address, else the unspecified address of its family.
   const auto exact = ports_.find(Key{no, r.local});
   auto place = exact;
   if (place == ports_.end()) {
@@ -112,7 +158,7 @@ void Model::On(const core::CmRequested& e) {
   const bool open = place != ports_.end() && !place->second.lease && place->second.kind == Kind::kListener &&
                     !place->second.closing;
   Thing* const l = open ? Find(place->second.holder) : nullptr;
-  if (l == nullptr || l->kind != Kind::kListener || !l->listening) {
+  if (l == nullptr || l->kind != Kind::kListener || !l->listening || Closed(*l)) {
     return ExpectReject(r.id, Detail::kNoListener);
   }
   if (l->paused || draining_) return ExpectReject(r.id, Detail::kPaused);
@@ -137,6 +183,7 @@ void Model::On(const core::CmRequested& e) {
     }
   };
   if (l->events) {
+    if (Unanswered(*l) >= l->backlog) return ExpectReject(r.id, Detail::kBacklogFull);
     const Thing& opened = *Find(l->opened);
     if (opened.closing) return ExpectReject(r.id, Detail::kListenerClosed);
     if (Quota(sessions_.at(l->session), Kind::kConnector) != Code::kSuccess) {
@@ -148,8 +195,7 @@ void Model::On(const core::CmRequested& e) {
     const auto* told = Seen<core::SendConnectEvent>(
         [&](const core::SendConnectEvent& a) { return a.listener == l->handle; });
     if (told == nullptr) return Fail("the connect event is missing");
-    c.handle = told->connector;
-    Check(handles_.emplace(c.handle, c.id).second, "I5: a handle is given out twice");
+    GiveName(c, told->connector);
     return;
   }
   if (l->gets.empty() && l->requests.size() >= l->backlog) return ExpectReject(r.id, Detail::kBacklogFull);
@@ -165,7 +211,7 @@ void Model::On(const core::CmRequested& e) {
 }
 
 void Model::On(const core::CmReplied& e) {
-  Thing* const c = ByCm(e.id);
+  Thing* const c = OpenByCm(e.id);
   if (c == nullptr || c->state != C) return;
   std::optional<ReadLimits> limits = c->offer;
   if (e.limits_known) limits = ActiveEnds(c->offer, e.peer, Caps(*c));
@@ -184,7 +230,7 @@ void Model::On(const core::CmReplied& e) {
 
 void Model::On(const core::CmRejected& e) {
   Thing* const c = ByCm(e.id);
-  if (c == nullptr || c->state != C) return;
+  if (c == nullptr || c->state != C || !WireEnded(*c)) return;
   if (e.status.detail() == Detail::kPeerRejected && !e.private_data.empty()) {
     c->data = e.private_data;
     c->refusal_data = true;
@@ -194,17 +240,17 @@ void Model::On(const core::CmRejected& e) {
 
 void Model::On(const core::CmFailed& e) {
   Thing* const c = ByCm(e.id);
-  if (c == nullptr || c->state != C) return;
+  if (c == nullptr || c->state != C || !WireEnded(*c)) return;
   FailConnect(*c, e.status.ok() || e.status.pending() ? Code::kConnectionRefused : e.status.code());
 }
 
 void Model::On(const core::CmPrepare& e) {
-  Thing* const c = ByCm(e.id);
+  Thing* const c = OpenByCm(e.id);
   if (c != nullptr && (c->state == K || c->state == A)) c->preparing = true;
 }
 
 void Model::On(const core::CmEstablished& e) {
-  Thing* const c = ByCm(e.id);
+  Thing* const c = OpenByCm(e.id);
   if (c == nullptr || (c->state != K && c->state != A)) return;
   if (c->passive) {
     bool waiting = false;
@@ -218,7 +264,11 @@ void Model::On(const core::CmEstablished& e) {
       [&](const core::HandOffTo& a) { return a.id == e.id && a.connector == c->handle; });
   Check(hand_off != nullptr && hand_off->limits == c->limits, "b.4: the hand-over has other limits");
   Up(*c);
-  Finish(*c, c->op, Code::kSuccess).limits = c->limits;
+  const core::Identity& who = sessions_.at(c->session).who;
+  Expected& done = Finish(*c, c->op, Code::kSuccess);
+  done.limits = c->limits;
+  if (!Client(*c) || !options_.prove) return;
+  done.proof = options_.prove({Info(*c).name, c->local, c->remote, c->passive, who.uid});
 }
 
 void Model::LoseWaiting(provider::CmId id) {
@@ -231,13 +281,16 @@ void Model::LoseWaiting(provider::CmId id) {
 void Model::On(const core::CmLost& e) {
   if (waiting_ids_.contains(static_cast<std::uint64_t>(e.id))) return LoseWaiting(e.id);
   Thing* const c = ByCm(e.id);
-  if (c == nullptr) return;
+  if (c == nullptr || !WireEnded(*c)) return;
   c->cm.reset();
   Lost(*c, e.status.code(), e.status.ok() ? Detail::kPeerWithdrew : e.status.detail(), e.private_data);
 }
 
 void Model::Lost(Thing& c, StatusCode code, Detail detail, const Bytes& data) {
   const bool timeout = code == Code::kIoTimeout;
+  const bool kept =
+      timeout ||
+      code == Code::kInsufficientResources;  // Accept and CompleteConnect report this code unchanged.
   const auto keep = [&] {
     if (data.empty()) return;
     c.data = data;
@@ -255,7 +308,7 @@ void Model::Lost(Thing& c, StatusCode code, Detail detail, const Bytes& data) {
       (timeout ? c.expired : c.withdrawn_replied) = true;
       return keep();
     case A: {
-      Code answer = timeout ? Code::kIoTimeout : Code::kConnectionAborted;
+      Code answer = kept ? code : Code::kConnectionAborted;
       const bool said = detail == Detail::kPeerRejected || detail == Detail::kPeerWithdrew;
       if (!timeout && said && settings_.accept_refused_on_reject) answer = Code::kConnectionRefused;
       keep();
@@ -263,7 +316,7 @@ void Model::Lost(Thing& c, StatusCode code, Detail detail, const Bytes& data) {
       return Kill(c);
     }
     case K:
-      Finish(c, c.op, timeout ? Code::kIoTimeout : Code::kConnectionAborted);
+      Finish(c, c.op, kept ? code : Code::kConnectionAborted);
       return Kill(c);
     case E:
       return PeerClosed(c);
@@ -276,7 +329,7 @@ void Model::Lost(Thing& c, StatusCode code, Detail detail, const Bytes& data) {
 
 void Model::On(const core::CmPeerClosed& e) {
   if (waiting_ids_.contains(static_cast<std::uint64_t>(e.id))) return LoseWaiting(e.id);
-  Thing* const c = ByCm(e.id);
+  Thing* const c = OpenByCm(e.id);
   if (c == nullptr) return;
   switch (c->state) {
     case A:
@@ -299,7 +352,7 @@ void Model::On(const core::CmPeerClosed& e) {
 }
 
 void Model::On(const core::CmDisconnected& e) {
-  Thing* const c = ByCm(e.id);
+  Thing* const c = OpenByCm(e.id);
   if (c == nullptr || c->state != D) return;
   FinishGoodbye(*c, e.status == Code::kIoTimeout ? Code::kIoTimeout : Code::kSuccess);
 }
@@ -319,7 +372,7 @@ void Model::On(const core::AdaptersChanged& e) {
       for (const auto& [key, uid] : kept_) {
         if (key.adapter == no) gone.push_back(key);
       }
-      for (const Key& key : gone) Unkeep(key);
+      for (const Key& key : gone) ReleaseReservation(key);
     }
   }
   for (const provider::AdapterDescription& d : e.adapters) {
@@ -364,8 +417,8 @@ void Model::On(const core::ReservePort& e) {
   reserving_.push_back(std::move(r));
 }
 
-// A reservation that is given back while the host is asked fails the whole ReservePort.
-void Model::Unkeep(const Key& key) {
+// A reservation that is released while the host is being asked fails the whole ReservePort.
+void Model::ReleaseReservation(const Key& key) {
   kept_.erase(key);
   for (Reserving& r : reserving_) {
     r.keys.erase(key);
@@ -387,11 +440,11 @@ void Model::SettleReserves() {
 }
 
 void Model::On(const core::ReleasePort& e) {
-  for (const Key& key : KeysOf(e.local)) Unkeep(key);
+  for (const Key& key : KeysOf(e.local)) ReleaseReservation(key);
 }
 
 void Model::On(const core::Tick&) {
-  // Who had a port before the broker died and did not come back for it has lost it.
+  // A former holder that did not come back in time loses its port.
   if (options_.leases_until <= now_) std::erase_if(ports_, [](const auto& p) { return p.second.lease; });
   std::vector<Id> due;
   for (const auto& [id, t] : things_) {
@@ -431,7 +484,7 @@ void Model::On(const core::SetAdapter& e) {
 
 void Model::On(const core::KillConnection& e) {
   Thing* const c = ByHandle(e.connector);
-  if (c == nullptr || c->kind != Kind::kConnector || c->closing || c->reattaching) return;
+  if (c == nullptr || c->kind != Kind::kConnector || c->closing || c->reattaching || Closed(*c)) return;
   switch (c->state) {
     case C:
     case K:

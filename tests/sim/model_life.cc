@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Birth, end and everything between of the model's things.
+// The life of the things of the model, from creation to the end.
 #include <algorithm>
 #include <utility>
 
@@ -8,7 +8,7 @@
 namespace nd::sim {
 namespace {
 using Code = StatusCode;
-// A goodbye may stay unanswered for the set time; the client that carries it gets this much more.
+// A goodbye may stay unanswered for the configured time; a client that sends it itself gets this much more.
 constexpr Duration kGrace = std::chrono::seconds(2);
 }  // namespace
 
@@ -40,7 +40,7 @@ void Model::CancelAll(Thing& c, StatusCode code) {
   c.notifies.clear();
 }
 
-// The attempt is over; what it held of ports and addresses it keeps until it is closed.
+// Ends an attempt. It keeps its port and address until it is closed.
 void Model::Kill(Thing& c) {
   c.establish.reset();
   c.goodbye.reset();
@@ -97,7 +97,7 @@ void Model::DestroyConnector(Thing& c) {
   if (through != 0) MaybeFinishClose(through);
 }
 
-// Closes what was asked to close and has nobody left that needs it.
+// Finishes a requested Close once no other object needs the thing.
 void Model::MaybeFinishClose(Id id) {
   Thing* const thing = Find(id);
   if (thing == nullptr || !thing->closing || thing->kind == Kind::kConnector) return;
@@ -188,6 +188,14 @@ void Model::CancelGets(Thing& l, StatusCode code) {
   }
 }
 
+std::size_t Model::Unanswered(const Thing& l) const {
+  if (!l.events) return 0;
+  return static_cast<std::size_t>(std::ranges::count_if(things_, [&](const auto& t) {
+    return t.second.kind == Kind::kConnector && t.second.through == l.id && t.second.passive &&
+           t.second.state == I;
+  }));
+}
+
 void Model::Deliver(Thing& c, Thing& l, const provider::InboundRequest& request) {
   waiting_ids_.erase(static_cast<std::uint64_t>(request.id));
   Move(c, I);
@@ -263,7 +271,7 @@ void Model::CloseThing(Thing& t, bool ndk) {
   }
 }
 
-// The adapter is gone or switched off: whatever is on it ends, and only Close is left.
+// The adapter is gone or disabled: its things end, and only Close is allowed.
 void Model::RemoveThings(std::size_t adapter) {
   std::vector<Id> ids;
   for (const auto& [id, t] : things_) {
@@ -275,7 +283,7 @@ void Model::RemoveThings(std::size_t adapter) {
     t->removed = true;
     if (t->kind == Kind::kConnector) {
       CancelAll(*t, Code::kDeviceRemoved);
-      if (t->state == I) {
+      if (t->state == I && t->cm) {
         ExpectReject(*t->cm, Detail::kAdapterDisabled);
         t->cm.reset();
       }

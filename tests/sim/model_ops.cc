@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What each operation must answer: handle, adapter removed, shape, state, queue pair, address, 4-tuple,
-// resources, in that order.
+// The result of each operation. The order of checks: handle, adapter removed, shape, state, queue pair,
+// address, 4-tuple, resources.
 #include <algorithm>
 #include <utility>
 
@@ -67,8 +67,7 @@ void Model::Do(SessionId s, OpId op, const core::OpenAdapterOp& o) {
     }
     Thing& made = Make(Kind::kAdapter, s, no, 0);
     End(s, op, Code::kSuccess).learn = [this, id = made.id](const core::Complete& c) {
-      Find(id)->handle = c.reply.handle;
-      Check(handles_.emplace(c.reply.handle, id).second, "I5: a handle is given out twice");
+      GiveName(*Find(id), c.reply.handle);
     };
     return;
   }
@@ -106,9 +105,7 @@ void Model::Create(Kind kind, SessionId s, OpId op, Handle handle) {
   }
   Thing& made = Make(kind, s, adapter->adapter, adapter->id);
   End(s, op, Code::kSuccess).learn = [this, id = made.id](const core::Complete& c) {
-    Find(id)->handle = c.reply.handle;
-    Check(handles_.emplace(c.reply.handle, id).second, "I5: a handle is given out twice");
-    Check(c.reply.handle.epoch() == (options_.epoch & 0xFFFF), "I5: a handle of another life");
+    GiveName(*Find(id), c.reply.handle);
   };
 }
 
@@ -136,6 +133,7 @@ void Model::Do(SessionId s, OpId op, const core::CreateSharedEndpointOp& o) {
   if (adapter == nullptr) return;
   const Session& session = sessions_.at(s);
   Code bad = CheckLocal(session, adapter->adapter, o.local, false);
+  if (bad == Code::kSuccess) bad = MayBind(session, adapter->adapter, o.local);
   if (bad == Code::kSuccess) bad = Quota(session, Kind::kEndpoint);
   if (bad != Code::kSuccess) {
     End(s, op, bad);
@@ -178,6 +176,7 @@ void Model::Do(SessionId s, OpId op, const core::BindOp& o) {
   t->op = op;
   t->then_listen = false;
   code = CheckLocal(sessions_.at(s), t->adapter, o.local, t->kind == Kind::kListener);
+  if (code == Code::kSuccess) code = MayBind(sessions_.at(s), t->adapter, o.local);
   if (code == Code::kSuccess) code = Take(*t, o.local);
   if (code != Code::kSuccess || !Reserve(*t)) Reserved(*t, code);
 }
@@ -187,9 +186,10 @@ StatusCode Model::ConnectLocal(const Session& s, Thing& c, const core::ConnectOp
     c.hold = endpoint->hold;
     c.local = endpoint->local;
     c.through = endpoint->id;
-  } else if (o.has_source) {
-    if (const Code bad = CheckLocal(s, c.adapter, o.source, false); bad != Code::kSuccess) return bad;
-    if (const Code bad = Take(c, o.source); bad != Code::kSuccess) return bad;
+  } else if (o.source) {
+    if (const Code bad = CheckLocal(s, c.adapter, *o.source, false); bad != Code::kSuccess) return bad;
+    if (const Code bad = MayBind(s, c.adapter, *o.source); bad != Code::kSuccess) return bad;
+    if (const Code bad = Take(c, *o.source); bad != Code::kSuccess) return bad;
   }
   if (TupleTaken(c.adapter, c.local, c.remote, false, &c)) return Code::kAddressAlreadyExists;
   c.tuple = true;
@@ -204,21 +204,21 @@ void Model::Do(SessionId s, OpId op, const core::ConnectOp& o) {
   Thing* const c = Own(s, o.connector, Kind::kConnector);
   Thing* const q = Own(s, o.queue_pair, Kind::kPair);
   Thing* const e = o.shared_endpoint ? Own(s, o.shared_endpoint, Kind::kEndpoint) : nullptr;
-  const bool ndk = o.has_source || o.shared_endpoint;
+  const bool ndk = o.source.has_value() || o.shared_endpoint;
   Code code = Code::kSuccess;
   if (c == nullptr || c->reattaching || q == nullptr || (o.shared_endpoint && (e == nullptr || e->op != 0))) {
     code = Code::kInvalidHandle;
   } else if (c->removed || q->removed || (e != nullptr && e->removed)) {
     code = Code::kDeviceRemoved;
-  } else if (o.has_source && o.shared_endpoint) {
+  } else if (o.source && o.shared_endpoint) {
     code = Code::kInvalidParameterMix;
   } else if (const Code data = DataStatus(o.private_data, o.private_data_length, Info(*c).max_caller_data);
              data != Code::kSuccess) {
     code = data;
   } else {
-    const Address& from = o.has_source ? o.source : e != nullptr ? e->local : c->local;
+    const Address& from = o.source ? *o.source : e != nullptr ? e->local : c->local;
     const bool family = from.family() == Address::Family::kUnspecified || from.family() == o.remote.family();
-    if ((o.has_source && !o.source.well_formed()) || !o.remote.well_formed() || !family) {
+    if ((o.source && !o.source->well_formed()) || !o.remote.well_formed() || !family) {
       code = Code::kInvalidAddress;
     } else if (q->adapter != c->adapter) {
       code = Code::kInvalidParameter1;
@@ -428,13 +428,13 @@ void Model::Do(SessionId s, OpId op, const core::ListenOp& o) {
     code = Code::kInvalidHandle;
   } else if (l->removed) {
     code = Code::kDeviceRemoved;
-  } else if (o.has_local && !o.local.well_formed()) {
+  } else if (o.local && !o.local->well_formed()) {
     code = Code::kInvalidAddress;
-  } else if (l->bound == o.has_local || l->listening || l->op != 0) {
+  } else if (l->bound == o.local.has_value() || l->listening || l->op != 0) {
     code = Code::kInvalidDeviceState;
   } else {
-    if (o.has_local) code = CheckLocal(sessions_.at(s), l->adapter, o.local, true);
-    const Address& local = o.has_local ? o.local : l->local;
+    if (o.local) code = CheckLocal(sessions_.at(s), l->adapter, *o.local, true);
+    const Address& local = o.local ? *o.local : l->local;
     if (code == Code::kSuccess && !policy_.MayListen(sessions_.at(s).who, local).allowed) {
       code = Code::kAccessDenied;
     }
@@ -446,14 +446,14 @@ void Model::Do(SessionId s, OpId op, const core::ListenOp& o) {
   }
   l->asked_backlog = o.backlog;
   l->events = o.connect_events;
-  if (!o.has_local) {
+  if (!o.local) {
     StartListening(*l);
     End(s, op, Code::kSuccess).address = l->local;
     return;
   }
   l->op = op;
   l->then_listen = true;
-  code = Take(*l, o.local);
+  code = Take(*l, *o.local);
   if (code != Code::kSuccess || !Reserve(*l)) Reserved(*l, code);
 }
 
@@ -521,12 +521,24 @@ void Model::Do(SessionId s, OpId op, const core::TransportReportOp& o) {
   if (!Client(*c) && o.what != What::kPeerClosed) return;
   if (c->state == E && o.what == What::kPeerClosed) return PeerClosed(*c);
   if (c->state == E) {
-    // Said while the broker was away: it is over already.
+    // The client disconnected while the broker was away, so the goodbye starts at once.
     StartGoodbye(*c);
     return FinishGoodbye(*c, Code::kSuccess);
   }
   if (c->state != D || o.what == What::kPeerClosed) return;
   FinishGoodbye(*c, o.status == Code::kIoTimeout ? Code::kIoTimeout : Code::kSuccess);
+}
+
+// Only with the proof of its hand-over, only in time, and only where the rules still allow it.
+StatusCode Model::MayReattach(const Session& s, std::size_t adapter, const core::ReattachOp& o) const {
+  if (!options_.prove) return Code::kAccessDenied;
+  const Bytes proof = options_.prove({Info(adapter).name, o.local, o.remote, o.passive, s.who.uid});
+  const auto user = user_returns_until_.find(s.who.uid);
+  const bool in_time =
+      now_ <= options_.leases_until || (user != user_returns_until_.end() && now_ <= user->second);
+  const bool allowed =
+      o.passive ? policy_.MayListen(s.who, o.local).allowed : policy_.MayConnect(s.who, o.remote).allowed;
+  return o.proof == proof && in_time && allowed ? Code::kSuccess : Code::kAccessDenied;
 }
 
 void Model::Do(SessionId s, OpId op, const core::ReattachOp& o) {
@@ -549,6 +561,7 @@ void Model::Do(SessionId s, OpId op, const core::ReattachOp& o) {
                         !o.remote.unspecified() && !o.remote.multicast();
     if (code == Code::kSuccess && (!remote || o.local.port() == 0)) code = Code::kInvalidAddress;
     if (code == Code::kSuccess) code = PairStatus(*q);
+    if (code == Code::kSuccess) code = MayReattach(session, adapter->adapter, o);
     if (code == Code::kSuccess && TupleTaken(adapter->adapter, o.local, o.remote, o.passive, nullptr)) {
       code = Code::kAddressAlreadyExists;
     }

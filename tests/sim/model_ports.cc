@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who may hold which port, by looking at all of them.
+// The rules of port ownership, checked against all holders.
 #include <algorithm>
 
 #include "tests/sim/model.h"
@@ -28,11 +28,40 @@ bool Model::Conflicts(const Key& key, const core::Identity* who) const {
   for (const auto& [other, port] : ports_) {
     if (!Same(other, key)) continue;
     if (!other.at.same_ip(key.at) && options_.broken("model-ignores-wildcards")) continue;
-    const bool own = port.lease && who != nullptr && port.uid == who->uid && port.pid == who->pid &&
-                     port.born == who->born;
-    if (!own) return true;
+    if (!port.lease || who == nullptr || !KeptForProcess(port, *who)) return true;
   }
   return false;
+}
+
+bool Model::KeptForProcess(const Port& lease, const core::Identity& who) {
+  if (lease.uid != who.uid) return false;
+  return lease.pid == 0 || (lease.pid == who.pid && lease.born == who.born);
+}
+
+StatusCode Model::MayBind(const Session& s, std::size_t adapter, const Address& local) const {
+  if (local.port() == 0) return Code::kSuccess;
+  const auto held = ports_.find({adapter, local});
+  if (held != ports_.end() && held->second.lease && KeptForProcess(held->second, s.who))
+    return Code::kSuccess;
+  return policy_.MayListen(s.who, local).allowed ? Code::kSuccess : Code::kAccessDenied;
+}
+
+// A user with more than a quarter of what is free gets no more once three quarters are taken.
+bool Model::HasShare(const Session& s, std::size_t adapter, const Address& local) const {
+  const bool any = local.port() == 0;
+  if (!any && (local.port() < settings_.ephemeral_first || local.port() > settings_.ephemeral_last))
+    return true;
+  std::uint32_t range = 0, free = 0;
+  std::set<Key> held;
+  for (std::uint32_t port = settings_.ephemeral_first; port <= settings_.ephemeral_last; ++port) {
+    const Key key{adapter, local.WithPort(static_cast<std::uint16_t>(port))};
+    ++range;
+    if (!Conflicts(key, nullptr) && !KeptFor(key, {})) ++free;
+    for (const auto& [other, entry] : ports_) {
+      if (entry.uid == s.who.uid && Same(other, key)) held.insert(other);
+    }
+  }
+  return free > 0 && (free * 4 > range || held.size() * 4 < free);
 }
 
 bool Model::KeptFor(const Key& key, std::optional<std::uint32_t> uid) const {
@@ -68,18 +97,18 @@ StatusCode Model::QuotaOfPorts(const Session& s) const {
   return limit && held >= *limit ? Code::kInsufficientResources : Code::kSuccess;
 }
 
-// Port 0 stays open until the core tells which one it took; see Choose.
+// Port 0 stays open until the core reports its choice; see Choose.
 StatusCode Model::Take(Thing& thing, const Address& local) {
   const Session& s = sessions_.at(thing.session);
   if (local.port() != 0 && local.port() < settings_.privileged_ports_below && s.who.uid != 0) {
     return Code::kAccessDenied;
   }
   if (local.port() == 0) {
-    if (!FreePort(thing.adapter, local)) return Code::kTooManyAddresses;
+    if (!FreePort(thing.adapter, local) || !HasShare(s, thing.adapter, local)) return Code::kTooManyAddresses;
     if (const Code full = QuotaOfPorts(s); full != Code::kSuccess) return full;
     thing.any = true;
     ++thing.candidates;
-    thing.local = local;  // Without a port: not known yet.
+    thing.local = local;  // Without a port it is not known yet.
     return Code::kSuccess;
   }
   const Key key{thing.adapter, local};
@@ -102,13 +131,17 @@ StatusCode Model::Take(Thing& thing, const Address& local) {
     }
   }
   if (KeptFor(key, s.who.uid) || Conflicts(key, &s.who)) return Code::kSharingViolation;
+  const bool returns = std::ranges::any_of(ports_, [&](const auto& p) {
+    return p.second.lease && Same(p.first, key) && KeptForProcess(p.second, s.who);
+  });
+  if (!returns && !HasShare(s, thing.adapter, local)) return Code::kInsufficientResources;
   if (const Code full = QuotaOfPorts(s); full != Code::kSuccess) return full;
   thing.local = local;
   Choose(thing, local);
   return Code::kSuccess;
 }
 
-// The place is the thing's from now on.
+// Gives the place to the thing.
 void Model::Choose(Thing& thing, const Address& chosen) {
   const Key key{thing.adapter, chosen};
   const Session& s = sessions_.at(thing.session);
@@ -119,7 +152,7 @@ void Model::Choose(Thing& thing, const Address& chosen) {
     Check(!Conflicts(key, nullptr) && !KeptFor(key, {}),
           "I1: the ephemeral port " + chosen.ToString() + " was held already");
   }
-  // Its own leases there give way.
+  // Leases of the caller at this place are released.
   std::erase_if(ports_, [&](const auto& p) { return p.second.lease && Same(p.first, key); });
   Port port;
   port.kind = thing.kind;
@@ -229,10 +262,8 @@ void Model::Reserved(Thing& t, StatusCode code) {
       t.reattaching = false;
       Up(t);
       Finish(t, t.op, Code::kSuccess).learn = [this, id = t.id](const core::Complete& c) {
-        if (Thing* const thing = Find(id)) {
-          thing->handle = c.reply.handle;
-          handles_[c.reply.handle] = id;
-        }
+        if (Thing* const thing = Find(id); thing != nullptr && !thing->handle)
+          GiveName(*thing, c.reply.handle);
       };
     } else {
       Finish(t, t.op, code);
@@ -260,8 +291,7 @@ void Model::Reserved(Thing& t, StatusCode code) {
     if (!thing->hold) Choose(*thing, c.reply.address);
     Check(c.reply.address == thing->local, "the completion names another local address than the tables");
     if (thing->kind == Kind::kEndpoint) {
-      thing->handle = c.reply.handle;
-      handles_[c.reply.handle] = id;
+      if (!thing->handle) GiveName(*thing, c.reply.handle);
     }
   };
   if (t.kind == Kind::kConnector) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tables of the specification, as they are printed there.
+// The tables of the specification, in its layout.
 #include <algorithm>
 #include <array>
 #include <sstream>
@@ -90,7 +90,8 @@ ReadLimits Model::Granted(const ReadLimits& asked, const ReadLimits& offer, cons
 
 std::optional<ReadLimits> Model::ActiveEnds(const ReadLimits& offer, const ReadLimits& granted,
                                             const ReadLimits& caps) {
-  // What the peer will send is ours to take; more than was offered only if the adapter can.
+  // The local side must serve the reads of the peer; more than offered is accepted only within the limits of
+  // the adapter.
   const bool abusive = granted.outbound > offer.inbound;
   if (abusive && granted.outbound > caps.inbound) return std::nullopt;
   return ReadLimits{granted.outbound, std::min(offer.outbound, granted.inbound)};
@@ -105,7 +106,7 @@ bool Model::Retryable(StatusCode code) {
 
 StatusCode Model::Judge(Operation operation, const Thing& c) const {
   if (c.state == U && c.reserving) {
-    // A Bind that is being granted: nothing else may begin.
+    // A Bind is pending: no other operation may start.
     if (operation == kBind) return Code::kAddressAlreadyAssociated;
     if (operation == kConnectNd2 || operation == kConnectNdk || operation == kGet) {
       return Code::kConnectionActive;

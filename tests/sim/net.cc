@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernel's and the network's part in a connection, without either.
+// Simulates the kernel and the network of a connection.
 #include "tests/sim/net.h"
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 namespace nd::sim {
 namespace {
 
-// What TCP_USER_TIMEOUT and keep-alive are set to everywhere.
+// The value of TCP_USER_TIMEOUT and keep-alive.
 constexpr Duration kDeadPeer = std::chrono::seconds(30);
 constexpr Duration kSynTimeout = std::chrono::seconds(127);
 
@@ -142,7 +142,7 @@ int Net::Error(EndId end) const {
 void Net::Tell(EndId end) {
   const End* const e = Find(end);
   if (e == nullptr || !e->changed) return;
-  const std::function<void()> changed = e->changed;  // It may replace itself.
+  const std::function<void()> changed = e->changed;  // A copy, because the callback may replace itself.
   changed();
 }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A simulated TCP: byte streams that arrive late, in pieces, or not at all, and die at any byte.
+// A simulated TCP: byte streams that arrive late, in pieces, or not at all, and can break at any byte.
 //
-// Bytes of one direction keep their order; connections do not keep theirs among each other. A reader is told
-// through its watch of every change; it reads with Peek and Consume. What is said to a closed end comes back
-// as a reset, as in a kernel. Every open end has exactly one owner.
+// Bytes of one direction keep their order; separate connections do not. The watch of a reader reports every
+// change; the reader uses Peek and Consume. Bytes to a closed end cause a reset, as in a kernel. Every open
+// end has exactly one owner.
 #pragma once
 
 #include <cstddef>
@@ -28,15 +28,15 @@ using EndId = std::uint64_t;  // 0: none. The two ends of a connection are 2n an
 enum class Owner : std::uint8_t { kBroker, kMessage, kApplication, kForeign };
 const char* Name(Owner owner);
 
-// How cruel the network is, in chances per mille.
+// The faults of the network, in chances per mille.
 struct NetFaults {
   std::uint32_t slow = 50;        // A connection whose bytes take seconds.
   std::uint32_t shredded = 150;   // Bytes arrive in random small pieces.
   std::uint32_t reset = 20;       // Reset after a random byte.
-  std::uint32_t blackhole = 10;   // Nothing passes after a random byte.
-  std::uint32_t lost_syn = 10;    // A connect that is never answered.
-  std::uint32_t unreachable = 5;  // A connect that is answered with an error.
-  std::uint32_t shaken = 1;       // Every Send: this connection breaks now.
+  std::uint32_t blackhole = 10;   // No byte passes after a random position.
+  std::uint32_t lost_syn = 10;    // A connect without an answer.
+  std::uint32_t unreachable = 5;  // A connect that fails with an error.
+  std::uint32_t shaken = 1;       // At every Send: this connection breaks now.
 };
 
 class Net {
@@ -47,14 +47,14 @@ class Net {
 
   NetFaults faults;
 
-  // False: somebody listens there.
+  // Returns false when the address has a listener.
   bool Listen(const Address& at, Acceptor acceptor);
   void Unlisten(const Address& at) { listeners_.erase(at); }
 
-  // The answer (0 or an errno) comes later, unless the end is closed before.
+  // The result (0 or an errno) comes later, unless the end is closed before.
   EndId Connect(const Address& local, const Address& remote, Owner owner, int host,
                 const std::function<void(int error)>& answer);
-  // A connected pair inside one host, without faults. The second end is the returned one plus 1.
+  // Makes a connected pair inside one host, without faults. The second end is the returned one plus 1.
   EndId MakePair(Owner owner, int host);
 
   void Watch(EndId end, std::function<void()> changed);
@@ -62,24 +62,24 @@ class Net {
 
   std::span<const std::uint8_t> Peek(EndId end) const;
   void Consume(EndId end, std::size_t count);
-  // Everything that came was read, and the peer will send no more.
+  // Returns true when every byte was read and the peer sends no more.
   bool AtEnd(EndId end) const;
   bool PeerFinished(EndId end) const;
-  // 0, ECONNRESET or ETIMEDOUT.
+  // Returns 0, ECONNRESET or ETIMEDOUT.
   int Error(EndId end) const;
   bool IsOpen(EndId end) const { return ends_.contains(end); }
 
-  // False: the stream is broken.
+  // Returns false when the stream is broken.
   bool Send(EndId end, std::span<const std::uint8_t> bytes);
-  // Everything that was said has arrived.
+  // Returns true when every byte that was sent has arrived.
   bool AllArrived(EndId end) const;
   void Shutdown(EndId end);
-  // Unread bytes turn a close into a reset.
+  // Closes an end. Unread bytes turn the close into a reset.
   void Close(EndId end, bool reset);
   // A machine vanishes from the network and comes back.
   void Cut(EndId end);
 
-  // True of an end that ever belonged to somebody who is no application of ours.
+  // Returns true for an end that ever belonged to a foreign peer.
   bool WasForeign(EndId end) const { return foreign_.contains(end); }
   static EndId PeerOf(EndId end) { return end ^ 1; }
   std::size_t open_ends() const { return ends_.size(); }
@@ -97,7 +97,7 @@ class Net {
     Bytes received;
     std::size_t read = 0;
     std::function<void()> changed;
-    // Of what this end sends.
+    // Of the bytes that this end sends.
     Duration delay{};
     bool shredded = false, dead = false;
     std::uint64_t sent = 0, reset_at = ~std::uint64_t{0}, hole_at = ~std::uint64_t{0};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Virtual time: what is due when, ties broken by the order in which it was asked for.
+// Virtual time: entries run at their time; entries of the same time run in the order in which they were
+// added.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +32,7 @@ class Schedule {
     if (now_ < first.key().first) now_ = first.key().first;
     first.mapped()();
   }
-  // The monotonic clock jumps ahead (a suspended machine): what is due in between is late.
+  // Advances the monotonic clock (a suspended machine): entries in between run late.
   void Jump(Duration by) { now_ += by; }
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keeps the same order of work as the driver of real sockets, because that order is part of the behaviour.
+// Works in the same order as the driver of real sockets, because that order is part of the behaviour.
 #include "tests/sim/sim_cm.h"
 
 #include <sys/resource.h>
@@ -29,7 +29,7 @@ Ending EndingOf(int error) {
   return error == ETIMEDOUT ? Ending::kTimeout : Ending::kReset;
 }
 
-// While it lives the process can open no descriptor: what a broker at its limit meets.
+// During its lifetime the process can open no descriptor, as at its descriptor limit.
 class NoDescriptors {
  public:
   explicit NoDescriptors(bool on) : on_(on) {
@@ -68,7 +68,7 @@ class SimCm::LoopSink final : public provider::CmSink {
   void OnFailed(CmId id, const Status& status) override {
     if (!gone()) cm_.sink_.OnFailed(id, status);
   }
-  // Comes for the active side first, then at once for the passive one.
+  // Called for the active side first, then at once for the passive one.
   void OnEstablished(CmId id) override {
     if (gone()) return;
     if (other_ == 0) {
@@ -123,7 +123,7 @@ SimCm::~SimCm() {
     for (const Address& ip : adapter.addresses) net_.Unlisten(ip.WithPort(adapter.options.tcp_port));
   }
   while (!reserved_.empty()) Release(reserved_.begin()->first);
-  // Sockets reset when nobody closed them with care (SO_LINGER): a death is no goodbye.
+  // Sockets of a dead process are reset (SO_LINGER): a death is not a goodbye.
   for (auto& [id, connection] : connections_) {
     ClearTimer(*connection);
     net_.Close(connection->end, true);
@@ -197,7 +197,7 @@ void SimCm::Reserve(provider::EndpointId endpoint, const std::string& adapter, c
                                      StatusCode::kInvalidAddress};
     status = Status(kCodes[dice_.Below(5)], "the host says no", Detail::kTransport);
   }
-  // Some other program's ports.
+  // Ports of other programs.
   if (local.port() == 6001 || (local.port() >= 50000 && local.port() < 50012)) {
     status = Status(StatusCode::kSharingViolation, "in use by another program", Detail::kTransport);
   }
@@ -205,7 +205,7 @@ void SimCm::Reserve(provider::EndpointId endpoint, const std::string& adapter, c
   const auto answer = [this, endpoint, status] {
     const auto found = reserved_.find(endpoint);
     if (found == reserved_.end()) {
-      // Given up while it was asked for; the answer comes all the same.
+      // The endpoint was given up meanwhile; the answer is sent anyway.
       sink_.OnReserved(endpoint, status);
       return;
     }
@@ -250,7 +250,7 @@ void SimCm::Unlisten(provider::EndpointId endpoint) {
   Reservation all = found->second;
   std::vector<Address> addresses = ListenAddresses(all);
   if (all.local.unspecified() && addresses.empty()) {
-    // Its adapter is hidden; the sockets go all the same.
+    // The adapter may be hidden; its sockets are still found.
     for (const Adapter& adapter : set_.adapters()) {
       if (adapter.options.name != all.adapter) continue;
       for (const Address& ip : adapter.addresses) addresses.push_back(ip.WithPort(all.local.port()));
@@ -276,7 +276,7 @@ void SimCm::Connect(const provider::ConnectParams& params) {
     return;
   }
   if (const Adapter* own = set_.Owner(params.remote); own != nullptr) {
-    memory_.Lets([&] { loop_.Connect(params, own->options.name); });
+    memory_.Survives([&] { loop_.Connect(params, own->options.name); });
     return;
   }
   const PortMode mode = adapter->ModeFor(params.remote);
@@ -289,7 +289,7 @@ void SimCm::Connect(const provider::ConnectParams& params) {
   connection.adapter = params.adapter;
   connection.local = params.local;
   connection.remote = params.remote;
-  if (!memory_.Lets([&] {
+  if (!memory_.Survives([&] {
         connection.active.emplace(adapter->Handshake(mode), params.local.port(), params.remote.port(),
                                   params.offer, params.private_data);
       })) {
@@ -320,7 +320,7 @@ void SimCm::OnAccepted(EndId end, const std::string& adapter_name, PortMode mode
   connection.remote = peer;
   const CmId id = connection.id;
   connections_[id] = std::move(owned);
-  if (!memory_.Lets([&] { connection.passive.emplace(adapter->Handshake(mode)); })) {
+  if (!memory_.Survives([&] { connection.passive.emplace(adapter->Handshake(mode)); })) {
     return Close(connection, CloseHow::kReset);
   }
   net_.Watch(end, [this, id] { Examine(id); });
@@ -357,7 +357,7 @@ void SimCm::Examine(CmId id) {
   unread = unread.first(std::min(unread.size(), provider::soft::kHandshakePeek));
   HandshakeStep step;
   const auto input = provider::soft::wire::AsBytes(unread);
-  if (!memory_.Lets([&] {
+  if (!memory_.Survives([&] {
         step = connection->active ? connection->active->OnInput(input) : connection->passive->OnInput(input);
       })) {
     return;
@@ -375,7 +375,7 @@ void SimCm::OnClosed(Connection& connection, Ending ending) {
 template <typename Machine>
 void SimCm::Advance(Connection& connection, Machine&& machine) {
   HandshakeStep step;
-  if (memory_.Lets([&] { step = machine(); })) Apply(connection, std::move(step));
+  if (memory_.Survives([&] { step = machine(); })) Apply(connection, std::move(step));
 }
 
 void SimCm::Apply(Connection& connection, HandshakeStep step) {
@@ -445,7 +445,7 @@ void SimCm::Report(CmId id, HandshakeStep& step) {
 }
 
 void SimCm::Accept(CmId id, const provider::AcceptParams& params) {
-  if (loop_.Owns(id)) return (void)memory_.Lets([&] { loop_.Accept(id, params); });
+  if (loop_.Owns(id)) return (void)memory_.Survives([&] { loop_.Accept(id, params); });
   if (device_.Owns(id)) return device_.Accept(id, params);
   Connection* const connection = Find(id);
   if (connection == nullptr || !connection->passive) return;
@@ -453,7 +453,7 @@ void SimCm::Accept(CmId id, const provider::AcceptParams& params) {
 }
 
 void SimCm::Reject(CmId id, Detail detail, const Bytes& private_data) {
-  if (loop_.Owns(id)) return (void)memory_.Lets([&] { loop_.Reject(id, detail, private_data); });
+  if (loop_.Owns(id)) return (void)memory_.Survives([&] { loop_.Reject(id, detail, private_data); });
   if (device_.Owns(id)) return device_.Reject(id, detail, private_data);
   Connection* const connection = Find(id);
   if (connection == nullptr) return;
@@ -466,7 +466,7 @@ void SimCm::Reject(CmId id, Detail detail, const Bytes& private_data) {
 void SimCm::Confirm(CmId id) {
   if (loop_.Owns(id)) {
     const NoDescriptors limit(dice_.Chance(faults.no_descriptors));
-    memory_.Lets([&] { loop_.Confirm(id); });
+    memory_.Survives([&] { loop_.Confirm(id); });
     return;
   }
   if (device_.Owns(id)) return device_.Confirm(id);
@@ -492,7 +492,7 @@ void SimCm::Abort(CmId id) {
     net_.Close(local->second, true);
     local_ends_.erase(local);
   }
-  if (loop_.Owns(id)) return (void)memory_.Lets([&] { loop_.Abort(id); });
+  if (loop_.Owns(id)) return (void)memory_.Survives([&] { loop_.Abort(id); });
   if (device_.Owns(id)) return device_.Abort(id);
   Connection* const connection = Find(id);
   if (connection == nullptr) return;
@@ -511,7 +511,7 @@ Result<SimCm::Transport> SimCm::Take(CmId id) {
   if (loop_.Owns(id)) {
     const Status none(StatusCode::kInsufficientResources, "the broker dies");
     Result<provider::HandOff> taken = none;
-    if (!memory_.Lets([&] { taken = loop_.TakeHandOff(id); })) return none;
+    if (!memory_.Survives([&] { taken = loop_.TakeHandOff(id); })) return none;
     if (!taken.ok()) return taken.status();
     transport.record = taken->record;
     transport.end = local_ends_.at(id);

@@ -2,7 +2,8 @@
 // The connection manager of one simulated host: the real handshake machines and codecs, the real manager of
 // same-host connections and the real adapter rules, over the simulated network.
 //
-// Does what TcpCm does with sockets: shows unread bytes, drops what was consumed, sends, closes as told.
+// Does the work of TcpCm on sockets: shows unread bytes to a machine, drops consumed bytes, sends, and
+// closes.
 #pragma once
 
 #include <cstdint>
@@ -40,12 +41,12 @@ class SimCm {
   // An established connection on its way to a client.
   struct Transport {
     provider::HandOffRecord record;
-    EndId end = 0;  // 0: of a device, no stream.
+    EndId end = 0;  // 0: a connection of a device, without a stream.
   };
 
   SimCm(Options options, Schedule& schedule, Dice& dice, Net& net, Fabric& fabric, provider::CmSink& sink,
         Memory& memory);
-  // The process died: the kernel closes what it held.
+  // The process died: the kernel closes its descriptors.
   ~SimCm();
   SimCm(const SimCm&) = delete;
   SimCm& operator=(const SimCm&) = delete;
@@ -54,7 +55,7 @@ class SimCm {
 
   std::vector<provider::AdapterDescription> adapters() const;
   Result<Address> Resolve(const std::string& adapter, const Address& remote) const;
-  // Hidden adapters have vanished from the host.
+  // Hidden adapters are removed from the host.
   void Hide(const std::string& adapter, bool hidden);
 
   void Reserve(provider::EndpointId endpoint, const std::string& adapter, const Address& local);
@@ -70,9 +71,9 @@ class SimCm {
   void Disconnect(provider::CmId id);
   Result<Transport> Take(provider::CmId id);
 
-  // Attempts over TCP that the core was told of or asked for, and that still live.
+  // Returns the live TCP attempts that the core knows.
   std::vector<provider::CmId> Attempts() const;
-  // Everything alive, for the leak check: connections, same-host pairs, devices' ends, reserved ports.
+  // Lists all live objects for the leak check: connections, same-host pairs, ends of devices, reserved ports.
   std::string Describe() const;
   std::size_t stream_ends() const;
   std::size_t reserved() const { return reserved_.size(); }
@@ -93,17 +94,17 @@ class SimCm {
     std::optional<Schedule::Id> timer;
     provider::soft::Deadline armed = provider::soft::Deadline::kNone;
     Time replied_at{};
-    bool known = false;  // To the core.
+    bool known = false;  // The core knows the connection.
   };
   struct Reservation {
     std::string adapter;
     Address local;
     bool granted = false, listening = false;
   };
-  // Between the same-host manager and the core: makes the stream when a pair is up.
+  // Between the same-host manager and the core: makes the stream of an established pair.
   class LoopSink;
 
-  // Nothing is there for a broker that is dying.
+  // Returns null when the broker is dying.
   Connection* Find(provider::CmId id);
   std::vector<Address> ListenAddresses(const Reservation& reservation) const;
   void OnAccepted(EndId end, const std::string& adapter, provider::soft::PortMode mode, const Address& local,
@@ -111,7 +112,7 @@ class SimCm {
   void OnConnected(provider::CmId id, int error);
   void Examine(provider::CmId id);
   void OnClosed(Connection& connection, provider::soft::Ending ending);
-  // Applies what `machine` says, unless the broker dies in it.
+  // Applies the step of `machine`, unless the broker dies in it.
   template <typename Machine>
   void Advance(Connection& connection, Machine&& machine);
   void Apply(Connection& connection, provider::soft::HandshakeStep step);

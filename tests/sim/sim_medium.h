@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a simulated host keeps its lease journal: memory that survives the broker and fails like a disk.
+// The medium of the lease journal of a simulated host: memory that survives the broker and fails like a disk.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@ namespace nd::sim {
 
 struct Disk {
   std::vector<std::byte> image;
-  bool full = false;        // Nothing can be written.
+  bool full = false;        // Every write fails.
   std::size_t tear_at = 0;  // Not 0: the next write stops after this many bytes and fails.
 };
 

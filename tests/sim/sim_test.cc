@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The simulator in CI: a thousand worlds, the same run twice, the same run on every machine, and teeth.
+// The simulator in CI: a thousand worlds, the same run twice, the same run on every machine, and planted
+// faults.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -15,7 +16,7 @@ namespace {
 
 constexpr std::uint64_t kSeeds = 1000;
 
-// Both halves together are the thousand; each prints what it reached.
+// The two halves are the thousand; each prints the goals that it reached.
 class Worlds : public testing::TestWithParam<std::uint64_t> {};
 
 TEST_P(Worlds, HoldAllInvariants) {
@@ -31,13 +32,13 @@ TEST_P(Worlds, HoldAllInvariants) {
   }
   std::printf("%s", coverage.Table().c_str());
   EXPECT_GE(steps, kDefaultSteps * (kSeeds / 2));
-  EXPECT_GE(connected, kSeeds);  // It is not all refusals.
+  EXPECT_GE(connected, kSeeds);  // Connections succeed; not all are refused.
   EXPECT_GE(messages, kSeeds);
   for (const std::string& missing : coverage.Missing()) ADD_FAILURE() << "never reached: " << missing;
 }
 INSTANTIATE_TEST_SUITE_P(Half, Worlds, testing::Values(1, 501));
 
-TEST(Determinism, TheSameSeedIsTheSameRun) {
+TEST(Determinism, SameSeedGivesTheSameRun) {
   for (const Golden& golden : kGolden) {
     Coverage one, two;
     const WorldOptions options{.seed = golden.seed};
@@ -48,8 +49,8 @@ TEST(Determinism, TheSameSeedIsTheSameRun) {
   }
 }
 
-// A change of the core or of the simulator changes these; then `ndsim --golden` prints the new table. That
-// two builds of the same sources agree on it is the point.
+// A change of the core or of the simulator changes these hashes; then `ndsim --golden` prints the new table.
+// Two builds of the same sources must agree on it.
 TEST(Determinism, EveryBuildAgrees) {
   for (const Golden& golden : kGolden) {
     Coverage coverage;
@@ -59,10 +60,10 @@ TEST(Determinism, EveryBuildAgrees) {
   }
 }
 
-// Each mistake is noticed within some seeds, and the printed line shows the same failure again.
+// Each fault is detected within a few seeds, and the printed command reproduces the failure.
 class Teeth : public testing::TestWithParam<Mistake> {};
 
-TEST_P(Teeth, AMistakeIsFoundAndSeenAgain) {
+TEST_P(Teeth, FaultIsDetectedAndReproduced) {
   const std::string name(GetParam().name);
   Coverage coverage;
   for (WorldOptions options{.seed = 1, .mistakes = {name}}; options.seed <= 60; ++options.seed) {
@@ -72,7 +73,7 @@ TEST_P(Teeth, AMistakeIsFoundAndSeenAgain) {
     EXPECT_NE(outcome.line.find("--until=" + std::to_string(outcome.steps)), std::string::npos);
     WorldOptions again = options;
     again.until = outcome.steps;
-    // What only shows when everything is at rest needs the whole run.
+    // A violation that is visible only at rest needs the whole run.
     const Outcome shown = World(again, coverage).Run();
     const Outcome whole = World(options, coverage).Run();
     EXPECT_EQ(whole.violation, outcome.violation);

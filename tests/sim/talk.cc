@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A stream user small enough to be obviously right: one message or read at a time, everything checked.
+// A minimal user of a stream: one message or read at a time, and every byte is checked.
 #include "tests/sim/talk.h"
 
 #include <cerrno>
@@ -15,7 +15,7 @@ namespace {
 
 namespace wire = provider::soft::wire;
 
-constexpr std::size_t kStamp = 12;  // End of the sender, number of the message.
+constexpr std::size_t kStamp = 12;  // The end of the sender and the number of the message.
 
 Bytes Payload(EndId end, std::uint32_t msn, std::size_t size) {
   Bytes payload(size);
@@ -179,7 +179,7 @@ bool Talk::Handle(wire::ByteSpan ulpdu) {
       }
       const Bytes expected = Payload(Net::PeerOf(end_), segment.msn, offset_in_ + segment.payload.size());
       for (std::size_t i = 0; i < segment.payload.size() && trusted_; ++i) {
-        // The stamp is there only in messages that are long enough; their length is known at the end.
+        // Only messages that are long enough have the stamp; the length is known at the end.
         const bool stamp = offset_in_ + i < kStamp;
         if (!stamp && wire::ToInt(segment.payload[i]) != expected[offset_in_ + i]) {
           Wrong("byte " + std::to_string(offset_in_ + i) + " of message " + std::to_string(segment.msn) +

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What two applications say to each other on an established stream, with the real RDMAP, DDP and MPA codecs.
+// The traffic of two applications on an established stream, with the real RDMAP, DDP and MPA codecs.
 //
-// Every message names its sender's end of the stream and its own number, so that a byte that is lost,
-// doubled, or somebody else's is noticed at once.
+// Every message carries the end of its sender and its number, so that a byte that is lost, duplicated or of
+// another stream is detected at once.
 #pragma once
 
 #include <cstdint>
@@ -19,25 +19,25 @@ class Talk {
  public:
   enum class End : std::uint8_t { kNone, kGoodbye, kReset, kTimeout, kBroken };
   struct Callbacks {
-    std::function<void(End)> ended;                 // Once.
-    std::function<void(const std::string&)> wrong;  // An honest peer cannot have sent this.
+    std::function<void(End)> ended;                 // Called once.
+    std::function<void(const std::string&)> wrong;  // Called for data that an honest peer cannot have sent.
   };
 
-  // `record` is that of the hand-over. `trusted`: the peer is honest and its stamps are checked.
+  // `record` is the record of the hand-over. `trusted`: the peer is honest and its stamps are checked.
   Talk(Net& net, Dice& dice, EndId end, const provider::HandOffRecord& record, bool trusted,
        Callbacks callbacks);
   ~Talk();
   Talk(const Talk&) = delete;
   Talk& operator=(const Talk&) = delete;
 
-  // False: the stream is broken.
+  // Returns false when the stream is broken.
   bool SendMessage();
-  // A Read of nothing; does nothing beyond the limit.
+  // Sends a Read of zero bytes; does nothing beyond the limit.
   bool SendRead();
   void SendTerminate();
   void Goodbye();
   void Close(bool reset);
-  // Reads, or stops reading, what comes.
+  // Starts or stops reading.
   void SetReading(bool reading);
 
   End ended() const { return ended_; }

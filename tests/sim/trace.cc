@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every field of every event and action is written, so that two runs that differ anywhere differ here.
+// Writes every field of every event and action, so that any difference between two runs is visible.
 #include "tests/sim/trace.h"
 
 #include <charconv>
 #include <cstdio>
 #include <utility>
 
-#include "daemon/core/op_names.h"
-
 namespace nd::sim {
 namespace {
+
+// A trace numbers the kinds from 0 without kUnspecified, which no broker sends.
+template <typename What>
+std::uint32_t KindNumber(What what) {
+  return static_cast<std::uint32_t>(what) - 1;
+}
 
 using namespace core;  // NOLINT: the names of some seventy kinds.
 
@@ -91,8 +95,8 @@ struct OpFields {
   void operator()(const CloseOp& o) { w(o.handle)(o.ndk); }
   void operator()(const BindOp& o) { w(o.handle)(o.local); }
   void operator()(const ConnectOp& o) {
-    w(o.connector)(o.queue_pair)(o.remote)(o.limits)(o.private_data)(o.private_data_length)(o.has_source)(
-        o.source)(o.shared_endpoint);
+    w(o.connector)(o.queue_pair)(o.remote)(o.limits)(o.private_data)(o.private_data_length)(
+        o.source.has_value())(o.source.value_or(Address()))(o.shared_endpoint);
   }
   void operator()(const CompleteConnectOp& o) { w(o.connector)(o.disconnect_event); }
   void operator()(const AcceptOp& o) {
@@ -106,13 +110,15 @@ struct OpFields {
   void operator()(const NotifyDisconnectOp& o) { w(o.connector); }
   void operator()(const DisconnectOp& o) { w(o.connector); }
   void operator()(const CancelOp& o) { w(o.handle); }
-  void operator()(const ListenOp& o) { w(o.listener)(o.backlog)(o.has_local)(o.local)(o.connect_events); }
+  void operator()(const ListenOp& o) {
+    w(o.listener)(o.backlog)(o.local.has_value())(o.local.value_or(Address()))(o.connect_events);
+  }
   void operator()(const ControlConnectEventsOp& o) { w(o.listener)(o.pause); }
   void operator()(const GetConnectionRequestOp& o) { w(o.listener)(o.connector); }
-  void operator()(const TransportReportOp& o) {
-    w(o.connector)(static_cast<std::uint32_t>(o.what))(o.reason)(o.status);
+  void operator()(const TransportReportOp& o) { w(o.connector)(KindNumber(o.what))(o.reason)(o.status); }
+  void operator()(const ReattachOp& o) {
+    w(o.adapter)(o.queue_pair)(o.local)(o.remote)(o.limits)(o.passive)(o.proof);
   }
-  void operator()(const ReattachOp& o) { w(o.adapter)(o.queue_pair)(o.local)(o.remote)(o.limits)(o.passive); }
 };
 
 constexpr const char* kEvents[] = {
@@ -120,7 +126,7 @@ constexpr const char* kEvents[] = {
     "CmReplied",     "CmRejected",     "CmFailed",        "CmPrepare",   "CmEstablished", "CmLost",
     "CmPeerClosed",  "CmDisconnected", "AdaptersChanged", "Tick",        "SetAdapter",    "KillConnection",
     "KillSession",   "PauseListener",  "SettingsChanged", "SetDraining", "ReservePort",   "ReleasePort",
-    "Stopping"};
+    "Stopping",      "ReclaimSome"};
 static_assert(std::size(kEvents) == std::variant_size_v<Event>);
 
 struct EventFields {
@@ -128,7 +134,7 @@ struct EventFields {
   void operator()(const SessionOpened& e) { w(e.session)(e.identity.uid)(e.identity.pid); }
   void operator()(const SessionClosed& e) { w(e.session)(e.why); }
   void operator()(const ClientOp& e) {
-    w(e.session)(e.op_id)(std::string(core::kOpNames[e.op.index()]));
+    w(e.session)(e.op_id)(std::string(OperationName(e.op.index())));
     std::visit(OpFields{w}, e.op);
   }
   void operator()(const CmReserved& e) { w(e.endpoint)(e.status); }
@@ -161,6 +167,7 @@ struct EventFields {
   void operator()(const ReservePort& e) { w(e.local)(e.uid.has_value())(e.uid.value_or(0))(e.request); }
   void operator()(const ReleasePort& e) { w(e.local); }
   void operator()(const Stopping&) {}
+  void operator()(const ReclaimSome& e) { w(e.slice); }
 };
 
 constexpr const char* kActions[] = {"Complete",
@@ -192,7 +199,7 @@ struct ActionFields {
   Writer& w;
   void operator()(const Complete& a) {
     w(a.session)(a.op_id)(a.status)(a.reply.handle)(a.reply.address)(a.reply.limits)(a.reply.private_data)(
-        a.reply.hand_off)(a.reply.counter_slot);
+        a.reply.hand_off)(a.reply.proof)(a.reply.counter_slot);
     for (const AdapterInfo& info : a.reply.adapters) {
       w(info.name);
       for (const Address& address : info.addresses) w(address);
@@ -204,9 +211,9 @@ struct ActionFields {
   void operator()(const SendConnectEvent& a) { w(a.session)(a.listener)(a.connector); }
   void operator()(const SendDisconnectEvent& a) { w(a.session)(a.connector)(a.reason); }
   void operator()(const SendTransportCommand& a) {
-    w(a.session)(a.connector)(static_cast<std::uint32_t>(a.what))(a.reason)(a.timeout_ms)(a.attributes);
+    w(a.session)(a.connector)(KindNumber(a.what))(a.reason)(a.timeout_ms)(a.attributes);
   }
-  void operator()(const SendAdapterEvent& a) { w(a.session)(a.adapter)(static_cast<std::uint32_t>(a.what)); }
+  void operator()(const SendAdapterEvent& a) { w(a.session)(a.adapter)(KindNumber(a.what)); }
   void operator()(const EndSession& a) { w(a.session)(a.why); }
   void operator()(const CmReserve& a) { w(a.endpoint)(a.adapter)(a.local); }
   void operator()(const CmRelease& a) { w(a.endpoint); }
@@ -265,8 +272,8 @@ const char* KindOf(const core::Event& event) {
 const char* KindOf(const core::Action& action) {
   return kActions[action.index()];
 }
-const char* KindOf(const core::Op& op) {
-  return core::kOpNames[op.index()];
+const char* KindOf(const session::Operation& op) {
+  return OperationName(op.index());
 }
 
 void Trace::Line(std::string text) {

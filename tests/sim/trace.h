@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One line of text per event and action: what is hashed, and what is shown of a failure.
+// One line of text for each event and action, for the hash of a run and the report of a failure.
 //
 // Lines contain only values that the simulation defines, never an address of memory.
 #pragma once
@@ -17,10 +17,10 @@ namespace nd::sim {
 std::string Text(const core::Event& event);
 std::string Text(const core::Action& action);
 std::string Text(const Status& status);
-// "ClientOp.Connect", "CmReplied"; "Complete", "CmReject".
+// Returns a name such as "ClientOp.Connect", "CmReplied", "Complete" or "CmReject".
 const char* KindOf(const core::Event& event);
 const char* KindOf(const core::Action& action);
-const char* KindOf(const core::Op& op);
+const char* KindOf(const session::Operation& op);
 
 class Trace {
  public:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The run: build from the seed, let things happen, look at everything after each step, clean up, count.
+// The run: build from the seed, act, check after each step, clean up, count.
 #include "tests/sim/world.h"
 
 #include <algorithm>
@@ -35,7 +35,7 @@ World::~World() = default;
 core::Settings World::MakeSettings() {
   core::Settings s;
   s.max_backlog = dice_.Between(1, 4);
-  s.max_handshakes_in_flight = dice_.Between(1, 8);
+  s.max_handshakes_in_flight = dice_.Between(1, 24);
   s.ephemeral_first = 50000;
   s.ephemeral_last = static_cast<std::uint16_t>(50000 + dice_.Between(4, 60));
   s.privileged_ports_below = dice_.Chance(200) ? std::uint16_t{7001} : std::uint16_t{0};
@@ -104,6 +104,7 @@ void World::Build() {
     options.cm.device_addresses = {Ip("10.2." + n + ".1")};
     options.cm.device_limits_tight = dice_.Chance(300);
     options.settings = MakeSettings();
+    options.reclaim_slice = dice_.Between(1, 6);
     options.policy = MakePolicy();
     options.seed = dice_.Next();
     hosts_.push_back(std::make_unique<Host>(std::move(options), schedule_, dice_, net_, fabric_, *this));
@@ -194,7 +195,7 @@ void World::Administrate() {
     case 6: {
       core::Settings settings = host.options().settings;
       settings.max_backlog = dice_.Between(1, 5);
-      settings.max_handshakes_in_flight = dice_.Between(1, 8);
+      settings.max_handshakes_in_flight = dice_.Between(1, 24);
       settings.ephemeral_last = static_cast<std::uint16_t>(50000 + dice_.Between(4, 60));
       host.mutable_options().settings = settings;
       host.mutable_options().policy = MakePolicy();
@@ -231,10 +232,10 @@ void World::Administrate() {
       return;
     }
     default: {
-      // Something that the wire does not owe anybody: late, unknown, or out of order.
+      // A report that the core does not expect: late, unknown, or out of order.
       const provider::CmId id{dice_.Chance(500) ? provider::kInboundBit | (1 + dice_.Below(300))
                                                 : std::uint64_t{1} + dice_.Below(300)};
-      // Of a live attempt the wire says only what is true.
+      // Reports about a live attempt must be true.
       if (watchers_[static_cast<std::size_t>(host.number())].ledger.wire.contains(id)) return;
       if (dice_.Chance(500)) return host.Admin(core::CmPeerClosed{id, DisconnectReason::kPeerBrokerLost});
       return host.Admin(core::CmReplied{id, true, {99, 99}, {1}});
@@ -261,18 +262,19 @@ bool World::Broken(const char* name) {
   return options_.mistakes.contains(name);
 }
 
-bool World::Lives(const Host& host, const core::Process& process) {
+bool World::IsAlive(const Host& host, const core::Process& process) {
+  if (process.pid == 0) return true;  // The lease belongs to a user.
   return std::ranges::any_of(apps_, [&](const std::unique_ptr<App>& app) {
     return app->options().host == host.number() && app->Is(process);
   });
 }
 
-void World::Spoil(core::Actions* actions) {
+void World::InjectFault(core::Actions* actions) {
   if (options_.mistakes.empty()) return;
   for (std::size_t i = 0; i < actions->size(); ++i) {
     core::Action& action = (*actions)[i];
     if (auto* complete = std::get_if<core::Complete>(&action)) {
-      // Rare, so that the run gets somewhere first.
+      // Rare, so that the run makes progress first.
       if (complete->op_id % 97 != 0) continue;
       if (Broken("swallow-completion")) {
         actions->erase(actions->begin() + static_cast<std::ptrdiff_t>(i));
@@ -301,10 +303,13 @@ void World::OnStart(Host& host) {
   Model::Options options;
   options.epoch = host.epoch();
   options.settings = host.options().settings;
+  options.reclaim_slice = host.options().reclaim_slice;
   options.policy = host.options().policy;
   options.adapters = host.cm().adapters();
   options.leases = host.leases();
   options.leases_until = host.leases_until();
+  options.grace = kReclaimGrace;
+  options.prove = [&host](const core::ConnectionFacts& facts) { return host.Prove(facts); };
   options.broken = [this](const char* name) { return Broken(name); };
   options.moved = [this](Model::State from, Model::State to) { coverage_.Moved(from, to); };
   watcher.model = std::make_unique<Model>(std::move(options));
@@ -360,8 +365,8 @@ void World::CheckStep(Host& host, const core::Event& event, const core::Actions&
   check(I1KeptPortsAreHeld(broker, watcher.ledger));
   check(I2ChargesAreWithinQuota(broker, watcher.ledger));
   check(I4OperationsEndOnce(broker, watcher.ledger));
-  check(I6NothingOfTheDeadIsLeft(broker, watcher.ledger));
-  check(I7TimersBelongToTheLiving(broker, schedule_.now(), host.leases_until()));
+  check(I6EndedSessionsHaveNoObjects(broker, watcher.ledger));
+  check(I7TimersHaveAPurpose(broker, schedule_.now(), host.leases_until()));
   check(I10GoodbyesEndInTime(broker, watcher.ledger, schedule_.now(), watcher.jumped));
   if (!host.journal().journaled) coverage_.Saw("harness", "journal stale");
 }
@@ -395,7 +400,7 @@ Outcome World::Run() {
       if (!host->up()) continue;
       const Ledger& ledger = watchers_[static_cast<std::size_t>(host->number())].ledger;
       for (const std::string& bad :
-           {I3AttemptsAreOfBothSides(*host, ledger), I9JournalEqualsLife(*host, ledger)}) {
+           {I3AttemptsMatchTheWire(*host, ledger), I9JournalEqualsHeldPorts(*host, ledger)}) {
         if (!bad.empty()) return Violation(bad);
       }
     }

@@ -23,7 +23,7 @@ inline constexpr std::uint64_t kDefaultSteps = 1000;
 
 struct WorldOptions {
   std::uint64_t seed = 1;
-  std::uint64_t steps = kDefaultSteps;  // Then everybody goes home, and nothing may be left.
+  std::uint64_t steps = kDefaultSteps;  // After these steps every application ends, and nothing may be left.
   std::uint64_t until = 0;              // Not 0: stop at this step.
   bool trace = false;
   std::set<std::string> mistakes{};
@@ -31,7 +31,7 @@ struct WorldOptions {
 
 struct Outcome {
   std::string violation;  // Empty: none.
-  std::string line;       // How to see it again.
+  std::string line;       // How to reproduce it.
   std::string tail;
   std::uint64_t steps = 0, hash = 0;
   std::uint64_t connected = 0, messages = 0, reattached = 0, crashes = 0, bytes = 0;
@@ -52,8 +52,8 @@ class World final : public Host::Observer {
   void OnDuplicate(Host&) override { coverage_.Saw("harness", "duplicate"); }
   void OnShortage(Host& host, bool met) override;
   bool Broken(const char* name) override;
-  void Spoil(core::Actions* actions) override;
-  bool Lives(const Host& host, const core::Process& process) override;
+  void InjectFault(core::Actions* actions) override;
+  bool IsAlive(const Host& host, const core::Process& process) override;
 
  private:
   struct Watcher {
@@ -65,8 +65,8 @@ class World final : public Host::Observer {
   void Build();
   core::Policy MakePolicy();
   core::Settings MakeSettings();
-  void Turn();          // One of the applications or peers does something, then the next turn is due.
-  void Administrate();  // And sometimes the administrator, the provider, or fate.
+  void Turn();          // Lets one application or peer act, and schedules the next turn.
+  void Administrate();  // Sometimes acts as the administrator, the provider, or a fault.
   void WindDown();
   void CheckRest();
   void Violation(const std::string& what);

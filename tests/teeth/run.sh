@@ -1,10 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Puts each historical bug back into a copy of the tree and demands that a test notices.
+# Puts each historical bug back into a copy of the tree and requires that a test fails.
 # usage: tests/teeth/run.sh [--some N] [--dir DIR] [NAME...]
 #   --some N   N of them, others every day
 #   --dir DIR  where the copy is built (default: build/teeth)
-# A patch says by which test programs its bug is caught; they must pass without it. Exit 0: all were caught.
+# A patch names the tests that catch its bug, each a program or PROGRAM=GTEST-FILTER; all pass without it:
+#   Caught-by:        one of these must fail, mostly unit tests
+#   Caught-by-suite:  each of these must fail: simulator, conformance
+# A time-out is not a catch. Exit 0: every bug was caught.
 set -euo pipefail
 here=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
 top=$(cd "$here/../.." && pwd)
@@ -15,7 +18,7 @@ while [ $# -gt 0 ]; do
   case $1 in
     --some) some=$2 && shift 2 ;;
     --dir) work=$(readlink -m "$2") && shift 2 ;;
-    -h | --help) sed -n '3,7s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" && exit 0 ;;
+    -h | --help) sed -n '3,10s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" && exit 0 ;;
     *) names+=("$1") && shift ;;
   esac
 done
@@ -31,7 +34,7 @@ for name in "${names[@]}"; do
   [ -f "$here/$name.patch" ] || { echo "no such patch: $name" >&2; exit 2; }
 done
 
-# The copy: what git would take; a file that did not change keeps its time, so that only the rest is built.
+# Copies the files that git would commit. An unchanged file keeps its time, so that it is not built again.
 src=$work/src build=$work/build
 mkdir -p "$src" "$build"
 (cd "$top" && git ls-files -co --exclude-standard) | while IFS= read -r file; do
@@ -42,16 +45,20 @@ if [ ! -e "$build/build.ninja" ]; then
     { cat "$work/configure.log" >&2; exit 1; }
 fi
 make() { ninja -C "$build" -j "${NDBROKER_JOBS:-$(nproc)}" "$@" > "$work/build.log" 2>&1; }
-# A program that crashes or hangs has noticed, too.
+# Exit 0: it passed; 2: it took too long; 1: a test failed, or the program ended by a signal.
 passes() {
-  local arguments=(--gtest_brief=1)
-  [[ $1 != fuzz_* ]] || arguments=("$src/tests/fuzz/corpus/${1#fuzz_}")
-  (cd "$build" && timeout 180 "bin/$1" "${arguments[@]}" > "$work/test.log" 2>&1 < /dev/null)
+  local program=${1%%=*} arguments=(--gtest_brief=1 --gtest_fail_fast) status=0
+  [[ $program != fuzz_* ]] || arguments=("$src/tests/fuzz/corpus/${program#fuzz_}")
+  [ "$program" = "$1" ] || arguments+=("--gtest_filter=${1#*=}")
+  (cd "$build" && timeout 180 "bin/$program" "${arguments[@]}" > "$work/test.log" 2>&1 < /dev/null) || status=$?
+  case $status in 0) return 0 ;; 124) return 2 ;; *) return 1 ;; esac
 }
 catchers() { sed -n 's/^Caught-by: //p' "$here/$1.patch"; }
+suites() { sed -n 's/^Caught-by-suite: //p' "$here/$1.patch"; }
+failed_test() { grep -m1 -oE '^\[  FAILED  \] [^ ,]*' "$work/test.log" | cut -c14- || true; }
 
-mapfile -t programs < <(for name in "${names[@]}"; do catchers "$name" | tr ' ' '\n'; done | sort -u)
-make "${programs[@]}" || { tail -30 "$work/build.log" >&2; echo "the tree does not build" >&2; exit 1; }
+mapfile -t programs < <(for name in "${names[@]}"; do { catchers "$name"; suites "$name"; } | tr ' ' '\n'; done | sort -u)
+make $(printf '%s\n' "${programs[@]%%=*}" | sort -u) || { tail -30 "$work/build.log" >&2; echo "the tree does not build" >&2; exit 1; }
 for program in "${programs[@]}"; do
   passes "$program" || { tail -30 "$work/test.log" >&2; echo "$program fails without any bug" >&2; exit 1; }
 done
@@ -65,11 +72,22 @@ for name in "${names[@]}"; do
     by="(does not apply: renew it)"
   else
     read -ra own < <(catchers "$name")
+    read -ra levels < <(suites "$name") || true
+    slow=
     for program in "${own[@]}"; do
-      if ! make "$program"; then
-        by="(does not build: renew it)" && break
-      fi
-      passes "$program" || { by="$program: $(grep -m1 -oE '^\[  FAILED  \] [^ ,]*' "$work/test.log" | cut -c14- || true)" && break; }
+      make "${program%%=*}" || { by="(does not build: renew it)" && break; }
+      status=0
+      passes "$program" || status=$?
+      [ "$status" -ne 2 ] || slow="(only a time-out of $program)"
+      [ "$status" -ne 1 ] || { by="$program: $(failed_test)" && break; }
+    done
+    by=${by:-$slow}
+    for program in "${levels[@]}"; do
+      case $by in '' | '('*) break ;; esac
+      make "${program%%=*}" || { by="(does not build: renew it)" && break; }
+      status=0
+      passes "$program" || status=$?
+      [ "$status" -eq 1 ] && by+=", ${program%%=*}: $(failed_test)" || by="(not by $program)"
     done
   fi
   restore

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each call is one message and one answer; nothing is cached here but the actor's scratch memory.
+// Each call is one message and one answer. Only the scratch memory of the actor is cached here.
 #include "tests/testing/actor.h"
 
 #include <utility>
@@ -524,7 +524,7 @@ Actor::ForkReport Actor::Fork() {
   Reader in(answer);
   const std::string child = in.Text();
   report.exit_status = in.Get<int>();
-  if (child.empty()) {  // It hung.
+  if (child.empty()) {  // The child hung.
     report.own = report.inherited = Status(StatusCode::kIoTimeout, "the child hung");
     return report;
   }
@@ -535,12 +535,14 @@ Actor::ForkReport Actor::Fork() {
 }
 
 std::string Actor::Program(const std::string& name, const std::string& arguments) {
-  const std::string answer = Call(Writer().Put(Verb::kProgram).Put(name).Put(arguments + " adapter=" + options_.adapter));
+  const std::string answer =
+      Call(Writer().Put(Verb::kProgram).Put(name).Put(arguments + " adapter=" + options_.adapter));
   return answer.empty() ? "the actor is gone" : Reader(answer).Text();
 }
 
 std::uint32_t Actor::StartProgram(const std::string& name, const std::string& arguments) {
-  const std::string answer = Call(Writer().Put(Verb::kProgramStart).Put(name).Put(arguments + " adapter=" + options_.adapter));
+  const std::string answer =
+      Call(Writer().Put(Verb::kProgramStart).Put(name).Put(arguments + " adapter=" + options_.adapter));
   return answer.empty() ? 0 : Reader(answer).U32();
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A test's view of an actor process, so that a case reads as the specification does. The objects are names
-// of objects over there; copies name the same one; all live until closed or until Actor::Reset(). One thread.
+// The view of a test on an actor process, so that a case reads like the specification. An object here names
+// an object of the actor; copies name the same one. Objects live until they are closed or until
+// Actor::Reset(). One thread.
 #pragma once
 
 #include <chrono>
@@ -20,18 +21,18 @@ class Actor;
 using std::chrono::milliseconds;
 inline constexpr milliseconds kPatience{10'000};
 
-// An operation that was begun: its inline answer, and its completion if there will be one.
+// An operation that was started: its inline status, and its completion if there is one.
 class Outcome {
  public:
   Outcome() = default;
   Outcome(Actor* actor, Status inline_status, std::uint32_t op)
       : actor_(actor), inline_(std::move(inline_status)), op_(op) {}
   const Status& inline_status() const { return inline_; }
-  // The final status, waited for; PENDING when `patience` passed.
+  // Waits for the final status; PENDING when `patience` passed.
   Status Wait(milliseconds patience = kPatience) const;
   bool pending() const { return Wait(milliseconds(0)).pending(); }
   int completions() const;
-  Status told() const;  // By the callback.
+  Status told() const;  // The status that the callback received.
   std::uint32_t op() const { return op_; }
 
  private:
@@ -40,7 +41,7 @@ class Outcome {
   std::uint32_t op_ = 0;
 };
 
-// Something made over there, or the status that says why not.
+// An object of the actor, or the status of its failed creation.
 class Object {
  public:
   Object() = default;
@@ -85,7 +86,7 @@ class Cq : public Object {
  public:
   using Object::Object;
   std::vector<Work> Poll(std::uint32_t max = 64) const;
-  // One completion; status kPending when none came in time.
+  // Waits for one completion; its status is kPending when none came in time.
   Work Next(milliseconds patience = kPatience) const;
   Status Notify(NotifyType type) const;
   bool Notified(milliseconds patience) const;
@@ -128,9 +129,9 @@ class Srq : public Object {
 class Qp : public Object {
  public:
   using Object::Object;
-  Cq cq;  // Of the initiator, and of receives unless they were told apart.
+  Cq cq;  // For initiator requests, and for receives unless they have their own.
   Cq receive_cq;
-  // Posting from and to the actor's scratch memory.
+  // Posts requests on the scratch memory of the actor.
   Status Receive(std::uint64_t context, std::uint64_t offset = 0, std::uint32_t length = 1024) const;
   Status Send(std::uint64_t context, std::uint64_t offset = 0, std::uint32_t length = 64,
               std::uint32_t flags = 0) const;
@@ -176,7 +177,7 @@ class Connector : public Object {
   };
   Limits GetReadLimits(bool inbound = true, bool outbound = true) const;
   Raw GetPrivateData(std::uint32_t capacity, bool null = false) const;
-  // All of it, "" with the status when there is none.
+  // Returns all private data, or the status when there is none.
   Result<std::string> PrivateData() const;
   struct ConnectionData {
     Raw data;
@@ -202,7 +203,7 @@ class Listener : public Object {
   Status Listen(std::uint32_t backlog = 0) const;
   Outcome GetConnectionRequest(const Connector& connector) const;
   Status ControlConnectEvents(bool pause) const;
-  // NDK listener: the next delivered connector, waited for.
+  // NDK listener: waits for the next delivered connector.
   Connector TakeConnectEvent(milliseconds patience = kPatience) const;
 };
 
@@ -233,11 +234,11 @@ class Actor {
   // Starts the process; Open() opens its (first) adapter.
   void Start();
   Status Open();
-  // Another session of the same process. Objects are made on adapter `adapter`, 0: the first.
+  // Opens another session of the same process. Objects are made on adapter `adapter`; 0 is the first.
   Object OpenAdapter(const std::string& name);
   Status CloseAdapter(std::uint32_t adapter = 0);
   bool alive() const { return alive_; }
-  void Kill();  // SIGKILL, and its objects are gone.
+  void Kill();  // SIGKILL; its objects are gone.
   Process& process() { return channel_.process(); }
   const ActorOptions& options() const { return options_; }
 
@@ -274,9 +275,9 @@ class Actor {
   // On this actor's adapter.
   std::string Program(const std::string& name, const std::string& arguments);
   std::uint32_t StartProgram(const std::string& name, const std::string& arguments);
-  // "" when it still runs after `patience`.
+  // Returns "" when it still runs after `patience`.
   std::string JoinProgram(std::uint32_t id, milliseconds patience);
-  // Closes everything; what was wrong with the books, one line each.
+  // Closes every object. Returns one line for each operation with a missing or extra completion.
   std::vector<std::string> Reset();
 
   std::string Call(const Writer& message);

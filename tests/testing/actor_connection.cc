@@ -9,7 +9,7 @@
 namespace nd::testing {
 namespace {
 
-// Private data as a test says it: bytes, or a length without any bytes behind it.
+// Private data of a test: bytes, or a length without a buffer.
 struct DataArgument {
   explicit DataArgument(Reader& in) : bytes(in.Text()), missing(in.U32()) {}
   PrivateData span() const {
@@ -20,7 +20,7 @@ struct DataArgument {
   std::uint32_t missing;
 };
 
-// A caller's buffer with guard bytes behind it.
+// A buffer with guard bytes behind it.
 struct GuardedBuffer {
   explicit GuardedBuffer(Reader& in) : null(in.Bool()), capacity(in.U32()), bytes(capacity + 64, '\xA5') {}
   void* data() { return null ? nullptr : bytes.data(); }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A process around the public API that does what a test tells it to. Everything a case does to an
-// application (kill it, stop it, fork it) happens to this process.
+// A process around the public API that executes the commands of a test. A case kills, stops or forks this
+// process as it would an application.
 #include <csignal>
 #include <cstdio>
 
@@ -28,6 +28,6 @@ int main() {
   std::signal(SIGPIPE, SIG_IGN);
   nd::testing::ActorState state;
   nd::testing::Serve([&](const std::string& message) { return state.Answer(message); });
-  // The test is gone or wants a sudden death: leave as a crashed application would.
+  // The test has ended or asks for a crash: end without destructors, as a crashed application does.
   std::_Exit(0);
 }

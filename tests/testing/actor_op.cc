@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Verbs about operations under way, and about the actor as a whole. The books kept here prove for every
-// operation of every case: PENDING means exactly one completion, anything else means none.
+// Verbs for operations under way and for the actor as a whole. The records kept here prove for every
+// operation of every case that PENDING is followed by exactly one completion and any other status by none.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -123,15 +123,15 @@ bool ActorState::AnswerWhole(Verb verb, Reader& in, Writer& out) {
       Reset(out);
       return true;
     case Verb::kFork: {
-      // The child uses what it inherited: makes a connector with the parent's adapter, opens its own
-      // session, then ends by exit() with all destructors, as a careless child would.
+      // The child uses inherited objects: it makes a connector with the adapter of its parent, opens a
+      // session of its own and ends by exit() with all destructors, as a careless child does.
       const Id id = in.U32();
       const std::string directory = in.Text();
       int pipe_ends[2];
       if (pipe(pipe_ends) != 0) std::abort();
       const pid_t child = fork();
       if (child == 0) {
-        alarm(10);  // A child that hangs is a finding, not a reason to hang with it.
+        alarm(10);  // A child that hangs fails the test, which must not hang itself.
         Writer report;
         Result<Connector> inherited = Find(adapters_, id).CreateConnector();
         report.Put(inherited.ok() ? Status() : inherited.status());

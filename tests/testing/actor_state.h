@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an actor process holds: objects of the public API under small numbers, and every operation it began.
+// The state of an actor process: objects of the public API by number, and every operation it started.
 #pragma once
 
 #include <atomic>
@@ -27,7 +27,7 @@ struct Op {
   Status inline_status;
   std::atomic<int> completions{0};
   std::mutex mutex;
-  Status told;  // What the callback or the ring said.
+  Status told;  // The status from the callback or the ring.
 };
 
 struct Memory {
@@ -81,7 +81,7 @@ class ActorState {
   bool AnswerMemory(Verb verb, Reader& in, Writer& out);
   bool AnswerWhole(Verb verb, Reader& in, Writer& out);
 
-  // Runs `call` with a fresh operation; writes {status, op id}.
+  // Runs `call` with a new operation; writes {status, op id}.
   void Begin(Reader& in, Writer& out, const std::function<Status(nd::Request*)>& call);
   void DrainRings();
   void Reset(Writer& out);

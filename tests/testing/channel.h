@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One request, one answer, between a test and a helper process on its descriptor 3. One thread at a time.
+// Requests and answers between a test and a helper process on its descriptor 3. One thread at a time.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ class Channel {
  public:
   // Starts `options.arguments` with our end of a socket pair kept.
   void Start(SpawnOptions options);
-  // The answer; empty when the helper is gone.
+  // Returns the answer; empty when the helper has ended.
   std::string Call(const std::string& message);
   Process& process() { return process_; }
   const Process& process() const { return process_; }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Readiness is asked of the admin service and never assumed after a time.
+// Readiness is asked of the admin service, not assumed after a delay.
 #include "tests/testing/daemon.h"
 
 #include <signal.h>
@@ -36,6 +36,8 @@ void Daemon::WriteConfig() {
   std::ofstream file(directory_ + "/config.toml");
   std::map<std::string, std::string> sections = options_.sections;
   sections["broker"] += "\ndirectory = \"" + directory_ + "/run\"\n";
+  // The test administers brokers of namespaces that it made from outside.
+  if (options_.network_namespace >= 0) sections["broker"] += "admin-namespaces = \"any\"\n";
   for (const auto& [name, lines] : sections) file << "[" << name << "]\n" << lines << "\n";
   for (const std::string& adapter : options_.adapters) file << "[[adapter]]\n" << adapter << "\n";
   for (const std::string& rule : options_.rules) file << "[[rule]]\n" << rule << "\n";
@@ -132,7 +134,8 @@ Counts Daemon::Count() {
   for (std::size_t i = 0; i < sessions.Count("items"); ++i) {
     const std::string row = "items." + std::to_string(i) + ".";
     counts.queue_pairs += sessions.Number(row + "queue_pairs");
-    counts.connections += sessions.Number(row + "connectors") << 32;  // Unbound ones are nobody's connection.
+    counts.connections += sessions.Number(row + "connectors")
+                          << 32;  // Unbound connectors have no connection.
   }
   return counts;
 }

@@ -21,7 +21,7 @@ struct DaemonOptions {
   int network_namespace = -1;
 };
 
-// What must be the same before and after a case.
+// The counts that must be equal before and after a case.
 struct Counts {
   std::uint64_t sessions = 0, connections = 0, listeners = 0, endpoints = 0, queue_pairs = 0, ports = 0;
   std::uint64_t descriptors = 0, handshakes = 0;
@@ -38,7 +38,7 @@ class Daemon {
 
   // Starts and waits until the admin service answers; false: see log().
   bool Start();
-  // Start() in two, for several at once.
+  // The two halves of Start(), to start several brokers at once.
   void Launch();
   bool AwaitReady();
   bool Stop();  // SIGTERM; true when it ended with 0.
@@ -57,7 +57,7 @@ class Daemon {
   Flat Admin(const std::string& method, const std::string& request = "") {
     return Probe::Get().Admin(directory(), method, request);
   }
-  // A change; its ND status.
+  // Makes a change through the admin service; returns its ND status.
   Status Change(const std::string& method, const std::string& request);
   Status SkipTime(std::chrono::milliseconds by);
   Status SetAdapter(const std::string& name, bool enabled);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages between a test and its helper processes: plain values one after the other, both ends one build.
+// Messages between a test and its helper processes: consecutive plain values; both ends come from one build.
 #pragma once
 
 #include <cstdint>
@@ -46,7 +46,7 @@ class Writer {
   std::string bytes_;
 };
 
-// A message that is too short is a bug of the harness: abort.
+// Aborts when a message is too short, which is a bug of the harness.
 class Reader {
  public:
   explicit Reader(std::string_view bytes) : bytes_(bytes) {}
@@ -88,7 +88,7 @@ class Reader {
   std::string_view bytes_;
 };
 
-// What an actor can be asked for; arguments are beside each case in actor_*.cc.
+// The commands of an actor. The arguments are beside each case in actor_*.cc.
 enum class Verb : std::uint8_t {
   kOpen,
   kQueryAddressList,
@@ -160,7 +160,7 @@ enum class Verb : std::uint8_t {
   kProgramJoin,
 };
 
-// How an operation tells that it is finished.
+// How an operation reports its completion.
 enum class Tell : std::uint8_t { kRing, kCallback, kCallbackCloses, kCallbackSleeps };
 
 }  // namespace nd::testing

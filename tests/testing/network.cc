@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cable is two veth pairs whose near ends are read and written as packet sockets, because kernels of
-// small machines have neither netem nor nftables.
+// The cable is two veth pairs whose near ends are read and written through packet sockets, because small
+// kernels lack netem and nftables.
 #include "tests/testing/network.h"
 
 #include <arpa/inet.h>
@@ -21,6 +21,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <fstream>
 
 namespace nd::testing {
 namespace {
@@ -32,7 +33,7 @@ bool WriteFile(const char* path, const std::string& text) {
   return fd && write(fd.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size());
 }
 
-// Whole, checksummed frames: what is captured here is sent on as it is.
+// Frames must be complete and have checksums, because captured frames are forwarded unchanged.
 bool TurnOffloadsOff(const std::string& name) {
   const UniqueFd fd(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   for (const std::uint32_t what : {ETHTOOL_STSO, ETHTOOL_SGSO, ETHTOOL_STXCSUM}) {
@@ -101,7 +102,7 @@ std::string Ip(const std::string& arguments, int ns) {
 std::string EnterPrivateNetwork() {
   const uid_t uid = getuid();
   const gid_t gid = getgid();
-  // Root keeps its users (some cases change them); anybody else becomes root of a user namespace.
+  // Root keeps its user namespace, because some cases change users. Any other user becomes root of a new one.
   if (unshare(CLONE_NEWNET) != 0) {
     if (unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0) return std::string("unshare: ") + std::strerror(errno);
     if (!WriteFile("/proc/self/setgroups", "deny") ||
@@ -113,13 +114,23 @@ std::string EnterPrivateNetwork() {
   in_private_network = true;
   std::string error = Ip("link set lo up");
   for (int i = 1; i < 10 && error.empty(); ++i) {
-    Ip("addr add fd00::" + std::to_string(i) + "/128 dev lo nodad");  // Hosts without IPv6 exist.
+    Ip("addr add fd00::" + std::to_string(i) + "/128 dev lo nodad");  // Some hosts have no IPv6.
   }
   return error;
 }
 
 bool InPrivateNetwork() {
   return in_private_network;
+}
+
+bool CanBeAnotherUser() {
+  constexpr std::uint64_t kNobody = 65534;
+  if (geteuid() != 0) return false;
+  std::ifstream map("/proc/self/uid_map");
+  for (std::uint64_t first = 0, outside = 0, count = 0; map >> first >> outside >> count;) {
+    if (kNobody >= first && kNobody - first < count) return true;
+  }
+  return false;
 }
 
 void AdoptNetwork() {
@@ -163,7 +174,7 @@ Wire::Wire(const Namespace& a, const std::string& address_a, const Namespace& b,
       if (error_.empty()) error_ = Ip(step, sides[i]->fd());
     }
     if (!error_.empty()) return;
-    // Offloads of the far end decide what the near end gets.
+    // The offloads of the far end determine the frames that the near end receives.
     const int here = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
     if (setns(sides[i]->fd(), CLONE_NEWNET) != 0 || !TurnOffloadsOff("wire"))
       error_ = "cannot turn offloads off";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Networks of a test's own: namespaces, and a wire between two of them on which the test sits and decides
-// which packets pass. Needs root, or user namespaces for everybody. Gone with the test process.
+// Private networks for tests: namespaces, and a wire between two of them through the test, which decides the
+// packets that pass. Needs root or unprivileged user namespaces. Ends with the test process.
 #pragma once
 
 #include <atomic>
@@ -16,14 +16,17 @@
 
 namespace nd::testing {
 
-// Moves this (still single-threaded) process into a network namespace of its own, where it may do everything
-// and no other run is in the way: loopback up, 127/8 and fd00::1 to fd00::9 there. "" or why not.
+// Moves this process, which must have one thread, into a network namespace of its own, where it has every
+// right: loopback is up, with 127/8 and fd00::1 to fd00::9. Returns "" or the reason of a failure.
 std::string EnterPrivateNetwork();
 bool InPrivateNetwork();
-// For a machine that exists for the test alone: its network is private as it is.
+// Whether this process can start others as uid 65534: it is root, and of a user namespace that knows that
+// user. In the private network of an ordinary user getuid() is 0 as well, but there is no other user.
+bool CanBeAnotherUser();
+// For a machine that exists for the test only, whose network is private already.
 void AdoptNetwork();
 
-// Runs `ip ARGUMENTS` (in `ns` if >= 0); its output when it failed, "" when it worked.
+// Runs `ip ARGUMENTS`, in `ns` if >= 0. Returns its output on failure, "" on success.
 std::string Ip(const std::string& arguments, int ns = -1);
 
 // An empty network namespace with loopback up.
@@ -42,7 +45,7 @@ class Namespace {
 // A frame between two namespaces.
 struct Frame {
   int from = 0;               // Side, 0 or 1.
-  bool transport = false;     // What connections are made of: TCP, or RoCE v2 (UDP 4791); IPv4.
+  bool transport = false;     // TCP, or RoCE v2 (UDP 4791), over IPv4.
   std::uint32_t payload = 0;  // Bytes behind the transport's header.
   bool syn = false, fin = false, rst = false;
 };
@@ -52,11 +55,11 @@ class Wire {
  public:
   // `a` gets address_a ("10.0.0.1/24"), `b` address_b. Check error().
   Wire(const Namespace& a, const std::string& address_a, const Namespace& b, const std::string& address_b);
-  // A cable between two interfaces that are there already and belong to nobody else: the ends are taken over.
+  // A cable between two existing interfaces, which the wire takes over.
   Wire(const std::string& near_a, const std::string& near_b);
   ~Wire();
   const std::string& error() const { return error_; }
-  // Which frames pass; none set: all. Called on the wire's thread.
+  // Sets the filter; without one all frames pass. Called on the thread of the wire.
   void SetFilter(std::function<bool(const Frame&)> passes);
   void Cut() {
     SetFilter([](const Frame&) { return false; });
@@ -69,7 +72,7 @@ class Wire {
   void Run();
   std::string error_;
   UniqueFd ends_[2], stop_;
-  std::string names_[2];  // Of what this wire made.
+  std::string names_[2];  // The interfaces that this wire made.
   std::mutex mutex_;
   std::function<bool(const Frame&)> passes_;
   std::atomic<std::uint64_t> dropped_{0};

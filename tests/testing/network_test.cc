@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The wire itself: what passes, what does not.
+// Tests the wire itself: the frames that pass and those that do not.
 #include "tests/testing/network.h"
 
 #include <arpa/inet.h>
@@ -27,7 +27,7 @@ TEST(Wire, PassesAndCuts) {
   ASSERT_TRUE(a.ok() && b.ok());
   Wire wire(a, "10.77.0.1/24", b, "10.77.0.2/24");
   ASSERT_EQ(wire.error(), "");
-  // A refused connection proves the round trip: cut, it would only time out.
+  // A refused connection proves the round trip; on a cut wire it would time out.
   EXPECT_FALSE(Connects(a, "10.77.0.2/9", 5));
   EXPECT_EQ(wire.dropped(), 0u);
   std::atomic<int> syns{0};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One probe process serves the whole test: starting gRPC costs more than any call.
+// One probe process serves the whole test, because starting gRPC costs more than any call.
 #include "tests/testing/probe.h"
 
 #include <cstdio>

@@ -28,7 +28,7 @@ class Flat {
 
 class Probe {
  public:
-  // The one of this test process; started when first needed.
+  // The probe of this test process, started at its first use.
   static Probe& Get();
   Flat Admin(const std::string& directory, const std::string& method, const std::string& request = "");
   void Forget(const std::string& directory);
@@ -49,7 +49,7 @@ class RawClient {
   RawClient& operator=(const RawClient&) = delete;
   const std::string& error() const { return error_; }
   bool Send(const std::string& text);
-  // Sends with a new operation id; the completion, waited for. Other messages are kept for Next().
+  // Sends with a new operation id and waits for the completion. Other messages are kept for Next().
   Flat Do(const std::string& operation, std::chrono::milliseconds patience = std::chrono::seconds(10));
   std::uint64_t last_op() const { return op_; }
   std::uint64_t NewOp() { return ++op_; }

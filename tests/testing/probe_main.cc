@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The helper of a test that speaks gRPC, so that the test itself does not: the admin service, and sessions
-// at message level for clients that break rules which the library keeps. Messages come and go in
-// protobuf's text format.
+// The helper process that uses gRPC on behalf of a test: the admin service, and sessions at message level,
+// for clients that break rules which the library keeps. Messages are in the text format of protobuf.
 #include <google/protobuf/text_format.h>
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
@@ -130,12 +129,12 @@ class AdminClient {
 // One session at message level.
 class RawSession {
  public:
-  // "" or why not. With `say_hello` false only the lane and the stream are there.
+  // Returns "" or the reason of a failure. With `say_hello` false it opens only the lane and the stream.
   std::string Open(const std::string& directory, bool lane, bool say_hello) {
     const std::string token = lane ? ConnectLane(directory) : std::string(16, '\0');
     if (lane && token.empty()) return "the lane gave no token";
     token_ = token;
-    stub_ = v1::Broker::NewStub(Dial(directory + "/" + kBrokerSocketName));
+    stub_ = v1::Broker::NewStub(Dial(ClientSocketPath(directory, kBrokerSocketName)));
     stream_ = stub_->Session(&context_);
     reader_ = std::thread([this] { ReadLoop(); });
     if (!say_hello) return {};
@@ -154,7 +153,8 @@ class RawSession {
     if (message.has_hello() && message.hello().token() == "LANE") message.mutable_hello()->set_token(token_);
     return stream_->Write(message);
   }
-  // The next message as flat lines; "ended: ..." when the stream is over; nothing in time: no lines.
+  // Returns the next message as flat lines, "ended: ..." when the stream has ended, and no lines when no
+  // message came in time.
   std::vector<std::string> Next(std::chrono::milliseconds patience) {
     std::unique_lock lock(mutex_);
     arrived_.wait_for(lock, patience, [&] { return !messages_.empty() || ended_; });
@@ -183,7 +183,7 @@ class RawSession {
     lane_.reset(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
-    const std::string path = directory + "/" + kLaneSocketName;
+    const std::string path = ClientSocketPath(directory, kLaneSocketName);
     std::strncpy(address.sun_path, path.c_str(), sizeof(address.sun_path) - 1);
     if (connect(lane_.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0) return {};
     std::byte buffer[4096];
@@ -225,7 +225,7 @@ class RawSession {
   std::string end_;
 };
 
-// Sends `payload` as a message of method `method`, whatever it is; the gRPC status as text.
+// Sends `payload`, valid or not, as a message of method `method`. Returns the gRPC status as text.
 std::string Garbage(const std::string& socket, const std::string& method, const std::string& payload) {
   grpc::GenericStub stub(Dial(socket));
   grpc::ClientContext context;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Children are started by fork and exec, so that namespace and user can be changed in between.
+// Children are started by fork and exec, which allows a change of namespace and user in between.
 #include "tests/testing/process.h"
 
 #include <fcntl.h>
@@ -31,7 +31,7 @@ namespace {
   if (options.uid) {
     if (setgroups(0, nullptr) != 0 || setgid(*options.uid) != 0 || setuid(*options.uid) != 0) die("setuid");
   }
-  prctl(PR_SET_PDEATHSIG, SIGKILL);  // After setuid, which forgets it.
+  prctl(PR_SET_PDEATHSIG, SIGKILL);  // After setuid, which clears it.
   if (getppid() != parent) _exit(127);
   if (!options.output.empty()) {
     const int log = open(options.output.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);

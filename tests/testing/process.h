@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Child processes of a test. They die with it, whatever happens to it.
+// Child processes of a test. They end with it, even when it is killed.
 #pragma once
 
 #include <sys/types.h>
@@ -33,10 +33,10 @@ class Process {
   pid_t pid() const { return pid_; }
   bool running();
   void Signal(int signal) const;
-  void Pause() const;  // SIGSTOP, and every thread stands still.
+  void Pause() const;  // SIGSTOP; returns when every thread has stopped.
   void Resume() const;
   void Kill();  // SIGKILL and wait.
-  // Exit status as of waitpid once it ended by itself.
+  // The exit status, as from waitpid, once the process has ended by itself.
   std::optional<int> Wait(std::chrono::milliseconds timeout);
 
  private:
@@ -44,20 +44,20 @@ class Process {
   std::optional<int> status_;
 };
 
-// Directory where this build's programs are: that of the running test, or $NDBROKER_BIN.
+// The directory of the programs of this build: that of the running test, or $NDBROKER_BIN.
 std::string BinaryDirectory();
 // A new empty directory below $TMPDIR; RemoveTree deletes it.
 std::string MakeTempDirectory(const std::string& prefix);
 void RemoveTree(const std::string& path);
 std::size_t CountDescriptors(pid_t pid);
-// True as soon as `condition` is; false when `timeout` (Scaled) passed without.
+// Returns true as soon as `condition` is true; false after Scaled(timeout).
 template <typename F>
 bool Eventually(F&& condition, std::chrono::milliseconds timeout = std::chrono::seconds(10));
 
-// An eighth of what was waited already, from 1 to 25 ms: a look may cost more than what it waits for.
+// Sleeps an eighth of the time waited so far, from 1 to 25 ms, because a poll may be expensive.
 void NapBetweenPolls(std::chrono::steady_clock::duration waited);
-// Time-outs of tests are for an ordinary machine; $NDBROKER_TIME_FACTOR says how many times longer things
-// take here (an emulated machine). Never less than `timeout`.
+// Scales a time-out of an ordinary machine by $NDBROKER_TIME_FACTOR, for slow machines such as emulated ones.
+// Never returns less than `timeout`.
 std::chrono::milliseconds Scaled(std::chrono::milliseconds timeout);
 template <typename F>
 bool Eventually(F&& condition, std::chrono::milliseconds timeout) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of programs, and the small things they share.
+// The table of programs and their shared helpers.
 #include "tests/testing/programs.h"
 
 #include <algorithm>

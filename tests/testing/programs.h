@@ -6,7 +6,7 @@
 
 namespace nd::testing {
 
-// `arguments` is "key=value" words. Returns "ok ..." with counters, or what went wrong.
+// `arguments` is "key=value" words. Returns "ok ..." with counters, or a description of the error.
 std::string RunProgram(const std::string& name, const std::string& arguments);
 
 }  // namespace nd::testing

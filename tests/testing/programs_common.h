@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the programs share: arguments, one end of a connection, waiting with a limit.
+// Shared by the programs: arguments, one end of a connection, waits with a limit.
 #pragma once
 
 #include <deque>
@@ -31,16 +31,16 @@ struct End {
   QueuePair qp;
   Buffer buffer;
   MemoryRegion region;
-  // Completions that NextOf() met before they were asked for: the answer to a Send may complete before the
-  // Send itself does.
+  // Completions that NextOf() took before their turn: the answer to a Send may complete before the Send.
   std::deque<Completion> early;
 };
 
 inline constexpr auto kProgramPatience = std::chrono::seconds(30);
 
-// The final status of an operation, with a limit: PENDING afterwards means that it hung.
+// Waits for the final status of an operation, with a limit. PENDING means that the operation hung.
 Status Await(Status inline_status, Request& request);
-// The oldest completion of `type`, or the first failure of any; IO_TIMEOUT when none comes. Others are kept.
+// Returns the oldest completion of `type`, or the first failed completion; IO_TIMEOUT when none comes. Other
+// completions are kept.
 Completion NextOf(End& end, RequestType type, bool notified = false);
 
 std::string BindAll(const Arguments& arguments);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ndping, ndpingpong, ndrping, ndrpingpong and ndmrrate programs by behaviour: the server accepts with
-// (MaxInbound, 0), the client connects with (0, depth) and a credit count of 4 bytes as private data; a
-// message of no bytes ends it.
+// Programs that behave like ndping, ndpingpong, ndrping, ndrpingpong and ndmrrate: the server accepts with
+// (MaxInbound, 0), the client connects with (0, depth) and a credit count of 4 bytes as private data; an
+// empty message ends the program.
 #include <cstring>
 
 #include "tests/testing/process.h"
@@ -83,7 +83,7 @@ std::string RateClient(const Arguments& arguments) {
   ConnectOptions options;
   options.limits = {0, 16};
   options.private_data = std::as_bytes(std::span(&credits, 1));
-  for (;;) {  // The server may not listen yet.
+  for (;;) {  // There may be no listener yet.
     const Status status = connector.NdkConnect(end.qp, arguments.At("from"), arguments.At(), options);
     if (status.ok()) break;
     if (!(status == StatusCode::kConnectionRefused)) return "Connect: " + status.ToString();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Connection storms: a server that accepts until it is told to stop, and clients of several tempers.
+// Connection storms: a server that accepts until told to stop, and several kinds of clients.
 #include <atomic>
 #include <deque>
 #include <thread>
@@ -33,7 +33,7 @@ struct Tally {
   }
 };
 
-// One accepted connection: a message in, then the end in the way that `mode` says.
+// One accepted connection: receives a message, then ends as `mode` says.
 void ServeOne(Adapter& adapter, Connector connector, const std::string& mode, Tally* tally) {
   End end(adapter, 4096, 8);
   const Sge sge = end.Piece(0, 4096);
@@ -60,7 +60,7 @@ void ServeOne(Adapter& adapter, Connector connector, const std::string& mode, Ta
   }
   if (mode != "close") {
     const Status gone = connector.Disconnect();
-    // A closed connector of the other side ends it without a goodbye to answer.
+    // When the peer closes its connector, there is no disconnect to answer.
     if (gone.ok()) ++tally->disconnected;
     if (!gone.ok() && mode != "any") tally->Fail("Disconnect: " + gone.ToString());
   }
@@ -103,7 +103,7 @@ std::string AcceptLoop(const Arguments& arguments) {
       --running;
     });
   }
-  // A thread may ask for a request just after the cancel that followed `stop`; so it is repeated.
+  // A thread may call GetConnectionRequest just after the cancel, so the cancel is repeated.
   Eventually(
       [&] {
         if (stop) (void)listener.Cancel();

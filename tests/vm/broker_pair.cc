@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // broker_pair server|client ADAPTER ADDRESS:PORT [ROUNDS] [SECONDS]: two processes that a real broker
-// connects. Messages go to and fro; then the client waits SECONDS and sends as many again: what happened to
-// the broker meanwhile must not matter. Prints one line.
+// connects. They exchange messages; then the client waits SECONDS and they exchange as many again. The end of
+// the broker in between must not matter. Prints one line.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -30,8 +30,8 @@ double Seconds(std::chrono::steady_clock::time_point from) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - from).count();
 }
 
-// What has completed so far. Both kinds are counted by themselves: a peer may hear, and answer, before the
-// device that spoke has the acknowledgement, so a receive may complete ahead of the send before it.
+// The completions so far, counted by kind. A peer may answer before the sending device has the
+// acknowledgement, so a receive may complete before the send that caused it.
 struct Talk {
   nd::QueuePair& pair;
   nd::CompletionQueue& queue;
@@ -53,7 +53,7 @@ struct Talk {
   }
 };
 
-// Goes on until `rounds` messages went each way, counted from the beginning.
+// Continues until `rounds` messages went each way in total.
 void Play(Talk& talk, bool first, int rounds) {
   while (talk.sent < rounds || talk.received < rounds) {
     const int sent = talk.sent, received = talk.received;
@@ -64,8 +64,9 @@ void Play(Talk& talk, bool first, int rounds) {
   }
 }
 
-// The client's last word, after which the server hangs up: whoever hears last may, the other's last request
-// may still lack the device's acknowledgement and then ends CANCELED although it arrived.
+// The last message comes from the client, and the server then disconnects. The receiver of the last message
+// may disconnect safely. The last request of the other side may lack its acknowledgement and complete with
+// CANCELED although it arrived.
 void LastWord(Talk& talk, bool speaks, int rounds) {
   if (!speaks) {
     while (talk.received <= rounds) talk.Take("the last word");
@@ -127,7 +128,7 @@ int main(int argc, char** argv) {
     Play(talk, !server, all);
   }
   LastWord(talk, !server, all);
-  // Without a broker nobody would bring the peer's goodbye.
+  // Without a broker the disconnect of the peer would not be reported.
   if (!server && wait == 0) Must(connector.NotifyDisconnect(), "notify disconnect");
   Must(connector.Disconnect(), "disconnect");
   std::printf("%s %s: connected in %.1f ms, %d round trips of %.0f us%s\n", argv[1], argv[2], connected * 1e3,

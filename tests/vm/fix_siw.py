@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# fix_siw.py DIRECTORY: repairs the four defects of the siw driver that would spoil the tests, behind module
-# parameters, and turns its MPA constants into parameters with the same defaults.
+# fix_siw.py DIRECTORY: repairs the four defects of the siw driver that affect the tests, each behind a module
+# parameter, and turns its MPA constants into parameters with the same defaults.
 import re
 import sys
 
@@ -69,7 +69,8 @@ def split_trailer(text):
                         "static bool fix_split_trailer;\nmodule_param(fix_split_trailer, bool, 0644);", 1)
 
 
-# The socket has room again while the one who filled it still notes how far it came: two walk the send queue at once.
+# The socket has room again while the thread that filled it still records its position, so two threads walk the send
+# queue at once.
 SEND_RACE = """
 int siw_qp_sq_process(struct siw_qp *qp)
 {

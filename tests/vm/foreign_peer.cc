@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // foreign_peer rping|ucmatose server|client ADAPTER ADDRESS:PORT [ROUNDS]: the other end of rdmacm-utils'
-// programs, which create their queue pairs with rdma_cm and know nothing of brokers. An ordinary application
+// programs, which create their queue pairs with rdma_cm and know no brokers. This is an ordinary application
 // of a broker.
 //
-//   rping     the client advertises a source, the server Reads it and says go on; the client advertises a
-//   sink, the
-//             server Writes the data back and says go on; ROUNDS times (5), 64 bytes. The client hangs up.
-//   ucmatose  the server sends 10 messages of 100 bytes, the client answers with as many. The server hangs
-//   up.
+//   rping     the client advertises a source, the server Reads it and sends a message; the client advertises
+//   a sink, the server Writes the data back and sends a message; ROUNDS times (5), 64 bytes. The client
+//   disconnects. ucmatose  the server sends 10 messages of 100 bytes, the client answers with as many. The
+//   server disconnects.
 #include <endian.h>
 
 #include <chrono>
@@ -125,8 +124,8 @@ class Peer {
   }
 
   Status Messages(bool sends_first) {
-    // ucmatose's server speaks first, which MPA does not allow (docs/verbs.md): siw ends a connection whose
-    // first message comes before it has taken the reply. Nothing tells when it has.
+    // The server of ucmatose sends first, which MPA does not allow (docs/verbs.md): siw ends a connection
+    // whose first message arrives before it has processed the reply. No event tells when it has.
     if (sends_first) std::this_thread::sleep_for(std::chrono::milliseconds(500));
     for (const bool send : {sends_first, !sends_first}) {
       for (std::uint32_t i = 0; i < kMessages; ++i) {

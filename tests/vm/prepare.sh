@@ -75,10 +75,10 @@ tar xf "$WORK/source.tar.xz" -O linux-source-6.1/scripts/extract-vmlinux > "$WOR
 rm "$WORK/source.tar.xz"
 cp -r "$WORK/siw" "$WORK/siw-fixed"
 
-# Four defects that stand between siw and any test: a first FPDU that arrives while the passive side still accepts is
-# forgotten, the 145th object of a process gets the memory-map key that libsiw takes for "none", of a CRC that arrives
-# in two pieces the second is written over the first, and two walk a send queue at once when its socket has room again
-# early, so that a frame goes out with a wrong CRC. The constants that choose the MPA mode become parameters with the
+# Four defects of siw that affect the tests: a first FPDU that arrives while the passive side still accepts is lost,
+# the 145th object of a process gets the memory-map key that libsiw takes for "none", of a CRC that arrives
+# in two pieces the second is written over the first, and two threads walk a send queue at once when its socket has
+# room again early, so that a frame has a wrong CRC. The constants that select the MPA mode become parameters with the
 # same defaults.
 python3 "$HERE/fix_siw.py" "$WORK/siw-fixed"
 

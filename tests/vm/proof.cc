@@ -179,7 +179,7 @@ void GiveBack(World& world, const Half& half) {
 void RejectScenario(World& world, const AdapterInfo& adapter, Case& c) {
   Half half = Prepare(world, adapter, c, true);
   const auto finished = [](const Told& t) { return t.finished; };
-  // The application says no, with data; then the broker does, with a reason; then the retry is accepted.
+  // The application refuses, with data; then the broker refuses, with a reason; then the retry is accepted.
   for (const bool application : {true, false}) {
     const CmId id = world.Connect(adapter, half.connect, half.client, half.server, half.active, {1, 1}, {});
     const auto request = world.NextRequest();
@@ -217,7 +217,7 @@ void ActiveRejectScenario(World& world, const AdapterInfo& adapter, Case& c) {
   ND_CHECK(c, world.Wait(id, [](const Told& t) { return t.replied; }));
   world.OnLoop([&](provider::verbs::VerbsCm& cm) { cm.Reject(id, Detail::kPeerRejected, Pattern(5)); });
   if (adapter.technology == RdmaTechnology::kIwarp) {
-    // One phase on the wire: connected, then gone.
+    // On this wire the connection is established first and then closed.
     ND_CHECK(c, world.Wait(request->id, [](const Told& t) { return t.peer_closed; }));
   } else {
     ND_CHECK(c, world.Wait(request->id, [](const Told& t) { return t.finished; }));
@@ -236,7 +236,7 @@ void WithdrawScenario(World& world, const AdapterInfo& adapter, Case& c) {
   ND_CHECK(c, request.has_value());
   if (!request) return;
   world.OnLoop([&](provider::verbs::VerbsCm& cm) { cm.Abort(id); });
-  // The kernel tells the listener's side only when it answers; iWARP's may not even know then.
+  // The kernel tells the listening side only when it answers; on iWARP perhaps not even then.
   world.Accept(request->id, half.passive, {1, 1}, {});
   const auto over = [](const Told& t) { return t.finished || t.established; };
   ND_CHECK(c, world.Wait(request->id, over));
@@ -264,8 +264,8 @@ void ForeignQueuePairScenario(World& world, const AdapterInfo& adapter, Case& c)
   GiveBack(world, half);
 }
 
-// Up to Linux 6.1 the kernel takes the thread that made a queue pair for its owner, and forgets it with the
-// thread.
+// Up to Linux 6.1 the kernel records the thread that created a queue pair as its owner and drops the record
+// when the thread ends.
 void EndedThreadScenario(World& world, const AdapterInfo& adapter, Case& c) {
   Half half = Prepare(world, adapter, c, true);
   Side side;
@@ -290,7 +290,7 @@ void PortScenario(World& world, const AdapterInfo& adapter, Case& c) {
   ND_CHECK(c, world.Reserve(second, adapter.name, address) == StatusCode::kSharingViolation);
   world.Listen(first, adapter.name, address);
   world.OnLoop([&](provider::verbs::VerbsCm& cm) { cm.Release(first); });
-  // The old id is still on its way out: the new one waits for it.
+  // The old id is still being destroyed, and the new one waits for it.
   ND_CHECK(c, world.Reserve(third, adapter.name, any).ok());
   world.OnLoop([&](provider::verbs::VerbsCm& cm) { cm.Release(third); });
 }
@@ -332,7 +332,7 @@ bool Eventually(const std::function<bool()>& holds) {
   return false;
 }
 
-// A device comes, gets another address, is used, and goes while connections live on it.
+// A device appears, gets another address, is used, and is removed while it has connections.
 void HotPlugScenario(World& world, const std::string& type, Case& c) {
   const std::string name = type + "hot", net = type + "d9";
   const std::string subnet = type == "rxe" ? "10.9.8." : "10.9.9.";
@@ -347,7 +347,7 @@ void HotPlugScenario(World& world, const std::string& type, Case& c) {
   ND_CHECK(c, Eventually([&] { return adapter() && adapter()->addresses.size() == 2; }));
   ND_CHECK(c, Shell(("ip addr del " + subnet + "2/24 dev " + net).c_str()));
   ND_CHECK(c, Eventually([&] { return adapter() && adapter()->addresses.size() == 1; }));
-  // A port that is down has no address to offer, and gets it back.
+  // A port that is down offers no address; the address returns when the port is up.
   ND_CHECK(c, Shell(("ip link set " + net + " down").c_str()));
   ND_CHECK(c, Eventually([&] { return adapter() && adapter()->addresses.empty(); }));
   ND_CHECK(c, Shell(("ip link set " + net + " up").c_str()));
@@ -355,7 +355,7 @@ void HotPlugScenario(World& world, const std::string& type, Case& c) {
   if (!adapter()) return;
   {
     Pair pair = ConnectPair(world, *adapter(), c);
-    // In the background: the kernel waits until every user let go.
+    // In the background, because the kernel waits until every user has released the device.
     std::thread removal([&] { ND_CHECK(c, Shell(("rdma link delete " + name).c_str())); });
     ND_CHECK(c, world.Wait(pair.active_id, [](const Told& t) { return t.peer_closed; }));
     ND_CHECK(c, world.Wait(pair.passive_id, [](const Told& t) { return t.peer_closed; }));

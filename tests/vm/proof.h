@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the proof's scenarios share: a connected pair, and saying what did not hold.
+// Shared by the scenarios: a connected pair, and the report of failed checks.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace nd::vm {
 
-// Collects what did not hold in one scenario.
+// Collects the failed checks of one scenario.
 class Case {
  public:
   explicit Case(std::string name) : name_(std::move(name)) {}
@@ -34,7 +34,7 @@ struct Pair {
 // Listens, connects and completes on one adapter, with these limits and this private data both ways.
 Pair ConnectPair(World& world, const AdapterInfo& adapter, Case& c, ReadLimits offer = {8, 4},
                  ReadLimits accept = {4, 8}, const Bytes& request_data = {}, const Bytes& reply_data = {});
-// Goodbye from the active side, seen by the passive one; everything is given back.
+// Disconnects from the active side, waits until the passive side has seen it, and frees everything.
 void EndPair(World& world, Case& c, Pair& pair);
 void ReleaseEndpoints(World& world, const Pair& pair);
 
@@ -45,7 +45,7 @@ void ErrorScenario(World& world, const AdapterInfo& adapter, Case& c);
 void FlushScenario(World& world, const AdapterInfo& adapter, Case& c);
 void SharedReceiveScenario(World& world, const AdapterInfo& adapter, Case& c);
 
-// rping of rdmacm-utils as a peer that knows nothing of brokers: as server, as client.
+// rping of rdmacm-utils, which knows no brokers, as a peer: as server, as client.
 void RpingServerScenario(World& world, const AdapterInfo& adapter, Case& c);
 void RpingClientScenario(World& world, const AdapterInfo& adapter, Case& c);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The data path's scenarios: what is sent arrives, what fails says why, what is cancelled is told.
+// The scenarios of the data path: sent data arrives, failures have their status, canceled requests complete.
 #include <cstring>
 
 #include "tests/vm/proof.h"
@@ -19,7 +19,7 @@ void* Tag(int value) {
   return reinterpret_cast<void*>(static_cast<std::intptr_t>(value));
 }
 
-// The next completion is this one.
+// Checks that the next completion is this one.
 void Expect(Case& c, const Side& side, RequestType type, int tag, StatusCode status, std::uint32_t bytes,
             int line) {
   const auto got = side.Next();
@@ -69,7 +69,7 @@ void DataScenario(World& world, const AdapterInfo& adapter, Case& c) {
   ND_CHECK(c, p.qp->Read(Tag(5), {&mine, 1}, a.address(4096), a.region->remote_token(), 0).ok());
   ND_EXPECT(c, p, kRead, 5, kSuccess, 4000);
   ND_CHECK(c, Same(a, 4096, p, 20000, 4000));
-  // Many more silent requests than the queue is deep: they report nothing and block nothing.
+  // Many more silent requests than the depth of the queue: they neither complete nor block.
   for (int i = 0; i < 500; ++i) {
     Status status;
     do {
@@ -84,7 +84,7 @@ void DataScenario(World& world, const AdapterInfo& adapter, Case& c) {
   }
   ND_CHECK(c, a.qp->Write(Tag(7), {&small, 1}, p.address(0), p.region->remote_token(), 0).ok());
   ND_EXPECT(c, a, kWrite, 7, kSuccess, 16);
-  // The handle: silent before, readable after.
+  // The handle is not readable before a completion and readable after it.
   ND_CHECK(c, p.cq->Notify(NotifyType::kAny).ok());
   ND_CHECK(c, a.qp->Send(Tag(8), {&small, 1}, 0).ok());
   ND_EXPECT(c, p, kReceive, 102, kSuccess, 16);
@@ -152,7 +152,7 @@ void ErrorScenario(World& world, const AdapterInfo& adapter, Case& c) {
   const auto got = a.Next();
   ND_CHECK(c, got.has_value());
   if (got) {
-    // iWARP may learn of it by the end of the connection only.
+    // On iWARP the request may fail only when the connection ends.
     ND_CHECK(c, got->status == StatusCode::kAccessViolation ||
                     (adapter.technology == RdmaTechnology::kIwarp && got->status != StatusCode::kSuccess));
   }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // rping's protocol, both roles: the peer is the ordinary program, which creates its queue pair with rdma_cm
-// and knows nothing of brokers.
+// and knows no brokers.
 //
-// The client advertises a source buffer, the server Reads it and says go on; the client advertises a sink,
-// the server Writes the data back and says go on; and so for every round.
+// The client advertises a source buffer, the server Reads it and sends a message; the client advertises a
+// sink, the server Writes the data back and sends a message. This repeats for every round.
 #include <endian.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -125,7 +125,7 @@ void RpingServerScenario(World& world, const AdapterInfo& adapter, Case& c) {
   ND_CHECK(c, world.Reserve(endpoint, adapter.name, client).ok());
   const pid_t rping = StartRping({"-s", "-a", server.IpToString(), "-p", std::to_string(server.port()), "-C",
                                   std::to_string(kRounds), "-S", std::to_string(kSize), "-V"});
-  // Refused until it listens.
+  // Connect is refused until rping listens.
   Side side;
   CmId id{};
   for (int attempt = 0; attempt < 50; ++attempt) {

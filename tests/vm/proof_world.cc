@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exists so that the scenarios read as what an application and a peer do, one after the other.
+// Lets the scenarios read as the steps of an application and its peer.
 #include "tests/vm/proof_world.h"
 
 #include <unistd.h>
@@ -219,7 +219,7 @@ void World::OnDisconnected(CmId id, const Status& status) {
     told_[id].status = status;
   });
 }
-// The scenarios ask for the adapters themselves.
+// The scenarios query the adapters themselves.
 void World::OnAdaptersChanged() {}
 
 }  // namespace nd::vm

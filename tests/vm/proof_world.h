@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The provider's two halves without a daemon: a loop thread with the connection manager, a sink that applies
-// attributes and remembers what it was told, and calls that wait for it.
+// attributes and records events, and calls that wait for events.
 #pragma once
 
 #include <chrono>
@@ -70,10 +70,10 @@ class World final : public provider::CmSink {
   // Established: gives the queue pair its hand-over. `outbound`: what it may read.
   Status Attach(CmId id, const Side& side, std::uint32_t outbound);
   void Confirm(CmId id);
-  // Waits until `ready` holds for this id; false after 20 s.
+  // Waits until `ready` is true for this id; returns false after 20 s.
   bool Wait(CmId id, const std::function<bool(const Told&)>& ready);
   Told Of(CmId id);
-  // Lets go of the queue pairs of these attempts.
+  // Releases the queue pairs of these attempts.
   void Forget(std::initializer_list<CmId> ids);
 
   std::uint16_t next_port() { return port_++; }

@@ -3,8 +3,9 @@
 # run.sh [BUILD [PART...]]: the verbs provider on Debian's own kernel, in a virtual machine with soft-RoCE and
 # soft-iWARP. BUILD is a build directory (default: build/release); PARTs are some of
 #   proof brokered changes foreign faults soft-siw conformance bench     (default: all of these, in this order)
-#   waits: before conformance, its cases that mostly wait for the kernel's own retransmissions, a quarter of an hour
-# Exit 0: everything held, or this machine cannot run it (then a line says SKIPPED). 1: something did not hold.
+#   waits: before conformance, the conformance cases that mostly wait for retransmissions of the kernel, a quarter of
+#   an hour
+# Exit 0: every check held, or this machine cannot run it (a line says SKIPPED). 1: a check failed.
 set -u
 HERE=$(cd "$(dirname "$0")" && pwd)
 BUILD=$(realpath "${1:-$HERE/../../build/release}")
@@ -25,7 +26,7 @@ esac
 for program in $PROGRAMS; do
   cp "$BUILD/bin/$program" "$FOLDER/" || { echo "FAIL tests/vm: build $program first"; exit 1; }
 done
-cp -L "$BUILD"/lib/libndbroker.so.0 "$FOLDER/"
+cp -L "$BUILD"/lib/libndbroker.so.1 "$FOLDER/"
 gcc -O2 -Wall -Wextra -Werror -o "$FOLDER/kernel_peer" "$HERE/guest/kernel_peer.c" -lrdmacm -libverbs ||
   { echo "FAIL tests/vm: kernel_peer does not compile"; exit 1; }
 
@@ -43,11 +44,10 @@ in_vm() { # name command
 START=$(date +%s)
 "$HERE/vm.sh" start "$FOLDER" --memory 3072 --forward "$PORT:7174" ||
   { echo "FAIL tests/vm: the machine does not start"; exit 1; }
-# From memory, and where other users may read it; the shared folder answers slowly, most of all to a program that looks
-# for sixty libraries in it.
+# Copied into memory, readable by other users, because the shared folder is slow.
 LIBRARIES=$(cd "$FOLDER" && ldd $PROGRAMS kernel_peer "$(command -v ucmatose)" "$(command -v ib_send_lat)" |
   awk '$3 ~ /^\// && $3 !~ /libndbroker/ { print $3 }' | sort -u)
-"$HERE/vm.sh" run "$FOLDER" "mkdir /run/nd && cp $FOLDER/{${PROGRAMS// /,},libndbroker.so.0,kernel_peer} /run/nd/ &&
+"$HERE/vm.sh" run "$FOLDER" "mkdir /run/nd && cp $FOLDER/{${PROGRAMS// /,},libndbroker.so.1,kernel_peer} /run/nd/ &&
   cp -L $(echo $LIBRARIES) /run/nd/" || exit 1
 for part in $PARTS; do
   case $part in

@@ -4,10 +4,10 @@
 // One connection for each scenario, in order:
 //
 //   exchange         private data and read limits both ways, then for every size Send, Write and Read in both
-//                    directions, every byte checked; the active side says goodbye
+//                    directions, every byte checked; the active side disconnects
 //   reject           the passive side refuses, with private data
-//   our-bad-write    the kernel's side uses a token that nobody gave it; ours terminates the connection
-//   our-bad-read     (as kernel_peer names them: "our" is the kernel's, "their" is ours)
+//   our-bad-write    the side of the kernel uses an unknown token; our side terminates the connection
+//   our-bad-read     (as kernel_peer names them: "our" is the side of the kernel, "their" is this side)
 //   their-bad-write  our side does; the kernel terminates
 //   their-bad-read
 #include <array>
@@ -118,7 +118,7 @@ class Peer {
   Status Serve(const std::string& scenario) {
     if (Status s = listener_.GetConnectionRequest(connector_); !s.ok()) return s;
     if (Status s = Heard("request of the kernel"); !s.ok()) return s;
-    // The peer takes 4 reads and wants to have 2.
+    // The peer serves 4 reads and issues 2.
     if (Status s = Limits({2, 4}); !s.ok()) return s;
     if (scenario == "reject") return connector_.Reject(nd::AsPrivateData("not today"));
     const auto said = Say("reply of soft");
@@ -129,7 +129,7 @@ class Peer {
   }
 
   Status Established(const std::string& scenario, bool active) {
-    // The kernel's side has the first word, see there.
+    // The side of the kernel sends first; see kernel_peer.
     if (Status s = Receive(1, 0); !s.ok()) return s;
     if (scenario == "exchange") {
       if (Status s = Exchange(); !s.ok()) return s;
@@ -155,7 +155,7 @@ class Peer {
       const auto done = queue_.Next(kPatience);
       if (!done.ok()) return done.status();
       if (done->type == nd::RequestType::kReceive) continue;
-      // A Write is answered only when it fails, so it may have been complete by then.
+      // Only a failed Write is answered, so this one may have completed already.
       const bool told =
           done->status == StatusCode::kAccessViolation || done->status == StatusCode::kRemoteError;
       if (!told && !(write && done->status == StatusCode::kSuccess)) {
@@ -190,7 +190,7 @@ class Peer {
 
   void Fill(std::uint32_t n, std::uint32_t seed) {
     for (std::uint32_t i = 0; i < n; ++i) buffer_.data()[kOut + i] = Pattern(i, n, seed);
-    // What a Read is to bring must not be there already.
+    // Clears the memory that the Read will fill.
     std::memset(buffer_.data() + kTarget, 0, n);
   }
   Status Check(std::uint32_t at, std::uint32_t n, std::uint32_t seed, const char* what) const {

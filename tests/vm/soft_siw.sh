@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # soft_siw.sh FOLDER BIN PORT: this project's userspace iWARP on the host against the kernel's soft-iWARP in the
 # virtual machine of FOLDER (started with --forward PORT:7174), which runs kernel_peer, an ordinary rdma_cm program.
-# Every scenario of soft_peer.cc, each side active and passive, CRC on and off. Exit code: what did not hold.
+# Every scenario of soft_peer.cc, each side active and passive, CRC on and off. Exit code: the number of failures.
 set -u
 HERE=$(cd "$(dirname "$0")" && pwd)
 FOLDER=$1 BIN=$2 PORT=$3
@@ -11,7 +11,7 @@ HOST=$FOLDER/host FAILED=0 BROKERS=()
 mkdir -p "$HOST"
 trap '[ ${#BROKERS[@]} = 0 ] || kill "${BROKERS[@]}" 2>/dev/null' EXIT
 
-# Brokers that connect own another address than 127.0.0.1: one's own is never reached over TCP.
+# Brokers that connect have another address than 127.0.0.1, because a broker never uses TCP to its own address.
 broker() { # name address crc
   cat > "$HOST/$1.toml" <<END
 [broker]

@@ -42,8 +42,8 @@ start)
   rm -rf "$FOLDER/jobs" "$FOLDER/stop" "$FOLDER/ready" "$FOLDER"/call.{in,out}
   mkdir -p "$FOLDER/jobs"
   mkfifo "$FOLDER"/call.{in,out}
-  # No device of the emulated PC that the kernel would wait for, and no clock calibration.
-  # Nor instructions that emulation executes byte by byte, nor checks and page tables that cost it more than they do here.
+  # Disables devices that the kernel would wait for, clock calibration, instructions that emulation executes byte by
+  # byte, and checks and page tables that are expensive to emulate.
   CPU=max,erms=off,fsrm=off,la57=off,smap=off,smep=off,umip=off,pku=off
   KERNEL_LINE="console=ttyS0 quiet loglevel=4 panic=-1 nokaslr mitigations=off audit=0 lsm=yama edd=off noreplace-smp \
 tsc=reliable tsc_early_khz=$("$CACHE/tsc_khz") no_timer_check nowatchdog cryptomgr.notests net.ifnames=0 random.trust_cpu=on raid=noautodetect \

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The one status type of ndbroker, from the core to the application.
 //
-// Codes are those of Network Direct and keep their numeric values (equal to NTSTATUS). A Status also
-// says *why* in a machine-readable Detail and one human sentence, because "refused" alone helps nobody.
+// Codes are those of Network Direct and keep their NTSTATUS values. A Status also carries the cause, as a
+// machine-readable Detail and as one sentence for a person.
 #pragma once
 
 #include <cstdint>
@@ -68,13 +68,13 @@ enum class StatusCode : std::uint32_t {
 // The finer cause behind a code. Values cross process and host boundaries: append only.
 enum class Detail : std::uint8_t {
   kNone = 0,
-  kNoListener = 1,       // REFUSED: nobody listens on that port.
+  kNoListener = 1,       // REFUSED: there is no listener on that port.
   kBacklogFull = 2,      // REFUSED: the listener's queue of unanswered requests is full.
   kPaused = 3,           // REFUSED: the listener is paused.
-  kPeerRejected = 4,     // REFUSED / ABORTED: the other application said no; private data may follow.
+  kPeerRejected = 4,     // REFUSED / ABORTED: the peer application called Reject; private data may follow.
   kListenerClosed = 5,   // REFUSED: the listener closed while the request waited.
   kPeerWithdrew = 6,     // ABORTED: the other side cancelled or closed.
-  kPeerProcessDied = 7,  // ABORTED / disconnect: the other process ended without saying goodbye.
+  kPeerProcessDied = 7,  // ABORTED / disconnect: the peer process ended without Disconnect.
   kPeerBrokerLost = 8,   // The other host's broker went away.
   kTransport = 9,        // The transport failed; `native` is the errno.
   kWireTimeout = 10,     // The other side did not answer a wire message in time.
@@ -90,8 +90,7 @@ enum class Detail : std::uint8_t {
 class [[nodiscard]] Status {
  public:
   Status() = default;  // SUCCESS
-  Status(StatusCode code, std::string message = {}, Detail detail = Detail::kNone,
-         std::int32_t native = 0)
+  Status(StatusCode code, std::string message = {}, Detail detail = Detail::kNone, std::int32_t native = 0)
       : code_(code), detail_(detail), native_(native), message_(std::move(message)) {}
 
   static Status Ok() { return {}; }
@@ -104,7 +103,7 @@ class [[nodiscard]] Status {
   std::int32_t native() const { return native_; }
   // One sentence for a person: what is wrong, what was expected, what to do. May be empty.
   const std::string& message() const { return message_; }
-  // True when the same call on the same object may succeed later (NETWORK_UNREACHABLE, ...).
+  // True when the same call on the same object may succeed later, as after NETWORK_UNREACHABLE.
   bool retryable() const;
   // "CONNECTION_REFUSED (peer rejected): sentence".
   std::string ToString() const;
@@ -118,7 +117,7 @@ class [[nodiscard]] Status {
   std::string message_;
 };
 
-// "CONNECTION_REFUSED" without any prefix; "UNKNOWN" for a value that is not a code.
+// The name without a prefix, as "CONNECTION_REFUSED"; "UNKNOWN" for a value that is not a code.
 std::string_view Name(StatusCode code);
 std::string_view Name(Detail detail);
 // The inverse of Name(); empty for an unknown name.
@@ -126,18 +125,18 @@ std::optional<StatusCode> StatusCodeFromName(std::string_view name);
 // True for a value that Name() knows; checks numbers that crossed a process boundary.
 bool IsKnown(StatusCode code);
 
-// A value or the Status that says why there is none. The Status is never SUCCESS then.
+// A value, or the Status that says why there is no value. That Status is never SUCCESS.
 template <typename T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : value_(std::move(value)) {}                 // NOLINT: implicit by intent
-  Result(Status status) : status_(std::move(status)) {}         // NOLINT: implicit by intent
+  Result(T value) : value_(std::move(value)) {}          // NOLINT: implicit by intent
+  Result(Status status) : status_(std::move(status)) {}  // NOLINT: implicit by intent
   Result(StatusCode code, std::string message = {}) : status_(code, std::move(message)) {}
 
   bool ok() const { return value_.has_value(); }
   const Status& status() const { return status_; }
   StatusCode code() const { return status_.code(); }
-  // Only when ok(); otherwise the program ends with the status on stderr.
+  // Requires ok(); otherwise prints the status on stderr and ends the program.
   T& value() & { return Checked(), *value_; }
   const T& value() const& { return Checked(), *value_; }
   T value() && { return Checked(), std::move(*value_); }

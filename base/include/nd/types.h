@@ -16,8 +16,8 @@ struct sockaddr;
 
 namespace nd {
 
-// An IP address with an ND port. Ordinary use is Parse("10.0.0.1:7000") or Parse("[::1]:7000").
-// It may hold a malformed address (FromSockaddr of a short buffer): the broker judges it, so that
+// An IP address with an ND port, usually made by Parse("10.0.0.1:7000") or Parse("[::1]:7000"). It can hold
+// a malformed address, for example FromSockaddr of a short buffer. The broker judges it, so that
 // INVALID_ADDRESS comes from one place.
 class Address {
  public:
@@ -28,21 +28,21 @@ class Address {
   static Address V6(std::array<std::uint8_t, 16> ip, std::uint16_t port = 0);
   // "1.2.3.4", "1.2.3.4:5", "::1", "[::1]:5". INVALID_ADDRESS with the reason otherwise.
   static Result<Address> Parse(std::string_view text);
-  // Takes what is there, up to `length` bytes; never fails. See well_formed().
+  // Reads at most `length` bytes and never fails; well_formed() tells whether the result is an address.
   static Address FromSockaddr(const sockaddr* address, std::size_t length);
-  // From raw parts as they travel in messages; `ip` of any length up to 16.
+  // Makes an address from the fields of a message; `ip` has up to 16 bytes.
   static Address FromParts(Family family, std::string_view ip, std::uint16_t port);
 
   Family family() const { return family_; }
   std::uint16_t port() const { return port_; }
   void set_port(std::uint16_t port) { port_ = port; }
   Address WithPort(std::uint16_t port) const;
-  // The IP's bytes in network order: 4, 16, or what a malformed address carried.
+  // The bytes of the IP in network order: 4, 16, or those of a malformed address.
   std::string_view ip() const { return {reinterpret_cast<const char*>(ip_.data()), ip_length_}; }
 
-  bool well_formed() const;     // Known family and the right number of IP bytes.
-  bool unspecified() const;     // 0.0.0.0 or ::
-  bool multicast() const;       // Including the IPv4 broadcast address.
+  bool well_formed() const;  // Known family and the right number of IP bytes.
+  bool unspecified() const;  // 0.0.0.0 or ::
+  bool multicast() const;    // Including the IPv4 broadcast address.
   bool same_ip(const Address& other) const { return family_ == other.family_ && ip() == other.ip(); }
 
   // Fills sockaddr storage of at least 28 bytes; returns the length used, 0 when malformed.
@@ -59,7 +59,7 @@ class Address {
   std::uint16_t port_ = 0;
 };
 
-// How many RDMA Reads may be in flight. inbound: the peer's reads towards us; outbound: ours.
+// How many RDMA Reads may be in flight: `inbound` from the peer to this side, `outbound` from this side.
 struct ReadLimits {
   std::uint32_t inbound = 0;
   std::uint32_t outbound = 0;
@@ -129,7 +129,7 @@ enum OpFlags : std::uint32_t {
   kOpSilentSuccess = 0x1,
   kOpReadFence = 0x2,
   kOpSendAndSolicit = 0x4,
-  kOpAllowRead = 0x8,   // Bind only
+  kOpAllowRead = 0x8,    // Bind only
   kOpAllowWrite = 0x10,  // Bind only
   kOpInline = 0x20,
 };

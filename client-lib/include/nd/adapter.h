@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where everything starts: a session with the broker on this host, and one of its adapters.
+// The entry point of the library: opens a session with the broker of this host and one of its adapters.
 #pragma once
 
 #include <cstdint>
@@ -22,36 +22,37 @@ struct OpenOptions {
   // The broker's directory of sockets; empty: $NDBROKER_DIR, else the user's own broker, else the system's
   // (docs/configuration.md, "Where the broker is").
   std::string broker{};
-  // Adapter by name or by one of its addresses; both empty: the first one.
+  // Selects an adapter by its name or by one of its addresses. Both empty: the first adapter.
   std::string adapter{};
   Address local{};
-  // Shown by ndctl; [A-Za-z0-9._-]{1,64}. Empty: the process's command name.
+  // The name that ndctl shows, [A-Za-z0-9._-]{1,64}. Empty: the command name of the process.
   std::string application{};
-  // One background thread per process completes one-sided operations while the application sleeps. Without
-  // it, only Poll and Wait move data.
+  // One background thread per process serves one-sided operations of peers while the application sleeps.
+  // Without it, only Poll and Wait move data.
   bool progress_thread = true;
-  // After the broker went away: connect again by itself. Bound and listening listeners and shared endpoints
-  // are then what they were, on the same address (calls that waited ended with DEVICE_REMOVED and can be made
-  // again); old connectors that were not established answer DEVICE_REMOVED; established queue pairs never
-  // noticed.
+  // Connects again by itself after the broker went away. Bound listeners, listening listeners and shared
+  // endpoints then return to the same address. Calls that were pending complete with DEVICE_REMOVED and may
+  // be repeated. Connectors that were not established return DEVICE_REMOVED. Established queue pairs continue
+  // throughout.
   bool reconnect = true;
 };
 
-// An open adapter. Copies name the same one. Each Open() is a session of its own. Any thread.
+// An open adapter. Copies name the same adapter. Each Open() makes a session of its own. Every member may be
+// called from any thread.
 class Adapter {
  public:
   Adapter() = default;
-  // DEVICE_NOT_READY: the broker is not running or the adapter is disabled, or this process was forked after
-  // its parent had used the library (exec first; children forked before that are free to use it);
-  // ACCESS_DENIED: no permission on its socket, or policy; INVALID_PARAMETER: no such adapter;
-  // INSUFFICIENT_RESOURCES: session quota.
+  // DEVICE_NOT_READY: the broker is not running, the adapter is disabled, or the parent of this process had
+  // used the library before it forked (such a child must exec first).
+  // ACCESS_DENIED: the socket's permissions or policy forbid it. INVALID_PARAMETER: there is no such adapter.
+  // INSUFFICIENT_RESOURCES: the session quota is used up.
   static Result<Adapter> Open(const OpenOptions& options = {});
   // The addresses of every adapter, without opening one.
   static Result<std::vector<Address>> QueryAddressList(const OpenOptions& options = {});
   static Result<std::vector<AdapterInfo>> QueryAdapters(const OpenOptions& options = {});
 
   const AdapterInfo& info() const;
-  // The local address that would be used to reach `remote` (its port is ignored), with port 0.
+  // Returns the local address, with port 0, from which `remote` is reached. The port of `remote` is ignored.
   Result<Address> ResolveAddress(const Address& remote) const;
   Status CheckAddress(const Address& local) const;
 
@@ -62,26 +63,28 @@ class Adapter {
   Result<MemoryWindow> CreateMemoryWindow();
   Result<CompletionQueue> CreateCompletionQueue(std::uint32_t depth);
   Result<SharedReceiveQueue> CreateSharedReceiveQueue(std::uint32_t depth, std::uint32_t max_sge = 4);
-  // INVALID_PARAMETER_n names the n-th field of QueuePairOptions that is wrong, counted from 1.
+  // INVALID_PARAMETER_n: the n-th field of QueuePairOptions, counted from 1, is wrong.
   Result<QueuePair> CreateQueuePair(const QueuePairOptions& options);
   Result<Connector> CreateConnector();
   Result<Listener> CreateListener();
 
-  // NDK: bind, listen and deliver a connector in state Incoming for each request, on the dispatch thread.
+  // NDK: binds, listens and calls `on_connect` on the dispatch thread with a connector in state Incoming for
+  // each request.
   Result<Listener> NdkListen(const Address& local, std::function<void(Connector)> on_connect);
   Result<SharedEndpoint> CreateSharedEndpoint(const Address& local);
 
-  // For event loops: readable while finished Requests (those without a callback) wait to be taken.
+  // For event loops: readable while finished Requests without a callback wait to be taken.
   int completion_handle() const;
-  // Takes the oldest finished Request; null when none waits.
+  // Takes the oldest finished Request; returns null when there is none.
   Request* PollRequest();
 
-  // True while the broker answers. Established queue pairs do not depend on it.
+  // True while the session with the broker stands. Established queue pairs do not depend on it.
   bool connected() const;
-  // Called on the dispatch thread when the session is lost and when it is back.
+  // `callback` runs on the dispatch thread when the session is lost and when it is restored.
   void SetSessionCallback(std::function<void(bool connected)> callback);
 
-  // Closes everything made from it; returns when no callback of any of it is running. Not from a callback.
+  // Closes every object made from this adapter and waits until none of their callbacks is running. Must not
+  // be called from a callback.
   Status Close();
 
   struct Impl;

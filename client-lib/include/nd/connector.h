@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Connections: both dialects of Network Direct over one state machine (docs/status.md has its table and
-// every status of every call).
+// Connections. Both dialects of Network Direct, ND2 and NDK, drive the same state machine. docs/status.md
+// lists its states and every status of every call.
 //
 //   active : Bind - Connect - CompleteConnect           (ND2)     NdkConnect - CompleteConnect (NDK)
 //   passive: Listener::GetConnectionRequest - Accept    (ND2)     connect event - Accept       (NDK)
 //
-// Asynchronous calls take a Request and block without one. Handles are values; copies name the same object.
-// Destroying the last copy closes the object.
+// A call that takes a Request returns PENDING with one and blocks without one. Connector, Listener and
+// SharedEndpoint are handles: copies name the same object, and destroying the last copy closes it.
 #pragma once
 
 #include <cstdint>
@@ -46,57 +46,65 @@ class Connector {
   Connector() = default;
 
   // --- active -------------------------------------------------------------------------------------------
-  // Port 0 takes one from 49152-65535. SHARING_VIOLATION, TOO_MANY_ADDRESSES, INVALID_ADDRESS,
-  // ADDRESS_ALREADY_ASSOCIATED, ACCESS_DENIED, INSUFFICIENT_RESOURCES.
+  // Takes the local address. Port 0 selects a free port from 49152-65535. Fails with SHARING_VIOLATION,
+  // TOO_MANY_ADDRESSES, INVALID_ADDRESS, ADDRESS_ALREADY_ASSOCIATED, ACCESS_DENIED, INSUFFICIENT_RESOURCES.
   Status Bind(const Address& local);
-  // SUCCESS when the peer accepted; then CompleteConnect (or Reject). After CONNECTION_REFUSED, IO_TIMEOUT,
-  // NETWORK_UNREACHABLE, HOST_UNREACHABLE, ADDRESS_ALREADY_EXISTS and INSUFFICIENT_RESOURCES it may be called
-  // again; receives already posted stay.
+  // Completes with SUCCESS when the peer accepted; call CompleteConnect or Reject next. After
+  // CONNECTION_REFUSED, IO_TIMEOUT, NETWORK_UNREACHABLE, HOST_UNREACHABLE, ADDRESS_ALREADY_EXISTS or
+  // INSUFFICIENT_RESOURCES, Connect may be called again; receives that were posted stay posted.
   Status Connect(QueuePair& queue_pair, const Address& remote, const ConnectOptions& options = {},
                  Request* request = nullptr);
-  // The same with the local address in the call; no Bind.
+  // NDK: Connect with the local address as an argument, without Bind.
   Status NdkConnect(QueuePair& queue_pair, const Address& source, const Address& remote,
                     const ConnectOptions& options = {}, Request* request = nullptr);
+  // NDK: Connect from the address of a shared endpoint, without Bind.
   Status NdkConnectWithSharedEndpoint(QueuePair& queue_pair, SharedEndpoint& endpoint, const Address& remote,
                                       const ConnectOptions& options = {}, Request* request = nullptr);
-  // Afterwards the queue pair is connected and the peer's Accept completes.
+  // Connects the queue pair. The peer's Accept completes.
   Status CompleteConnect(Request* request = nullptr);
 
   // --- passive ------------------------------------------------------------------------------------------
-  // SUCCESS when the peer ran CompleteConnect, or its first data arrived.
+  // Completes with SUCCESS when the peer called CompleteConnect or its first data arrived.
   Status Accept(QueuePair& queue_pair, const ConnectOptions& options = {}, Request* request = nullptr);
 
   // --- both ---------------------------------------------------------------------------------------------
-  // Says no, from Incoming, or from the active side after Connect succeeded. Never pending.
+  // Refuses the connection: on the passive side in state Incoming, on the active side after Connect
+  // succeeded. Never returns PENDING.
   Status Reject(PrivateData private_data = {});
 
-  // inbound: reads the peer may have in flight towards us. Either pointer may be null.
+  // *inbound: the Reads that the peer may have in flight to this side. *outbound: the Reads that this side
+  // may have in flight. Either pointer may be null.
   Status GetReadLimits(std::uint32_t* inbound, std::uint32_t* outbound) const;
-  // ND2: *length is the buffer's size in, the data's size out. BUFFER_OVERFLOW with the prefix copied.
+  // ND2: *length is the size of the buffer on entry and the size of the data on return. A buffer that is too
+  // small receives the beginning of the data, and the call returns BUFFER_OVERFLOW.
   Status GetPrivateData(void* buffer, std::size_t* length) const;
-  // All of it at once.
+  // Returns all private data.
   Result<std::vector<std::byte>> GetPrivateData() const;
-  // NDK: limits and data together; null and 0 asks for the size (SUCCESS); BUFFER_TOO_SMALL with the prefix.
+  // NDK: read limits and private data in one call. A null buffer with length 0 returns the size and SUCCESS.
+  // A buffer that is too small receives the beginning of the data, and the call returns BUFFER_TOO_SMALL.
   Status NdkGetConnectionData(std::uint32_t* inbound, std::uint32_t* outbound, void* buffer,
                               std::size_t* length) const;
   Result<Address> GetLocalAddress() const;
   Result<Address> GetPeerAddress() const;
-  // The same into a sockaddr: short buffer BUFFER_OVERFLOW (ND2), nothing written, *length is what is needed.
+  // ND2: the address as a sockaddr. When the buffer is too small, the call writes nothing, sets *length to
+  // the size it needs and returns BUFFER_OVERFLOW.
   Status GetLocalAddress(void* sockaddr_buffer, std::size_t* length) const;
   Status GetPeerAddress(void* sockaddr_buffer, std::size_t* length) const;
 
-  // Completes once when the peer disconnects (or the transport dies); see disconnect_reason().
+  // Completes when the peer disconnects or the transport fails; disconnect_reason() then says why.
   Status NotifyDisconnect(Request* request = nullptr);
-  // NDK: `callback` runs at most once, when the peer disconnects, not for a local Disconnect. Set it before
-  // CompleteConnect or Accept. It runs on the dispatch thread.
+  // NDK: `callback` runs on the dispatch thread, at most once, when the peer disconnects; a local Disconnect
+  // does not run it. Set it before CompleteConnect or Accept.
   void SetDisconnectCallback(std::function<void(DisconnectReason)> callback);
   DisconnectReason disconnect_reason() const;
 
-  // Waits for the peer's goodbye, then everything outstanding completes CANCELED, then this completes.
+  // Waits until the peer has disconnected too, completes every outstanding request with CANCELED, then
+  // completes itself.
   Status Disconnect(Request* request = nullptr);
-  // Every outstanding request of this connector has completed CANCELED when this returns.
+  // Completes every outstanding request of this connector with CANCELED before it returns.
   Status Cancel();
-  // Implies reject, withdraw or disconnect. Never fails. The handle is INVALID_HANDLE afterwards.
+  // Rejects an incoming request, withdraws an attempt or ends a connection, then frees the connector. Never
+  // fails. Later calls on the handle return INVALID_HANDLE.
   Status Close(Request* request = nullptr);
 
   struct Impl;
@@ -110,18 +118,19 @@ class Connector {
 class Listener {
  public:
   Listener() = default;
-  // The unspecified address covers every address of this adapter.
+  // The unspecified address (0.0.0.0 or ::) covers every address of the adapter.
   Status Bind(const Address& local);
-  // 0: as many waiting requests as the broker allows.
+  // `backlog`: how many requests may wait for GetConnectionRequest; 0 means the broker's limit.
   Status Listen(std::uint32_t backlog = 0);
   Result<Address> GetLocalAddress() const;
   Status GetLocalAddress(void* sockaddr_buffer, std::size_t* length) const;
-  // `connector` is fresh; it is in state Incoming when this completes.
+  // Completes when a request has arrived. `connector` must be unused; it is in state Incoming afterwards.
   Status GetConnectionRequest(Connector& connector, Request* request = nullptr);
-  // NDK: while paused, new requests are refused as if nobody listened.
+  // NDK: while the listener is paused, new requests are refused as if there were no listener.
   Status ControlConnectEvents(bool pause);
+  // Completes every pending GetConnectionRequest with CANCELED before it returns.
   Status Cancel();
-  // New requests are refused at once; completes when the last accepted connector is closed.
+  // Refuses new requests at once and completes when the last connector it delivered is closed.
   Status Close(Request* request = nullptr);
 
   struct Impl;
@@ -138,7 +147,7 @@ class SharedEndpoint {
   SharedEndpoint() = default;
   Result<Address> GetLocalAddress() const;
   Status GetLocalAddress(void* sockaddr_buffer, std::size_t* length) const;
-  // Completes when the last connector that uses it is closed.
+  // Completes when the last connector that uses the endpoint is closed.
   Status Close(Request* request = nullptr);
 
   struct Impl;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory that queue pairs may touch.
+// Memory that queue pairs may read and write.
 #pragma once
 
 #include <cstddef>
@@ -18,8 +18,9 @@ class MemoryRegion;
 class MemoryWindow;
 }  // namespace provider
 
-// Zeroed memory from the library. A peer process on the same host that may (same user, or policy) maps it,
-// and then its Writes and Reads are single copies without any work on this side. Prefer it to malloc.
+// Zeroed memory that the library allocates. A peer process on the same host may map it, if it belongs to the
+// same user or if policy allows it. Its Writes and Reads are then single copies and need no work on this
+// side. Prefer a Buffer to malloc.
 class Buffer {
  public:
   Buffer() = default;
@@ -33,15 +34,15 @@ class Buffer {
   std::shared_ptr<provider::Buffer> impl_;
 };
 
-// A registered range. Keep it, and the memory, until every request that names it has completed.
+// A registered range of memory. Keep the region and its memory until every request that uses it is complete.
 class MemoryRegion {
  public:
   MemoryRegion() = default;
   std::uint32_t local_token() const;   // For Sge::local_token.
-  std::uint32_t remote_token() const;  // Give it to the peer, with the address, for Read and Write.
-  // One piece of it as a scatter/gather element; for ranges inside the region.
+  std::uint32_t remote_token() const;  // The peer needs it, with the address, for Read and Write.
+  // A scatter/gather element for a range inside the region.
   Sge Slice(void* address, std::size_t length) const;
-  // DEVICE_BUSY while a window is bound to it. Destroying the last handle deregisters too.
+  // Returns DEVICE_BUSY while a window is bound to the region. Destroying the last handle also deregisters.
   Status Deregister();
 
  private:
@@ -51,11 +52,11 @@ class MemoryRegion {
   std::shared_ptr<provider::MemoryRegion> impl_;
 };
 
-// A part of a region that is opened to the peer by QueuePair::BindWindow and shut by Invalidate.
+// A part of a region that QueuePair::BindWindow opens to the peer and QueuePair::Invalidate closes.
 class MemoryWindow {
  public:
   MemoryWindow() = default;
-  // Of the newest bind; 0 before the first.
+  // The token of the newest bind; 0 before the first bind.
   std::uint32_t remote_token() const;
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Queues: where work is posted and where its completions appear. All of it lives in this process; no call
-// here talks to the broker.
+// Queue pairs, to which an application posts work, and completion queues, from which it takes results. They
+// live in this process: no call in this file, except Close, talks to the broker.
 #pragma once
 
 #include <chrono>
@@ -22,28 +22,31 @@ class SharedReceiveQueue;
 class QueuePair;
 }  // namespace provider
 
-// Finished work of any number of queue pairs, in order per queue. Any thread.
+// Holds the completions of any number of queue pairs. Completions of one queue (receive or initiator) of one
+// queue pair appear in posting order. Every member may be called from any thread.
 class CompletionQueue {
  public:
   CompletionQueue() = default;
 
-  // Fills the front of `out` and returns how many; never blocks. Polling makes progress by itself.
+  // Moves up to out.size() completions to the front of `out` and returns their number. Never blocks. Polling
+  // also moves data, so a polling application needs no progress thread.
   std::size_t Poll(std::span<Completion> out);
-  // Sleeps until Poll() has something. IO_TIMEOUT after `timeout`.
+  // Sleeps until Poll() would return a completion. Returns IO_TIMEOUT after `timeout`.
   Status Wait(std::chrono::nanoseconds timeout);
-  // Wait and Poll for one completion.
+  // Waits for one completion and returns it.
   Result<Completion> Next(std::chrono::nanoseconds timeout = std::chrono::hours(1));
 
-  // For event loops: Notify() arms, handle() becomes readable, ConsumeNotification() resets it; then Poll
-  // until empty before arming again. All armed kinds fire together: ANY absorbs all, SOLICITED absorbs ERRORS.
+  // For event loops. Notify() arms the queue; handle() becomes readable when a completion of that kind
+  // arrives; ConsumeNotification() makes it unreadable again. Poll until the queue is empty before arming it
+  // again. A queue armed several times fires once: ANY includes SOLICITED, and SOLICITED includes ERRORS.
   Status Notify(NotifyType type);
   int handle() const;
   void ConsumeNotification();
 
   Status Resize(std::uint32_t depth);
-  // BUFFER_OVERFLOW once more completions arrived than fit; the queue is lost then.
+  // Returns BUFFER_OVERFLOW after more completions arrived than the queue holds; the queue is unusable then.
   Status state() const;
-  // Waits, as PENDING, for the queue pairs that use it.
+  // Completes when the last queue pair that uses the queue is closed.
   Status Close(Request* request = nullptr);
 
   struct Impl;
@@ -54,7 +57,7 @@ class CompletionQueue {
   std::shared_ptr<Impl> impl_;
 };
 
-// Receives that several queue pairs take from.
+// A receive queue that several queue pairs share.
 class SharedReceiveQueue {
  public:
   SharedReceiveQueue() = default;
@@ -81,11 +84,16 @@ struct QueuePairOptions {
   std::uint32_t inline_data_size = 64;
 };
 
-// A queue pair. Receive may be posted at any time, even before it is connected; everything else answers
-// CONNECTION_INVALID until then. Queue full: NO_MORE_ENTRIES. Too many elements: DATA_OVERRUN. More bytes
-// than the adapter moves at once: BUFFER_OVERFLOW. Bad flags: INVALID_PARAMETER_4 or _6. Read with a
-// negotiated outbound limit of 0: INVALID_DEVICE_REQUEST. Posting does not allocate.
-// Thread rule: serialise posting per queue (receive, initiator); Flush and closing may race with it.
+// A queue pair. Receive may be posted in any state. Every other post returns CONNECTION_INVALID until the
+// queue pair is connected. Posting returns
+//   NO_MORE_ENTRIES         when the queue is full,
+//   DATA_OVERRUN            when there are more elements than the queue pair was created for,
+//   BUFFER_OVERFLOW         when there are more bytes than the adapter moves in one request,
+//   INVALID_PARAMETER_4/_6  when a flag is unknown or not allowed,
+//   INVALID_DEVICE_REQUEST  for a Read when the negotiated outbound read limit is 0.
+// Posting does not allocate.
+// Thread rule: the caller serialises posts to one queue (receive or initiator). Flush and Close may run at
+// the same time as a post.
 class QueuePair {
  public:
   QueuePair() = default;
@@ -98,16 +106,17 @@ class QueuePair {
                std::uint32_t remote_token, std::uint32_t flags = 0);
   Status Read(void* request_context, std::span<const Sge> sges, std::uint64_t remote_address,
               std::uint32_t remote_token, std::uint32_t flags = 0);
-  // Opens [address, address + length) of `region` through `window`; flags: kOpAllowRead, kOpAllowWrite.
+  // Lets the peer access [address, address + length) of `region` through `window`. `flags` are kOpAllowRead
+  // and kOpAllowWrite.
   Status BindWindow(void* request_context, MemoryRegion& region, MemoryWindow& window, void* address,
                     std::size_t length, std::uint32_t flags);
   Status Invalidate(void* request_context, MemoryWindow& window, std::uint32_t flags = 0);
-  // Every outstanding request completes CANCELED, in posting order. Any state.
+  // Completes every outstanding request with CANCELED, in posting order. Allowed in any state.
   Status Flush();
 
-  // ND2: pending Connect, Accept and Disconnect complete CANCELED and a live connection is dropped.
+  // ND2: completes a pending Connect, Accept or Disconnect with CANCELED and drops a live connection.
   Status Close(Request* request = nullptr);
-  // NDK: pends until the connector that uses it is closed.
+  // NDK: completes when the connector that uses the queue pair is closed.
   Status NdkClose(Request* request = nullptr);
 
   struct Impl;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// One asynchronous operation, as an OVERLAPPED of Network Direct.
+// One asynchronous operation; the counterpart of Network Direct's OVERLAPPED.
 //
-// Give a Request to an operation and it returns PENDING at once; exactly one completion follows, which you
-// meet in whichever way you like: ask GetResult(), wait for it, get a callback, or take it from the
-// adapter's completion handle (Adapter::completion_handle(), for epoll). An operation that returns anything
-// but PENDING is finished and there will be no completion. Without a Request an operation blocks.
+// An operation that is given a Request returns PENDING, and exactly one completion follows. The application
+// learns of it by GetResult(), by a callback, or through Adapter::completion_handle() in an epoll loop. An
+// operation that returns any other status is finished and has no completion. An operation without a Request
+// blocks.
 //
 // A Request may be used again when its operation is finished. Destroying it earlier is allowed: the
-// operation goes on, its result is dropped and no callback runs any more (a running one is waited for,
-// except from inside itself).
+// operation continues, its result is dropped and its callback does not run. The destructor waits for a
+// callback that is running, unless the callback itself destroys the Request.
 #pragma once
 
 #include <functional>
@@ -20,8 +20,8 @@ namespace nd {
 
 class Request {
  public:
-  // `callback` runs once per operation on the library's dispatch thread; it may close and destroy
-  // anything, this Request included. With a callback the completion handle stays silent.
+  // Runs once per operation on the library's dispatch thread. It may close and destroy any object, this
+  // Request included. A Request with a callback does not make the completion handle readable.
   using Callback = std::function<void(const Status& status)>;
 
   Request();
@@ -30,11 +30,11 @@ class Request {
   Request& operator=(Request&&) noexcept;
   ~Request();
 
-  // The operation's status; PENDING while it runs and `wait` is false. The same answer each time.
-  // CONNECTION_INVALID when no operation was ever started with it.
+  // The status of the operation, the same at each call. Blocks while the operation is pending; with `wait`
+  // false it returns PENDING instead. Returns CONNECTION_INVALID if the Request was never used.
   Status GetResult(bool wait = true);
 
-  // Free for the application, e.g. to find its own object again.
+  // For the application's own use; the library does not touch it.
   void* context = nullptr;
 
   struct State;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stands where the daemon would: the same messages, no process, no socket but the lane.
+// Replaces the daemon: the same messages, without a process and with no socket except the lane.
 #include "client-lib/src/testing/fake_broker.h"
 
 #include <poll.h>
@@ -10,30 +10,27 @@
 
 namespace nd::client {
 
-class FakeBroker::Stream final : public SessionStream {
+class FakeBroker::Link final : public Carrier {
  public:
-  Stream(FakeBroker* broker, Sink* sink) : broker_(broker), sink_(sink), thread_([this] { Run(); }) {}
-  ~Stream() override { Close(); }
+  Link(FakeBroker* broker, Sink* sink) : broker_(broker), sink_(sink), thread_([this] { Run(); }) {}
+  ~Link() override { Close(); }
 
-  bool Send(const Op& op) override {
+  bool Send(std::span<const std::byte> bytes) override {
     std::lock_guard lock(mutex_);
     if (over_) return false;
-    work_.push_back([this, op] {
-      broker_->Record(op);
-      auto reply = broker_->Answer(op);
+    work_.push_back([this, message = session::DecodeClientMessage(bytes).value()] {
+      broker_->Record(message);
+      auto reply = broker_->Answer(message);
       if (!reply) return;
-      reply->id = op.id;
-      sink_->OnMessage(std::move(*reply));
+      Deliver(session::Completion{message.op_id, reply->status, std::move(*reply)});
     });
     wake_.notify_all();
     return true;
   }
 
-  void Push(Incoming message) {
+  void Push(session::ServerMessage message) {
     std::lock_guard lock(mutex_);
-    work_.push_back([this, message = std::make_shared<Incoming>(std::move(message))] {
-      sink_->OnMessage(std::move(*message));
-    });
+    work_.push_back([this, message = std::move(message)] { Deliver(message); });
     wake_.notify_all();
   }
 
@@ -47,10 +44,16 @@ class FakeBroker::Stream final : public SessionStream {
     End();
     if (thread_.joinable()) thread_.join();
     std::lock_guard lock(broker_->mutex_);
-    if (broker_->stream_ == this) broker_->stream_ = nullptr;
+    if (broker_->link_ == this) broker_->link_ = nullptr;
   }
 
  private:
+  void Deliver(const session::ServerMessage& message) {
+    std::vector<std::byte> bytes;
+    session::Append(message, &bytes);
+    sink_->OnMessage(bytes);
+  }
+
   void Run() {
     std::unique_lock lock(mutex_);
     for (;;) {
@@ -89,11 +92,11 @@ Environment FakeBroker::environment() {
     provider::TokenRecord token;
     Status sent = SendWithFds(lane_.get(), std::as_bytes(std::span(&token, 1)), {});
     if (!sent.ok()) return sent;
-    channel.open_stream = [this](Lane&, SessionStream::Sink* sink) -> Result<std::unique_ptr<SessionStream>> {
-      auto stream = std::make_unique<Stream>(this, sink);
-      std::lock_guard stream_lock(mutex_);
-      stream_ = stream.get();
-      return std::unique_ptr<SessionStream>(std::move(stream));
+    channel.open_carrier = [this](Lane&, Carrier::Sink* sink) -> Result<std::unique_ptr<Carrier>> {
+      auto link = std::make_unique<Link>(this, sink);
+      std::lock_guard link_lock(mutex_);
+      link_ = link.get();
+      return std::unique_ptr<Carrier>(std::move(link));
     };
     return channel;
   };
@@ -108,29 +111,31 @@ Adapter FakeBroker::Open(const OpenOptions& options) {
   return OpenAdapter(options, environment()).value();
 }
 
-void FakeBroker::On(OpKind kind, Handler handler) {
+std::string FakeBroker::NameOf(const session::ClientMessage& message) {
+  const auto* op = std::get_if<session::Operation>(&message.content);
+  return op != nullptr ? session::OperationName(op->index()) : session::kHelloCase.name;
+}
+
+void FakeBroker::On(const std::string& name, Handler handler) {
   std::lock_guard lock(mutex_);
-  handlers_[kind] = std::move(handler);
+  handlers_[name] = std::move(handler);
 }
 
-void FakeBroker::Send(Incoming message) {
+void FakeBroker::Send(session::ServerMessage message) {
   std::lock_guard lock(mutex_);
-  if (stream_ != nullptr) stream_->Push(std::move(message));
+  if (link_ != nullptr) link_->Push(std::move(message));
 }
 
-void FakeBroker::Complete(std::uint64_t op_id, Status status) {
-  Reply reply;
-  reply.id = op_id;
-  reply.status = std::move(status);
-  Send(std::move(reply));
+void FakeBroker::Complete(session::OpId op_id, Status status) {
+  Send(session::Completion{op_id, std::move(status), {}});
 }
 
-std::uint64_t FakeBroker::SendHandOff(std::uint64_t connector,
+std::uint64_t FakeBroker::SendHandOff(session::Handle connector,
                                       const std::function<void(provider::HandOffRecord&)>& damage) {
   std::lock_guard lock(mutex_);
   provider::HandOffRecord record;
   record.id = next_hand_off_++;
-  record.connector = connector;
+  record.connector = connector.value;
   record.transport = provider::Transport::kIwarp;
   record.fd_count = 1;
   if (damage) damage(record);
@@ -142,7 +147,7 @@ std::uint64_t FakeBroker::SendHandOff(std::uint64_t connector,
 }
 
 void FakeBroker::GiveCounters(std::uint32_t slot) {
-  On(OpKind::kCreateQueuePair, [this, slot](const Op&) {
+  On<session::CreateQueuePairOp>([this, slot](const session::ClientMessage&) {
     constexpr std::size_t kSize = provider::kCounterSlotsPerPage * sizeof(provider::QpCounters);
     std::lock_guard lock(mutex_);
     const UniqueFd memory = CreateSealedMemfd("fake counters", kSize).value();
@@ -153,7 +158,7 @@ void FakeBroker::GiveCounters(std::uint32_t slot) {
     const int fds[] = {memory.get()};
     static_cast<void>(SendWithFds(lane_.get(), std::as_bytes(std::span(&record, 1)), fds));
     Reply reply;
-    reply.handle = next_handle_++;
+    reply.handle = {next_handle_++};
     reply.counter_slot = slot;
     return reply;
   });
@@ -168,7 +173,7 @@ void FakeBroker::Kill() {
   std::lock_guard lock(mutex_);
   running_ = false;
   lane_.reset();
-  if (stream_ != nullptr) stream_->End();
+  if (link_ != nullptr) link_->End();
 }
 
 void FakeBroker::Start() {
@@ -176,26 +181,27 @@ void FakeBroker::Start() {
   running_ = true;
 }
 
-Op FakeBroker::Await(OpKind kind, std::size_t count) {
+session::ClientMessage FakeBroker::Await(const std::string& name, std::size_t count) {
   std::unique_lock lock(mutex_);
-  const auto of_kind = [kind](const Op& op) { return op.kind == kind; };
+  const auto named = [&name](const session::ClientMessage& message) { return NameOf(message) == name; };
   changed_.wait(lock, [&] {
-    return std::count_if(ops_.begin(), ops_.end(), of_kind) >= static_cast<std::ptrdiff_t>(count);
+    return std::count_if(messages_.begin(), messages_.end(), named) >= static_cast<std::ptrdiff_t>(count);
   });
-  return *std::find_if(ops_.rbegin(), ops_.rend(), of_kind);
+  return *std::find_if(messages_.rbegin(), messages_.rend(), named);
 }
 
-std::size_t FakeBroker::Count(OpKind kind) {
+std::size_t FakeBroker::Count(const std::string& name) {
   std::lock_guard lock(mutex_);
   return static_cast<std::size_t>(
-      std::count_if(ops_.begin(), ops_.end(), [kind](const Op& op) { return op.kind == kind; }));
+      std::count_if(messages_.begin(), messages_.end(),
+                    [&name](const session::ClientMessage& message) { return NameOf(message) == name; }));
 }
 
-std::vector<OpKind> FakeBroker::Kinds() {
+std::vector<std::string> FakeBroker::Names() {
   std::lock_guard lock(mutex_);
-  std::vector<OpKind> kinds;
-  for (const Op& op : ops_) kinds.push_back(op.kind);
-  return kinds;
+  std::vector<std::string> names;
+  for (const session::ClientMessage& message : messages_) names.push_back(NameOf(message));
+  return names;
 }
 
 bool FakeBroker::Acknowledged(std::uint64_t id) {
@@ -205,25 +211,33 @@ bool FakeBroker::Acknowledged(std::uint64_t id) {
          record.id == id;
 }
 
-void FakeBroker::Record(const Op& op) {
+void FakeBroker::Record(const session::ClientMessage& message) {
   std::lock_guard lock(mutex_);
-  ops_.push_back(op);
+  messages_.push_back(message);
   changed_.notify_all();
 }
 
-std::optional<Reply> FakeBroker::Answer(const Op& op) {
+std::optional<Reply> FakeBroker::Answer(const session::ClientMessage& message) {
   Handler handler;
   Reply reply;
   {
     std::lock_guard lock(mutex_);
-    if (const auto it = handlers_.find(op.kind); it != handlers_.end()) handler = it->second;
-    reply.handle = next_handle_++;
+    if (const auto it = handlers_.find(NameOf(message)); it != handlers_.end()) handler = it->second;
+    reply.handle = {next_handle_++};
   }
-  if (handler) return handler(op);
-  if (op.kind == OpKind::kOpenAdapter) reply.adapters.push_back(FakeDevice::Info());
-  if (op.kind == OpKind::kBind) reply.address = op.local->WithPort(50000);
-  if (op.kind == OpKind::kCompleteConnect || op.kind == OpKind::kAccept)
-    reply.hand_off = SendHandOff(op.handle);
+  if (handler) return handler(message);
+  const auto* op = std::get_if<session::Operation>(&message.content);
+  if (op == nullptr) return reply;
+  if (std::holds_alternative<session::OpenAdapterOp>(*op)) reply.adapters.push_back(FakeDevice::Info());
+  if (const auto* bind = std::get_if<session::BindOp>(op)) reply.address = bind->local.WithPort(50000);
+  if (const auto* complete = std::get_if<session::CompleteConnectOp>(op)) {
+    reply.hand_off = SendHandOff(complete->connector);
+    reply.proof = kProof;
+  }
+  if (const auto* accept = std::get_if<session::AcceptOp>(op)) {
+    reply.hand_off = SendHandOff(accept->connector);
+    reply.proof = kProof;
+  }
   return reply;
 }
 

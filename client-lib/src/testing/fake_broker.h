@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A broker for the library's unit tests: answers every operation with success unless told otherwise, and can
-// die and come back. Any thread.
+// A broker for the unit tests of the library: answers every operation with success unless the test sets
+// another answer, and can end and restart. Any thread.
 #pragma once
 
 #include <condition_variable>
@@ -19,13 +19,23 @@
 #include "base/unique_fd.h"
 #include "client-lib/src/open.h"
 #include "client-lib/src/testing/fake_device.h"
+#include "session/codec.h"
 
 namespace nd::client {
+
+// Every hand-over brings this proof for Reattach.
+inline const session::Bytes kProof = {0x00, 0x70, 0xFF};
+
+// An operation, or Hello, that the library sent.
+template <typename T>
+struct Asked : T {
+  session::OpId id = 0;
+};
 
 class FakeBroker {
  public:
   // Empty: no answer yet (see Complete).
-  using Handler = std::function<std::optional<Reply>(const Op& op)>;
+  using Handler = std::function<std::optional<Reply>(const session::ClientMessage& message)>;
 
   FakeBroker();
   ~FakeBroker();
@@ -34,43 +44,65 @@ class FakeBroker {
   Adapter Open(const OpenOptions& options = {});
 
   // Replaces the answer to one kind of operation.
-  void On(OpKind kind, Handler handler);
-  void Send(Incoming message);  // To the newest session, in order with the answers.
-  void Complete(std::uint64_t op_id, Status status = {});
+  template <typename T>
+  void On(Handler handler) {
+    On(NameOf<T>(), std::move(handler));
+  }
+  void Send(session::ServerMessage message);  // To the newest session, in order with the answers.
+  void Complete(session::OpId op_id, Status status = {});
   // A hand-over for `connector`, on the lane. Returns its id. `record` may be damaged by `damage`.
-  std::uint64_t SendHandOff(std::uint64_t connector,
+  std::uint64_t SendHandOff(session::Handle connector,
                             const std::function<void(provider::HandOffRecord&)>& damage = {});
-  // Answers CreateQueuePair with `slot` of a counters page, sent before. The page as the broker sees it, once
-  // the client has it.
+  // Sends a counters page and answers CreateQueuePair with `slot` of it. The accessor returns the page as the
+  // broker sees it.
   void GiveCounters(std::uint32_t slot);
   const provider::QpCounters* counters(std::uint32_t slot);
   // Ends the session and refuses new ones, until Start().
   void Kill();
   void Start();
 
-  // Blocks until `count` operations of `kind` arrived in all; returns the newest of them.
-  Op Await(OpKind kind, std::size_t count = 1);
-  std::size_t Count(OpKind kind);
-  std::vector<OpKind> Kinds();
+  // Blocks until `count` operations of the kind have arrived in total; returns the newest.
+  template <typename T>
+  Asked<T> Await(std::size_t count = 1) {
+    const session::ClientMessage message = Await(NameOf<T>(), count);
+    if constexpr (std::is_same_v<T, session::Hello>) {
+      return {std::get<T>(message.content), message.op_id};
+    } else {
+      return {std::get<T>(std::get<session::Operation>(message.content)), message.op_id};
+    }
+  }
+  template <typename T>
+  std::size_t Count() {
+    return Count(NameOf<T>());
+  }
+  std::vector<std::string> Names();  // Of everything that arrived.
   // Blocks until the client acknowledged that id.
   bool Acknowledged(std::uint64_t id);
 
   FakeDevice& device() { return *device_; }
 
  private:
-  class Stream;
-  std::optional<Reply> Answer(const Op& op);
-  void Record(const Op& op);
+  class Link;
+  static std::string NameOf(const session::ClientMessage& message);
+  template <typename T>
+  static std::string NameOf() {
+    return NameOf(session::ClientMessage{0, T{}});
+  }
+  void On(const std::string& name, Handler handler);
+  session::ClientMessage Await(const std::string& name, std::size_t count);
+  std::size_t Count(const std::string& name);
+  std::optional<Reply> Answer(const session::ClientMessage& message);
+  void Record(const session::ClientMessage& message);
 
   std::shared_ptr<FakeDevice> device_ = std::make_shared<FakeDevice>();
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::map<OpKind, Handler> handlers_;
-  std::vector<Op> ops_;
+  std::map<std::string, Handler> handlers_;
+  std::vector<session::ClientMessage> messages_;
   bool running_ = true;
   UniqueFd lane_;
   Mapping counters_;
-  Stream* stream_ = nullptr;
+  Link* link_ = nullptr;
   std::uint64_t next_handle_ = 100;
   std::uint64_t next_hand_off_ = 1;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A provider whose queue pairs only remember what was asked of them. Any thread.
+// A provider whose queue pairs only record their calls. Any thread.
 #pragma once
 
 #include <sys/eventfd.h>
@@ -97,7 +97,7 @@ class FakeQueuePair final : public provider::QueuePair {
     return log_;
   }
 
-  // The peers of all Disconnects so far have answered.
+  // Lets the peers of all Disconnects so far answer.
   void FinishDisconnects() {
     std::vector<std::function<void(Status)>> held;
     {

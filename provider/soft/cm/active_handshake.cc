@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The connecting side: request, judge the reply, confirm with the agreed ready-to-receive frame.
+// The connecting side: sends the request, checks the reply and confirms with the agreed ready-to-receive
+// frame.
 #include <algorithm>
 #include <utility>
 
@@ -61,7 +62,7 @@ HandshakeStep ActiveHandshake::Start() {
   frame.enhanced = true;
   frame.words.peer_to_peer = true;
   frame.words.rtr_write = true;
-  // A Read counts against the limits, so it may serve as RTR only where one is allowed.
+  // A Read counts against the read limits, so it is offered as RTR only when they allow one.
   frame.words.rtr_read = offer_.outbound != 0;
   frame.words.ird = static_cast<std::uint16_t>(offer_.inbound);
   frame.words.ord = static_cast<std::uint16_t>(offer_.outbound);
@@ -80,7 +81,7 @@ HandshakeStep ActiveHandshake::OnInput(wire::ByteSpan unread) {
       if (decoded.verdict == wire::Verdict::kBad) {
         return Fail(StatusCode::kConnectionRefused, std::string(Name(decoded.fault)), Detail::kProtocol);
       }
-      // A responder must stay silent until it has heard the initiator's first frame (RFC 5044 7.1.2).
+      // A responder must not send until it has received the first frame of the initiator (RFC 5044 7.1.2).
       if (unread.size() > decoded.size && !decoded.frame.rejected) {
         return Fail(StatusCode::kConnectionRefused, "data follows the MPA reply before the confirmation",
                     Detail::kProtocol);
@@ -243,7 +244,7 @@ HandshakeStep ActiveHandshake::Reject(const Bytes& private_data) {
   state_ = State::kDone;
   HandshakeStep step;
   step.close = Close::kGraceful;
-  // Only an ndbroker knows that a Send before the RTR frame is a rejection.
+  // Only ndbroker treats a Send before the RTR frame as a rejection.
   if (config_.mode == PortMode::kSeparate && !private_data.empty()) {
     wire::Check(private_data.size() <= kMaxSeparateData, "the core has bounded the private data of Reject");
     step.send = handshake_internal::SendFrame(private_data, 1, agreement_.crc);

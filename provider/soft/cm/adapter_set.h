@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The soft adapters of this host: what was configured, and which addresses each has right now.
+// The soft adapters of this host: their configuration and their present addresses.
 //
 // Loop thread only.
 #pragma once
@@ -21,20 +21,20 @@ struct Adapter {
   std::vector<Address> addresses;  // Port 0, sorted.
 
   bool Has(const Address& ip) const;
-  // How `remote` is spoken to.
+  // The mode of connections with `remote`.
   PortMode ModeFor(const Address& remote) const;
-  // ND ports are (also) TCP ports of this host.
+  // True when ND ports of this adapter are, always or for some networks, TCP ports of this host.
   bool HoldsTcpPorts() const { return options.tcp_mode || !options.tcp_networks.empty(); }
   HandshakeConfig Handshake(PortMode mode) const;
 };
 
 class AdapterSet {
  public:
-  // INVALID_PARAMETER: no or equal names, an address in two adapters, two adapters that follow the host, or
-  // a network that makes no sense.
+  // INVALID_PARAMETER: a name is missing or used twice, an address belongs to two adapters, two adapters
+  // follow the host, or a network is malformed.
   static Result<AdapterSet> Make(const Options& options, const std::vector<Address>& host_addresses);
 
-  // True when an adapter's addresses are others than before.
+  // Returns true when the addresses of an adapter have changed.
   bool Refresh(const std::vector<Address>& host_addresses);
 
   const std::vector<Adapter>& adapters() const { return adapters_; }

@@ -23,7 +23,7 @@ Options TwoAdapters() {
   return options;
 }
 
-TEST(AdapterSet, TheFollowerHasWhatNobodyElseClaims) {
+TEST(AdapterSet, FollowingAdapterHasTheUnclaimedAddresses) {
   auto set = AdapterSet::Make(TwoAdapters(), {Ip("127.0.0.1"), Ip("10.0.0.1"), Ip("fd00::1")});
   ASSERT_TRUE(set.ok());
   EXPECT_EQ(set->Find("rest")->addresses, (std::vector{Ip("127.0.0.1"), Ip("fd00::1")}));
@@ -36,7 +36,7 @@ TEST(AdapterSet, TheFollowerHasWhatNobodyElseClaims) {
   EXPECT_NE(set->Describe()[0].info.adapter_id, set->Describe()[1].info.adapter_id);
 }
 
-TEST(AdapterSet, RefusesOptionsThatContradictEachOther) {
+TEST(AdapterSet, RefusesContradictoryOptions) {
   const auto code = [](const std::function<void(Options&)>& change) {
     Options options = TwoAdapters();
     change(options);
@@ -66,7 +66,7 @@ TEST(AdapterSet, NetworksMatchByPrefix) {
   EXPECT_FALSE(Contains({Ip("1.2.3.4"), 32}, Ip("1.2.3.5")));
 }
 
-TEST(AdapterSet, TheModeFollowsTheDestination) {
+TEST(AdapterSet, ModeDependsOnTheDestination) {
   Options options = TwoAdapters();
   options.adapters[0].tcp_networks = {{Ip("10.9.0.0"), 16}};
   auto set = AdapterSet::Make(options, {});

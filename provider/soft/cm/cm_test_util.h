@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the connection manager's tests share: a recording sink, two managers on one loop, raw sockets.
+// Shared by the tests of the connection manager: a recording sink, two managers on one loop, raw sockets.
 #pragma once
 
 #include <dirent.h>
@@ -95,7 +95,7 @@ inline std::size_t CountDescriptors() {
   return count;
 }
 
-// Test cases run as processes of their own, side by side: each has its own piece of 127/8.
+// Test cases run in processes side by side, so each uses its own part of 127/8.
 inline Address TestAddress(std::uint8_t host, std::uint16_t port = 0) {
   const auto pid = static_cast<unsigned>(getpid());
   return Address::V4(
@@ -180,7 +180,7 @@ inline void RawReset(UniqueFd& fd) {
   fd.reset();
 }
 
-// What has arrived; the connection stays open.
+// Returns the bytes that have arrived and leaves the connection open.
 inline Bytes RawReceive(int fd) {
   Bytes all;
   std::array<std::uint8_t, 2048> buffer;

@@ -6,10 +6,10 @@
 //   passive  [request] -> Incoming -> Accept (reply) -> [RTR frame] -> Established
 //                                  -> Reject
 //
-// The driver shows all unread bytes of the stream, from the first, whenever there are more than before (it
-// peeks; kHandshakePeek bytes always suffice), drops the `consumed` ones, sends `send`, reports `event`, and
-// closes as told. After an event that ends the handshake no method may be called. Bytes that belong to the
-// queue pair are never consumed. A driver that is told of a Deadline calls OnClosed(kTimeout) when it passes.
+// Whenever more bytes have arrived, the driver passes all unread bytes of the stream (it peeks;
+// kHandshakePeek bytes suffice). It then removes `consumed` bytes, sends `send`, reports `event` and closes
+// if the step says so. After an event that ends the handshake no member may be called. Bytes that belong to
+// the queue pair are never consumed. When a Deadline passes, the driver calls OnClosed(kTimeout).
 #pragma once
 
 #include <cstddef>
@@ -35,20 +35,20 @@ enum class PortMode : std::uint8_t {
 struct HandshakeConfig {
   PortMode mode = PortMode::kSeparate;
   bool crc = true;                // Ask for CRC32c; on when either side asks (RFC 5044 7.1.1).
-  std::uint32_t max_inbound = 0;  // Reads this adapter can ever serve on one connection.
+  std::uint32_t max_inbound = 0;  // Reads that this adapter can serve on one connection.
 };
 
-// What the two ends settled, for the hand-over. Valid once Established.
+// The result of the negotiation, for the hand-over. Valid once Established.
 struct Agreement {
   bool crc = false;
   bool confirmation_reads = false;
-  ReadLimits limits;  // Ours.
+  ReadLimits limits;  // Of this side.
   std::uint32_t read_msn_out = 1, read_msn_in = 1;
 };
 
 enum class Ending : std::uint8_t { kFin, kReset, kTimeout };
 
-// Which timer bounds the present wait. Nothing bounds the wait for an application (behaviour b.9).
+// The timer that bounds the present wait. No timer bounds the wait for an application (behaviour b.9).
 enum class Deadline : std::uint8_t { kNone, kRequest, kAnswer };
 
 struct HandshakeStep {
@@ -60,7 +60,7 @@ struct HandshakeStep {
     kFailed,       // Active, ends: status.
     kEstablished,  // Ends; agreement() is valid.
     kLost,         // After request or reply, ends: status, private_data.
-    kDropped,      // Passive before the request, ends: nobody needs to know.
+    kDropped,      // Passive before the request, ends: not reported to the core.
   };
   enum class Close : std::uint8_t { kNo, kGraceful, kReset };
 
@@ -77,7 +77,7 @@ struct HandshakeStep {
 
 class ActiveHandshake {
  public:
-  // `offer` is capped to what the words can carry. CHECKs that `private_data` fits the mode's limit.
+  // `offer` is capped to the maximum of the enhanced words. CHECKs that `private_data` fits the mode's limit.
   ActiveHandshake(const HandshakeConfig& config, std::uint16_t source_port, std::uint16_t destination_port,
                   const ReadLimits& offer, const Bytes& private_data);
 
@@ -117,7 +117,7 @@ class PassiveHandshake {
 
   HandshakeStep OnInput(wire::ByteSpan unread);
   HandshakeStep OnClosed(Ending ending);
-  // Only after kRequest. Accept of a peer without peer-to-peer mode gives kEstablished at once.
+  // Only after kRequest. For a peer without peer-to-peer mode Accept returns kEstablished at once.
   HandshakeStep Accept(const ReadLimits& limits, const Bytes& private_data);
   HandshakeStep Reject(Detail reason, const Bytes& private_data);
 
@@ -150,7 +150,7 @@ class PassiveHandshake {
 };
 
 namespace handshake_internal {
-// The frames of the handshake that are not MPA frames, whole.
+// The complete frames of the handshake that are not MPA frames.
 Bytes TerminateFrame(const wire::Fault& fault, bool crc);
 Bytes RtrWriteFrame(bool crc);
 Bytes RtrReadFrame(bool crc);

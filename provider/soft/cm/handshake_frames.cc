@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The few whole frames that a handshake sends, so that the state machines only name them.
+// Builds the complete frames that a handshake sends.
 #include <cstring>
 
 #include "provider/soft/cm/handshake.h"
@@ -37,7 +37,7 @@ Bytes TerminateFrame(const wire::Fault& fault, bool crc) {
   return FpduOf(header, wire::ByteSpan(payload).first(size), crc);
 }
 
-// STags of both RTR frames as Linux siw chooses them; receivers do not look at them.
+// The STags of both RTR frames are those of Linux siw; receivers ignore them.
 Bytes RtrWriteFrame(bool crc) {
   wire::Segment header;
   header.opcode = wire::Opcode::kWrite;

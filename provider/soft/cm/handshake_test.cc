@@ -52,13 +52,13 @@ Bytes Join(const Bytes& a, const Bytes& b) {
   return all;
 }
 
-// Gives an altered frame a right CRC.
+// Computes the CRC of an altered frame again.
 void Seal(Bytes* frame) {
   const std::size_t ulpdu = wire::LoadBig<std::uint16_t>(Span(*frame).data());
   wire::SealFpdu(std::as_writable_bytes(std::span(*frame)), ulpdu, true);
 }
 
-// Both roles, joined by perfect pipes.
+// Both roles, connected by lossless pipes.
 struct Pair {
   explicit Pair(PortMode mode, ReadLimits offer = {16, 16}, bool active_crc = true, bool passive_crc = true)
       : active(Config(mode, active_crc), 50001, 7000, offer, kAsk), passive(Config(mode, passive_crc)) {}
@@ -105,7 +105,7 @@ TEST_P(BothModes, EstablishesInThreeFrames) {
   EXPECT_EQ(pair.passive.agreement().confirmation_reads, GetParam() == PortMode::kSeparate);
 }
 
-TEST_P(BothModes, CrcIsOnWhenEitherSideWantsIt) {
+TEST_P(BothModes, CrcIsOnWhenEitherSideAsksForIt) {
   for (const unsigned wish : {0u, 1u, 2u, 3u}) {
     Pair pair(GetParam(), {1, 1}, (wish & 1) != 0, (wish & 2) != 0);
     pair.Request();
@@ -116,7 +116,7 @@ TEST_P(BothModes, CrcIsOnWhenEitherSideWantsIt) {
   }
 }
 
-TEST_P(BothModes, ARejectionCarriesItsData) {
+TEST_P(BothModes, RejectionCarriesItsData) {
   for (const Bytes& data : {Bytes{}, kAnswer}) {
     Pair pair(GetParam());
     pair.Request();
@@ -130,7 +130,7 @@ TEST_P(BothModes, ARejectionCarriesItsData) {
   }
 }
 
-TEST(Handshake, SeparateModeTellsWhyItRefuses) {
+TEST(Handshake, SeparateModeCarriesTheReasonOfARefusal) {
   for (const Detail reason : {Detail::kNoListener, Detail::kBacklogFull, Detail::kPaused,
                               Detail::kListenerClosed, Detail::kPolicy, Detail::kStaleConnection}) {
     Pair pair(PortMode::kSeparate);
@@ -142,13 +142,13 @@ TEST(Handshake, SeparateModeTellsWhyItRefuses) {
   }
 }
 
-TEST_P(BothModes, TheActiveSideMayRejectTheReply) {
+TEST_P(BothModes, ActiveSideMayRejectTheReply) {
   for (const Bytes& data : {Bytes{}, kAsk, Bytes(240, 7)}) {
     Pair pair(GetParam());
     pair.Request();
     pair.Accept();
     const Bytes frames = pair.active.Reject(data).send;
-    // However the bytes are cut, the verdict is the same.
+    // The verdict does not depend on how the bytes are split.
     for (std::size_t cut = 0; cut < frames.size(); ++cut) {
       PassiveHandshake copy = pair.passive;
       EXPECT_EQ(copy.OnInput(Span(frames).first(cut)).event, Event::kNone) << cut;
@@ -161,7 +161,7 @@ TEST_P(BothModes, TheActiveSideMayRejectTheReply) {
   }
 }
 
-// Every prefix of what a side may receive, followed by the end of the stream.
+// Every prefix of the bytes that a side may receive, followed by the end of the stream.
 TEST_P(BothModes, EveryCutOfEveryFrameHasADefinedEnd) {
   for (const Ending ending : {Ending::kFin, Ending::kReset, Ending::kTimeout}) {
     const bool timeout = ending == Ending::kTimeout;
@@ -213,20 +213,20 @@ TEST_P(BothModes, EveryCutOfEveryFrameHasADefinedEnd) {
 
 INSTANTIATE_TEST_SUITE_P(Handshake, BothModes, testing::Values(PortMode::kSeparate, PortMode::kTcp));
 
-TEST(PassiveHandshake, DropsWhatIsNoRequest) {
+TEST(PassiveHandshake, DropsBytesThatAreNoRequest) {
   const Bytes good = Pair(PortMode::kSeparate).active.Start().send;
   const auto verdict = [](const Bytes& bytes) {
     PassiveHandshake passive(Config(PortMode::kSeparate));
     return passive.OnInput(Span(bytes));
   };
-  // Each wrong first byte ends it at once.
+  // Each wrong byte of the key ends the handshake at once.
   for (std::size_t at = 0; at < 16; ++at) {
     Bytes bad(good.begin(), good.begin() + static_cast<std::ptrdiff_t>(at) + 1);
     bad[at] ^= 0x20;
     EXPECT_EQ(verdict(bad).event, Event::kDropped) << at;
     EXPECT_EQ(verdict(bad).close, Close::kReset);
   }
-  EXPECT_EQ(verdict(Join(good, {0})).event, Event::kDropped);  // Bytes behind the frame.
+  EXPECT_EQ(verdict(Join(good, {0})).event, Event::kDropped);  // A byte behind the frame.
   Bytes foreign = good;
   foreign[24] = 'X';  // The magic.
   EXPECT_EQ(verdict(foreign).event, Event::kDropped);
@@ -345,7 +345,8 @@ TEST(PassiveHandshake, LeavesDataForTheQueuePair) {
   const HandshakeStep both = passive.OnInput(Span(Join(rtr, data)));
   EXPECT_EQ(both.event, Event::kEstablished);
   EXPECT_EQ(both.consumed, rtr.size());
-  // Foreign peers: data instead of the RTR frame means the same, once its CRC is there.
+  // From another implementation, data instead of the RTR frame establishes the connection once its CRC has
+  // arrived.
   PassiveHandshake foreign = AwaitingRtr(PortMode::kTcp);
   EXPECT_EQ(foreign.OnInput(Span(data).first(30)).event, Event::kNone);
   const HandshakeStep first = foreign.OnInput(Span(data));
@@ -353,7 +354,7 @@ TEST(PassiveHandshake, LeavesDataForTheQueuePair) {
   EXPECT_EQ(first.consumed, 0u);
 }
 
-TEST(PassiveHandshake, ASendThatNoTerminateFollowsIsData) {
+TEST(PassiveHandshake, SendWithoutTerminateIsData) {
   const Bytes one = SendFrame(kAsk, 1, true), two = SendFrame(kAsk, 2, true);
   PassiveHandshake passive = AwaitingRtr(PortMode::kSeparate);
   EXPECT_EQ(passive.OnInput(Span(one)).event, Event::kNone);
@@ -378,8 +379,7 @@ TEST(PassiveHandshake, MalformedFirstFramesEndInATerminate) {
     wire::Fault fault;
   };
   for (const Case& c : {Case{damaged, wire::fault::kCrc}, Case{damaged_version, wire::fault::kCrc},
-                        Case{version, wire::fault::kDdpTaggedVersion},
-                        Case{tiny, wire::fault::kLength},
+                        Case{version, wire::fault::kDdpTaggedVersion}, Case{tiny, wire::fault::kLength},
                         Case{ReadResponseFrame(1, 0, true), wire::fault::kUnexpectedOpcode}}) {
     PassiveHandshake passive = AwaitingRtr(PortMode::kSeparate);
     const HandshakeStep step = passive.OnInput(Span(c.bytes));
@@ -416,7 +416,7 @@ ActiveHandshake AwaitingReply(ReadLimits offer = {16, 16}) {
   return active;
 }
 
-TEST(ActiveHandshake, RefusesWhatItCannotSpeak) {
+TEST(ActiveHandshake, RefusesUnsupportedReplies) {
   wire::MpaFrame markers = Foreign(wire::MpaKind::kReply, 2, true, {true, false, true, false, 1, 1});
   markers.markers = true;
   for (const Bytes& bytes :
@@ -430,7 +430,7 @@ TEST(ActiveHandshake, RefusesWhatItCannotSpeak) {
   }
 }
 
-TEST(ActiveHandshake, AReplyWithoutACommonRtrIsTerminated) {
+TEST(ActiveHandshake, ReplyWithoutACommonRtrIsTerminated) {
   ActiveHandshake active = AwaitingReply();
   const HandshakeStep step =
       active.OnInput(Span(Frame(Foreign(wire::MpaKind::kReply, 2, true, {true, true, false, false, 1, 1}))));
@@ -474,7 +474,7 @@ TEST(ActiveHandshake, ReadAsConfirmationWaitsForItsResponse) {
   EXPECT_EQ(active.agreement().read_msn_out, 2u);
   other.Confirm();
   EXPECT_EQ(other.OnInput(Span(SendFrame(kAsk, 1, true))).event, Event::kLost);
-  // A Read needs a read limit: without one it is neither offered nor agreed to.
+  // With a read limit of 0 a Read is neither offered nor accepted as RTR.
   ActiveHandshake none(Config(PortMode::kTcp), 1, 2, {16, 0}, {});
   EXPECT_FALSE(wire::DecodeMpa(wire::MpaKind::kRequest, Span(none.Start().send)).frame.words.rtr_read);
 }
@@ -488,7 +488,8 @@ TEST(ActiveHandshake, LimitsFollowTheTable) {
   };
   EXPECT_EQ(limits({16, 16}, 0, 0), std::pair(Event::kReply, (ReadLimits{0, 0})));
   EXPECT_EQ(limits({1, 128}, 32, 1), std::pair(Event::kReply, (ReadLimits{1, 32})));
-  EXPECT_EQ(limits({4, 4}, 99, 128), std::pair(Event::kReply, (ReadLimits{128, 4})));  // Raised: it insists.
+  EXPECT_EQ(limits({4, 4}, 99, 128),
+            std::pair(Event::kReply, (ReadLimits{128, 4})));  // Raised, because the peer requires it.
   EXPECT_EQ(limits({4, 4}, 1, 129).first, Event::kFailed);
   ActiveHandshake active = AwaitingReply();
   const HandshakeStep step = active.OnInput(

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The IP addresses of this host, followed through the kernel's route messages.
 //
-// Loop thread only. Link-local IPv6 addresses are left out: without an interface they name nothing.
+// Loop thread only. Link-local IPv6 addresses are left out, because they are ambiguous without an interface.
 #pragma once
 
 #include <functional>
@@ -13,18 +13,18 @@
 
 namespace nd::provider::soft {
 
-// Sorted, port 0, interfaces that are up only. Empty when the kernel cannot tell.
+// Sorted, with port 0, of interfaces that are up. Empty when the kernel returns an error.
 std::vector<Address> ListHostAddresses();
 
 class HostAddressWatch {
  public:
-  // `changed` runs after a burst of changes was read; it may be called without any real change.
+  // `changed` runs after a burst of messages was read, possibly without a real change.
   HostAddressWatch(EventLoop& loop, std::function<void()> changed);
   ~HostAddressWatch();
   HostAddressWatch(const HostAddressWatch&) = delete;
   HostAddressWatch& operator=(const HostAddressWatch&) = delete;
 
-  // False when the kernel gave no route socket: addresses are then those of the start.
+  // False when no route socket could be opened; the addresses then stay those of the start.
   bool watching() const { return static_cast<bool>(fd_); }
 
  private:

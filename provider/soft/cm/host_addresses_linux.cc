@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// NETLINK_ROUTE only tells that something changed; getifaddrs tells what is. One parser less.
+// NETLINK_ROUTE signals that an address changed; getifaddrs returns the addresses, so no message is parsed.
 #include <ifaddrs.h>
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>

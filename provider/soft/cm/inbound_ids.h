@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ids of inbound attempts: one sequence for every way a request can come in. Loop thread only.
+// Ids of inbound attempts: one sequence for requests by TCP and from this host. Loop thread only.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Says on one host what the wire handshake says between two, with the same events in the same order.
+// Produces within one host the events of the wire handshake, in the same order.
 #include "provider/soft/cm/loop_cm.h"
 
 #include <fcntl.h>
@@ -133,7 +133,7 @@ void LoopCm::Abort(CmId id) {
   const auto pair = Find(id);
   if (!pair) return;
   if (pair->stage == Stage::kEstablished) {
-    // The other side learns from its own queue pair, when this side's ends of the transport are closed.
+    // The queue pair of the other side notices when this side closes its end of the transport.
     sides_.erase(id);
     (id == pair->active ? pair->active_hand_off : pair->passive_hand_off).fds.clear();
     return;

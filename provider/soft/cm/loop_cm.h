@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Connections between two applications of this host: no wire, and a shared segment instead of a socket.
+// Connections between two applications of this host, over a shared memory segment.
 //
 // Loop thread only. Commands for ids it does not own are ignored.
 #pragma once
@@ -37,7 +37,7 @@ class LoopCm {
   struct Pair {
     Stage stage = Stage::kIncoming;
     CmId active{}, passive{};
-    ReadLimits offer, granted;  // As the active side offered, as the passive side granted.
+    ReadLimits offer, granted;  // Offered by the active side; granted by the passive side.
     std::uint32_t active_uid = 0, active_pid = 0, passive_uid = 0, passive_pid = 0;
     HandOff active_hand_off, passive_hand_off;
   };
@@ -48,7 +48,7 @@ class LoopCm {
 
   CmSink& sink_;
   InboundIds& ids_;
-  std::map<CmId, std::shared_ptr<Pair>> sides_;  // Both ids of a pair lead to it.
+  std::map<CmId, std::shared_ptr<Pair>> sides_;  // Both ids of a pair map to it.
 };
 
 }  // namespace nd::provider::soft

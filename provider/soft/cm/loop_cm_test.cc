@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One host, two applications: no TCP connection is ever made.
+// Two applications of one host. No TCP connection is made.
 #include "provider/soft/cm/loop_cm.h"
 
 #include <fcntl.h>
@@ -92,7 +92,7 @@ TEST_F(Loop, HandsOneSealedSegmentToBothSides) {
   ExpectNothingLeft();
 }
 
-TEST_F(Loop, AnotherUserMayNotMapBuffers) {
+TEST_F(Loop, ProcessOfAnotherUserMayNotMapBuffers) {
   const CmId inbound = Establish(1001);
   EXPECT_EQ(h.cm->TakeHandOff(inbound)->record.flags & kHandOffShareMemory, 0u);
   EXPECT_EQ(h.cm->TakeHandOff(CmId{1})->record.flags & kHandOffShareMemory, 0u);
@@ -139,14 +139,14 @@ TEST_F(Loop, WithdrawalIsSeenInEveryState) {
   ExpectNothingLeft();
 }
 
-TEST_F(Loop, ASideThatLetsGoAfterEstablishmentLeavesTheOtherItsHandOff) {
+TEST_F(Loop, AbortAfterEstablishmentLeavesTheOtherSideItsHandOff) {
   const std::size_t idle = CountDescriptors();
   const CmId inbound = Establish();
   h.cm->Abort(inbound);
   {
     auto active = h.cm->TakeHandOff(CmId{1});
     ASSERT_TRUE(active.ok());
-    // The doorbell already tells that nobody is there.
+    // The doorbell already reports the end of the peer.
     std::byte heard[4];
     EXPECT_EQ(ReceiveWithFds(active->fds[1].get(), heard, false).code(), StatusCode::kConnectionDisconnected);
   }
@@ -160,7 +160,7 @@ TEST_F(Loop, RunningOutOfDescriptorsEndsBothSidesAndRecovers) {
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
   const rlimit saved = limit;
   const UniqueFd next(fcntl(0, F_DUPFD_CLOEXEC, 3));
-  // Room for the segment and nothing more.
+  // Leaves room for the segment only.
   limit.rlim_cur = static_cast<rlim_t>(next.get()) + 2;
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
   h.cm->Confirm(CmId{1});

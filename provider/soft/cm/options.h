@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an administrator can say about soft adapters (docs/configuration.md, [[adapter]]).
+// The configuration of soft adapters (docs/configuration.md, [[adapter]]).
 #pragma once
 
 #include <cstdint>
@@ -18,11 +18,11 @@ struct Network {
 
 struct AdapterOptions {
   std::string name = "soft0";
-  // Empty: every address of this host, loopback included, followed as interfaces come and go.
+  // Empty: every address of this host, loopback included; the list follows the interfaces.
   std::vector<Address> addresses;
   bool tcp_mode = false;          // false: separate ND port space behind one TCP port.
-  std::uint16_t tcp_port = 4794;  // separate mode: where this adapter's addresses listen.
-  // Separate mode: destinations that are spoken to in tcp mode, and may connect so.
+  std::uint16_t tcp_port = 4794;  // Separate mode: the port on which the addresses of this adapter listen.
+  // Separate mode: networks whose connections, in both directions, use tcp mode.
   std::vector<Network> tcp_networks;
   bool crc = true;
   std::uint32_t max_inbound_read_limit = 128, max_outbound_read_limit = 128;
@@ -30,10 +30,12 @@ struct AdapterOptions {
 
 struct Options {
   std::vector<AdapterOptions> adapters;
-  Duration connect_timeout = std::chrono::seconds(10);  // SYN and MPA reply of a peer that is silent.
-  Duration request_timeout = std::chrono::seconds(5);   // A TCP connection that sends no MPA request.
-  Duration keepalive = std::chrono::seconds(30);        // A peer host that vanished during a handshake.
-  std::uint32_t max_half_open = 4096;                   // Inbound TCP connections without a whole request.
+  Duration connect_timeout =
+      std::chrono::seconds(10);  // Bounds the wait for the SYN-ACK and for the MPA reply.
+  Duration request_timeout =
+      std::chrono::seconds(5);                    // Bounds the wait for the MPA request of a TCP connection.
+  Duration keepalive = std::chrono::seconds(30);  // Detects that a peer host vanished during a handshake.
+  std::uint32_t max_half_open = 4096;             // Inbound TCP connections without a whole request.
 };
 
 }  // namespace nd::provider::soft

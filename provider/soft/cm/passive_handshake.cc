@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The accepting side. Everything it reads comes from anybody who can reach the port.
+// The accepting side. Any host that can reach the port may send these bytes.
 #include <algorithm>
 #include <utility>
 
@@ -26,7 +26,7 @@ HandshakeStep PassiveHandshake::Broken(const wire::Fault& fault, const std::stri
   HandshakeStep step;
   step.event = Event::kLost;
   step.status = Status(StatusCode::kConnectionAborted, message, Detail::kProtocol);
-  // Before the reply the stream is not in full operation, so nothing can be said there (RFC 5044 8).
+  // Before the reply the stream is not in full operation, so no Terminate may be sent (RFC 5044 8).
   if (state_ == State::kAwaitRtr) {
     step.send = handshake_internal::TerminateFrame(fault, agreement_.crc);
     step.close = Close::kGraceful;
@@ -84,7 +84,7 @@ HandshakeStep PassiveHandshake::OnRequest(const wire::MpaFrame& frame, std::size
     data = data.subspan(wire::kNdbHeaderSize);
   }
   if (frame.markers) {
-    // We cannot give what the peer needs, and say so (RFC 5044 7.1.1).
+    // The peer requires markers, which are not supported. The reply says so (RFC 5044 7.1.1).
     step.send = handshake_internal::EncodeStartFrame(
         [&] {
           wire::MpaFrame refusal = ReplyFrame();
@@ -127,7 +127,7 @@ HandshakeStep PassiveHandshake::Accept(const ReadLimits& limits, const Bytes& pr
     frame.words.ord = static_cast<std::uint16_t>(capped.outbound);
   }
   if (peer_to_peer) {
-    // A peer that offers neither is told that a Write would do.
+    // To a peer that offers neither, a Write is proposed.
     rtr_is_read_ = !peer_words_.rtr_write && peer_words_.rtr_read;
     frame.words.peer_to_peer = true;
     frame.words.rtr_write = !rtr_is_read_;
@@ -160,10 +160,10 @@ HandshakeStep PassiveHandshake::SendReply(wire::MpaFrame frame, Detail reason, c
 
 HandshakeStep PassiveHandshake::OnFirstFrame(wire::ByteSpan unread) {
   const wire::FpduDecoded frame = wire::DecodeFpdu(unread, agreement_.crc);
-  // Nothing that speaks of the handshake is longer than what is looked at.
+  // No frame of the handshake is longer than kHandshakePeek.
   if (frame.size > kHandshakePeek) return OnFirstData();
   if (frame.verdict != wire::Verdict::kComplete) return {};
-  // Before anything else: what a damaged frame says is not the peer's word.
+  // The CRC is checked first: the contents of a damaged frame are meaningless.
   if (!frame.crc_ok) return Broken(wire::fault::kCrc, "the first frame fails its CRC");
   wire::Segment segment;
   if (const auto fault = wire::DecodeSegment(frame.ulpdu, &segment)) {
@@ -193,7 +193,8 @@ HandshakeStep PassiveHandshake::OnFirstFrame(wire::ByteSpan unread) {
   return OnFirstData();
 }
 
-// Data instead of the RTR frame says as much (behaviour b.1); it stays where it is, for the queue pair.
+// Data instead of the RTR frame establishes the connection too (behaviour b.1). It stays in the stream for
+// the queue pair.
 HandshakeStep PassiveHandshake::OnFirstData() {
   state_ = State::kDone;
   HandshakeStep step;
@@ -221,7 +222,7 @@ HandshakeStep PassiveHandshake::OnRtr(const wire::FpduDecoded& frame, const wire
 }
 
 HandshakeStep PassiveHandshake::OnFirstSend(wire::ByteSpan rest, const wire::Segment& send) {
-  // Nothing that quotes one segment is longer.
+  // The longest Terminate that quotes one segment.
   constexpr std::size_t kLongest = wire::FpduSize(wire::kUntaggedHeaderSize + wire::kMaxTerminateSize);
   const wire::FpduDecoded frame = wire::DecodeFpdu(rest, agreement_.crc);
   if (frame.size <= kLongest && frame.verdict != wire::Verdict::kComplete) return {};

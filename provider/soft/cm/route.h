@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which local address the kernel would use towards a remote one. Nothing is sent; never blocks.
+// Finds the local address that the kernel uses for a remote address. Sends nothing and never blocks.
 #pragma once
 
 #include "nd/status.h"
@@ -8,8 +8,8 @@
 
 namespace nd::provider::soft {
 
-// Port 0, an address of `adapter`. INVALID_ADDRESS: `remote` is malformed. NETWORK_UNREACHABLE: no route from
-// this adapter, or nothing that can be connected to.
+// Returns an address of `adapter` with port 0. INVALID_ADDRESS: `remote` is malformed. NETWORK_UNREACHABLE:
+// there is no route from this adapter, or `remote` cannot be a destination.
 Result<Address> FindRoute(const Adapter& adapter, const Address& remote);
 
 }  // namespace nd::provider::soft

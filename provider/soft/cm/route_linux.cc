@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A connected UDP socket makes the kernel do its route lookup and keeps the answer.
+// Connecting a UDP socket makes the kernel look up the route; the socket then has the source address.
 #include <netinet/in.h>
 #include <sys/socket.h>
 
@@ -14,7 +14,8 @@
 namespace nd::provider::soft {
 namespace {
 
-// The source address towards `remote`, from `local` when given; empty with errno when there is no route.
+// Returns the source address for `remote`, or for the route from `local` if given. Returns no value, with
+// errno, when there is no route.
 std::optional<Address> SourceTowards(const Address& remote, const Address* local) {
   const int family = remote.family() == Address::Family::kIpv6 ? AF_INET6 : AF_INET;
   const UniqueFd fd(socket(family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
@@ -26,7 +27,7 @@ std::optional<Address> SourceTowards(const Address& remote, const Address* local
       return std::nullopt;
     }
   }
-  // Any port: a route does not depend on it, but 0 is refused.
+  // The route does not depend on the port, but connect() refuses port 0.
   const std::size_t length = remote.WithPort(9).ToSockaddr(&storage);
   if (connect(fd.get(), reinterpret_cast<const sockaddr*>(&storage), static_cast<socklen_t>(length)) != 0) {
     return std::nullopt;

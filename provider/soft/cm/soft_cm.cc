@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sends each command to the half that owns it: this host's own addresses to the loop, others to TCP.
+// Sends each command to the half that owns the id: addresses of this host to the loop, others to TCP.
 #include "provider/soft/cm/soft_cm.h"
 
 #include <optional>
@@ -17,11 +17,11 @@ namespace {
 
 class SoftCm final : public ConnectionManager {
  public:
-  SoftCm(const Options& options, AdapterSet adapters, EventLoop& loop, CmSink& sink)
+  SoftCm(const Options& options, AdapterSet adapters, EventLoop& loop, CmSink& sink, os::KeptSockets* kept)
       : sink_(sink),
         adapters_(std::move(adapters)),
         loop_cm_(sink, ids_),
-        tcp_(options, loop, sink, adapters_, ids_),
+        tcp_(options, loop, sink, adapters_, ids_, kept != nullptr ? *kept : nothing_kept_),
         watch_(loop, [this] { OnHostChanged(); }) {}
 
   Status Start() { return tcp_.listeners().Start(); }
@@ -59,7 +59,7 @@ class SoftCm final : public ConnectionManager {
   void Confirm(CmId id) override { loop_cm_.Owns(id) ? loop_cm_.Confirm(id) : tcp_.Confirm(id); }
   void Abort(CmId id) override { loop_cm_.Owns(id) ? loop_cm_.Abort(id) : tcp_.Abort(id); }
 
-  // The client's half says goodbye on soft (client_disconnects), so there is nothing to do but to answer.
+  // On soft the client half disconnects (client_disconnects), so this only answers.
   void Disconnect(CmId id) override {
     sink_.OnDisconnected(id,
                          {StatusCode::kNotSupported, "soft connections are disconnected by their client"});
@@ -82,6 +82,8 @@ class SoftCm final : public ConnectionManager {
     return last;
   }
 
+  bool LeaveListeners() override { return tcp_.listeners().Leave(); }
+
   std::uint32_t handshakes() const override { return loop_cm_.handshakes() + tcp_.handshakes(); }
 
  private:
@@ -94,6 +96,7 @@ class SoftCm final : public ConnectionManager {
   CmSink& sink_;
   AdapterSet adapters_;
   InboundIds ids_;
+  os::KeptSockets nothing_kept_;
   LoopCm loop_cm_;
   TcpCm tcp_;
   HostAddressWatch watch_;
@@ -101,10 +104,11 @@ class SoftCm final : public ConnectionManager {
 
 }  // namespace
 
-Result<std::unique_ptr<ConnectionManager>> MakeSoftCm(const Options& options, EventLoop& loop, CmSink& sink) {
+Result<std::unique_ptr<ConnectionManager>> MakeSoftCm(const Options& options, EventLoop& loop, CmSink& sink,
+                                                      os::KeptSockets* kept) {
   Result<AdapterSet> adapters = AdapterSet::Make(options, ListHostAddresses());
   if (!adapters.ok()) return adapters.status();
-  auto manager = std::make_unique<SoftCm>(options, std::move(adapters).value(), loop, sink);
+  auto manager = std::make_unique<SoftCm>(options, std::move(adapters).value(), loop, sink, kept);
   if (Status status = manager->Start(); !status.ok()) return status;
   return std::unique_ptr<ConnectionManager>(std::move(manager));
 }

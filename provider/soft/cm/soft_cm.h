@@ -6,14 +6,17 @@
 #include <memory>
 
 #include "base/event_loop.h"
+#include "base/os/kept_sockets.h"
 #include "provider/cm.h"
 #include "provider/soft/cm/options.h"
 
 namespace nd::provider::soft {
 
-// Opens what the options ask for. SHARING_VIOLATION (a TCP port is taken), INVALID_ADDRESS (not this host's),
-// INVALID_PARAMETER (options that contradict each other), ACCESS_DENIED, INSUFFICIENT_RESOURCES. `loop` and
-// `sink` outlive the manager; its destructor closes every connection that was not handed over.
-Result<std::unique_ptr<ConnectionManager>> MakeSoftCm(const Options& options, EventLoop& loop, CmSink& sink);
+// Opens the configured adapters. SHARING_VIOLATION (a TCP port is taken), INVALID_ADDRESS (not an address of
+// this host), INVALID_PARAMETER (the options contradict each other), ACCESS_DENIED, INSUFFICIENT_RESOURCES.
+// `loop` and `sink` outlive the manager; its destructor closes every connection that was not handed over.
+// `kept`: see DaemonProvider::KeepListeners.
+Result<std::unique_ptr<ConnectionManager>> MakeSoftCm(const Options& options, EventLoop& loop, CmSink& sink,
+                                                      os::KeptSockets* kept = nullptr);
 
 }  // namespace nd::provider::soft

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Peers that break off, dawdle, lie and flood, over real sockets. Afterwards nothing may be left of them.
+// Hostile peers over real sockets: truncation, slow sending, malformed frames, floods. Nothing of them may
+// remain.
 #include <gtest/gtest.h>
 
 #include "provider/soft/cm/cm_test_util.h"
@@ -99,7 +100,7 @@ TEST_F(HostilePeer, EveryCutOfAReplyFailsTheConnect) {
   }
 }
 
-TEST_F(HostilePeer, ARequestInSingleBytesArrives) {
+TEST_F(HostilePeer, RequestInSingleBytesArrives) {
   const UniqueFd raw = Dial();
   for (const std::uint8_t byte : RequestBytes()) {
     RawSend(raw.get(), {byte});
@@ -108,7 +109,7 @@ TEST_F(HostilePeer, ARequestInSingleBytesArrives) {
   EXPECT_EQ(Next(p).kind, Recorded::kRequest);
 }
 
-TEST_F(HostilePeer, TheFirstWrongByteIsEnough) {
+TEST_F(HostilePeer, FirstWrongByteClosesTheConnection) {
   const UniqueFd raw = Dial();
   RawSend(raw.get(), {'M', 'P', 'A'});
   Settle();
@@ -118,14 +119,14 @@ TEST_F(HostilePeer, TheFirstWrongByteIsEnough) {
   EXPECT_EQ(p.cm->handshakes(), 0u);
 }
 
-TEST_F(HostilePeer, BytesBehindTheRequestCloseIt) {
+TEST_F(HostilePeer, BytesBehindTheRequestCloseTheConnection) {
   Bytes request = RequestBytes();
   request.push_back(0);
   const UniqueFd raw = Dial();
   RawSend(raw.get(), request);
   Pump([&] { return RawClosed(raw.get()); });
   EXPECT_TRUE(p.sink.events.empty());
-  // Later ones withdraw what was announced.
+  // Bytes that come later withdraw the request that was reported.
   const UniqueFd late = Dial();
   RawSend(late.get(), RequestBytes());
   EXPECT_EQ(Next(p).kind, Recorded::kRequest);
@@ -135,11 +136,11 @@ TEST_F(HostilePeer, BytesBehindTheRequestCloseIt) {
   EXPECT_EQ(lost.status.detail(), Detail::kProtocol);
 }
 
-TEST_F(HostilePeer, ADawdlerIsClosedAtAnAbsoluteDeadline) {
+TEST_F(HostilePeer, SlowSenderIsClosedAtAnAbsoluteDeadline) {
   const UniqueFd raw = Dial();
   const Bytes request = RequestBytes();
   std::size_t sent = 0;
-  // One byte a second never reaches the end.
+  // One byte a second does not complete the request in time.
   while (!RawClosed(raw.get())) {
     ASSERT_LT(sent, 8u);
     RawSend(raw.get(), {request[sent++]});
@@ -152,7 +153,7 @@ TEST_F(HostilePeer, ADawdlerIsClosedAtAnAbsoluteDeadline) {
   EXPECT_TRUE(p.sink.events.empty());
 }
 
-TEST_F(HostilePeer, AHalfFrameDoesNotSpinTheLoop) {
+TEST_F(HostilePeer, PartialFrameDoesNotSpinTheLoop) {
   const UniqueFd raw = Dial();
   RawSend(raw.get(), {'M', 'P', 'A'});
   Settle();
@@ -161,10 +162,10 @@ TEST_F(HostilePeer, AHalfFrameDoesNotSpinTheLoop) {
   EXPECT_GE(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(50));
 }
 
-TEST_F(HostilePeer, FloodsEvictTheOldestOfTheHeaviestSource) {
+TEST_F(HostilePeer, FloodEvictsTheOldestOfTheLargestSource) {
   p.cm.reset();
   Open(p, 2, [](Options& options) { options.max_half_open = 8; });
-  // An honest peer from another network, which is the oldest of all.
+  // An honest peer of another network. Its connection is the oldest.
   UniqueFd honest(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_storage storage{};
   std::size_t length = Address::V4({127, 255, 7, 7}).ToSockaddr(&storage);
@@ -188,7 +189,7 @@ TEST_F(HostilePeer, FloodsEvictTheOldestOfTheHeaviestSource) {
   EXPECT_EQ(Next(p).kind, Recorded::kRequest);
 }
 
-TEST_F(HostilePeer, NoiseNeverReachesTheCore) {
+TEST_F(HostilePeer, RandomBytesNeverReachTheCore) {
   const std::size_t idle = CountDescriptors();
   std::uint32_t x = 12345;
   for (int round = 0; round < 200; ++round) {

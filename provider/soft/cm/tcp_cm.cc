@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Drives the handshakes over real sockets. Bytes are only looked at (MSG_PEEK) until a state machine has
-// claimed them, because what follows the handshake must be in the socket when the client gets it.
+// Drives the handshakes over real sockets. Bytes are only peeked at (MSG_PEEK) until a state machine has
+// consumed them, because the bytes behind the handshake must stay in the socket for the client.
 #include "provider/soft/cm/tcp_cm.h"
 
 #include <netinet/in.h>
-#include <sys/epoll.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -13,6 +12,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/os/readiness.h"
 #include "provider/soft/cm/tcp_socket.h"
 #include "provider/soft/wire/check.h"
 
@@ -36,14 +36,14 @@ Ending EndingOf(int error) {
 }  // namespace
 
 TcpCm::TcpCm(const Options& options, EventLoop& loop, CmSink& sink, const AdapterSet& adapters,
-             InboundIds& ids)
+             InboundIds& ids, os::KeptSockets& kept)
     : options_(options),
       loop_(loop),
       sink_(sink),
       adapters_(adapters),
       ids_(ids),
       listeners_(
-          loop, adapters,
+          loop, adapters, kept,
           [this](UniqueFd fd, const std::string& adapter, PortMode mode) {
             OnAccepted(std::move(fd), adapter, mode);
           },
@@ -69,7 +69,7 @@ Result<UniqueFd> TcpCm::MakeConnectSocket(const ConnectParams& params, PortMode 
   if (!fd.ok()) return fd;
   sockaddr_storage storage{};
   const std::size_t length = params.local.WithPort(0).ToSockaddr(&storage);
-  // The port is chosen at connect(), where only the 4-tuple must be free.
+  // The kernel selects the port at connect(), where only the 4-tuple must be free.
   const int on = 1;
   setsockopt(fd->get(), IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof on);
   if (bind(fd->get(), reinterpret_cast<const sockaddr*>(&storage), static_cast<socklen_t>(length)) != 0) {
@@ -102,7 +102,7 @@ void TcpCm::Connect(const ConnectParams& params, const Adapter& adapter) {
   connection.active.emplace(adapter.Handshake(mode), params.local.port(), params.remote.port(), params.offer,
                             params.private_data);
   SetHandshakeOptions(connection.fd.get(), options_.keepalive);
-  ResetOnClose(connection.fd.get());  // A broker that dies says no goodbye.
+  ResetOnClose(connection.fd.get());  // The end of the broker resets the connection.
   connections_[params.id] = std::move(owned);
 
   sockaddr_storage storage{};
@@ -116,7 +116,7 @@ void TcpCm::Connect(const ConnectParams& params, const Adapter& adapter) {
     sink_.OnFailed(params.id, ConnectFailure(error, mode));
     return;
   }
-  connection.in_loop = loop_.Add(connection.fd.get(), EPOLLOUT,
+  connection.in_loop = loop_.Add(connection.fd.get(), os::kWritable,
                                  [this, &connection](std::uint32_t events) { OnReady(connection, events); });
   if (!connection.in_loop) {
     Close(connection, CloseHow::kReset);
@@ -131,7 +131,7 @@ void TcpCm::OnAccepted(UniqueFd fd, const std::string& adapter_name, PortMode mo
   const Address peer = PeerAddressOf(fd.get());
   ResetOnClose(fd.get());
   if (adapter == nullptr || !peer.well_formed()) return;
-  // Port sockets of a separate adapter are there for the listed networks only.
+  // The TCP ports of an adapter in separate mode serve the listed networks only.
   if (mode == PortMode::kTcp && adapter->ModeFor(peer) != PortMode::kTcp) return;
   if (half_open_ >= options_.max_half_open) EvictOneHalfOpen();
 
@@ -151,13 +151,13 @@ void TcpCm::OnAccepted(UniqueFd fd, const std::string& adapter_name, PortMode mo
   connection.half_open = true;
   ++half_open_;
   ++half_open_by_source_[connection.source];
-  connection.in_loop = loop_.Add(connection.fd.get(), EPOLLIN | EPOLLRDHUP,
+  connection.in_loop = loop_.Add(connection.fd.get(), os::kReadable | os::kPeerFinished,
                                  [this, &connection](std::uint32_t events) { OnReady(connection, events); });
   if (!connection.in_loop) return Close(connection, CloseHow::kReset);
   ArmDeadline(connection);
 }
 
-// The one that has waited longest among those of the network that has most of them.
+// Evicts the oldest half-open connection of the network that has most of them.
 void TcpCm::EvictOneHalfOpen() {
   const auto heaviest =
       std::ranges::max_element(half_open_by_source_, {}, [](const auto& e) { return e.second; });
@@ -170,7 +170,7 @@ void TcpCm::EvictOneHalfOpen() {
 }
 
 void TcpCm::OnReady(Connection& connection, std::uint32_t) {
-  // The events are not used: after a descriptor's number was reused they may be another socket's.
+  // Which events came does not matter: the socket itself is asked.
   if (connection.stage == Stage::kConnecting) return OnConnectReady(connection);
   Examine(connection);
 }
@@ -192,7 +192,7 @@ void TcpCm::OnConnectReady(Connection& connection) {
 void TcpCm::OnTcpConnected(Connection& connection) {
   ClearTimer(connection);
   connection.stage = Stage::kHandshake;
-  loop_.Modify(connection.fd.get(), EPOLLIN | EPOLLRDHUP);
+  loop_.Modify(connection.fd.get(), os::kReadable | os::kPeerFinished);
   sink_.OnReached(connection.id);
   Apply(connection, connection.active->Start());
 }
@@ -212,7 +212,7 @@ void TcpCm::Examine(Connection& connection) {
   const bool undecided = step.event == Event::kNone && step.consumed == 0;
   if (!undecided) return Apply(connection, std::move(step));
   if (PeerClosed(connection.fd.get())) return OnClosed(connection, Ending::kFin);
-  // Level-triggered: without this the same half frame would wake the loop for ever.
+  // The loop is level-triggered: without the low-water mark a partial frame would wake it for ever.
   SetLowWater(connection.fd.get(), static_cast<int>(size + 1));
   connection.low_water_raised = true;
 }
@@ -239,7 +239,7 @@ bool TcpCm::Consume(Connection& connection, std::size_t count) {
 void TcpCm::Apply(Connection& connection, HandshakeStep step) {
   const bool ends = step.event == Event::kRejected || step.event == Event::kFailed ||
                     step.event == Event::kLost || step.event == Event::kDropped;
-  // Start-up frames are smaller than any send buffer, so a short write means a broken connection too.
+  // Frames of the handshake are smaller than any send buffer, so a short write means a broken connection.
   int error = 0;
   if (step.consumed != 0 && !Consume(connection, step.consumed)) error = ECONNRESET;
   if (error == 0 && !step.send.empty()) {
@@ -350,7 +350,7 @@ void TcpCm::SendConfirmation(CmId id) {
   Connection* connection = Find(id);
   if (connection == nullptr) return;
   connection->timer.reset();
-  // A withdrawal that is already here must win over a confirmation that nobody would read.
+  // A withdrawal that has arrived already takes precedence over the confirmation.
   Examine(*connection);
   connection = Find(id);
   if (connection != nullptr) Apply(*connection, connection->active->Confirm());
@@ -359,9 +359,9 @@ void TcpCm::SendConfirmation(CmId id) {
 void TcpCm::Abort(CmId id) {
   Connection* connection = Find(id);
   if (connection == nullptr) return;
-  // A reset leaves no TIME_WAIT on the connecting side's port. The accepting side must not overtake its
-  // reply; once that is there, an end without reset would look like the goodbye of an application that never
-  // had the connection.
+  // A reset leaves no TIME_WAIT on the port of the connecting side. On the accepting side a reset must not
+  // overtake the reply. Once the reply is acknowledged, a close without reset would look like the disconnect
+  // of an application that never had the connection.
   const bool reset =
       connection->active || (connection->passive->answered() && NothingUnsent(connection->fd.get()));
   Close(*connection, reset ? CloseHow::kReset : CloseHow::kGraceful);
@@ -397,7 +397,7 @@ void TcpCm::ArmDeadline(Connection& connection) {
   if (wanted == connection.armed) return;
   ClearTimer(connection);
   connection.armed = wanted;
-  // Under pressure those who dawdle are given less time.
+  // When many connections are half open, each has less time.
   const bool crowded = half_open_ > options_.max_half_open / 2;
   if (wanted == Deadline::kRequest) {
     SetTimer(connection, crowded ? options_.request_timeout / 5 : options_.request_timeout);

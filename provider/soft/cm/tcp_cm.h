@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Connections to and from other hosts: sockets, timers and limits around the handshake state machines.
 //
-// Loop thread only. Commands for ids it does not own are ignored. Every way a connection can end goes through
-// Close().
+// Loop thread only. Commands for ids it does not own are ignored. Every connection ends through Close().
 #pragma once
 
 #include <cstdint>
@@ -24,7 +23,8 @@ namespace nd::provider::soft {
 
 class TcpCm {
  public:
-  TcpCm(const Options& options, EventLoop& loop, CmSink& sink, const AdapterSet& adapters, InboundIds& ids);
+  TcpCm(const Options& options, EventLoop& loop, CmSink& sink, const AdapterSet& adapters, InboundIds& ids,
+        os::KeptSockets& kept);
   ~TcpCm();
   TcpCm(const TcpCm&) = delete;
   TcpCm& operator=(const TcpCm&) = delete;
@@ -49,12 +49,12 @@ class TcpCm {
     PortMode mode = PortMode::kSeparate;
     std::string adapter;
     Address local, remote;                  // With ND ports once they are known.
-    std::optional<ActiveHandshake> active;  // One of the two.
+    std::optional<ActiveHandshake> active;  // Either `active` or `passive` has a value.
     std::optional<PassiveHandshake> passive;
-    bool half_open = false;  // Inbound without a whole request yet.
+    bool half_open = false;  // Inbound, and the request is not complete.
     bool in_loop = false;
     bool low_water_raised = false;
-    std::string source;  // Of half-open ones: the peer's /24 or /64.
+    std::string source;  // The /24 or /64 of the peer of a half-open connection.
     std::optional<EventLoop::TimerId> timer;
     Deadline armed = Deadline::kNone;
     Time replied_at{};
@@ -69,7 +69,7 @@ class TcpCm {
   void OnClosed(Connection& connection, Ending ending);
   void OnSendFailed(Connection& connection, const HandshakeStep& step, int error);
   void SendConfirmation(CmId id);
-  // May end the connection; it must not be touched afterwards.
+  // May end the connection; do not use it afterwards.
   void Apply(Connection& connection, HandshakeStep step);
   void Report(CmId id, HandshakeStep& step);
   void ReportRequest(Connection& connection, HandshakeStep& step);
@@ -87,7 +87,8 @@ class TcpCm {
   CmSink& sink_;
   const AdapterSet& adapters_;
   InboundIds& ids_;
-  std::map<CmId, std::unique_ptr<Connection>> connections_;  // Inbound ids grow: oldest first.
+  std::map<CmId, std::unique_ptr<Connection>>
+      connections_;  // Inbound ids grow, so the oldest connection comes first.
   std::map<std::string, std::uint32_t> half_open_by_source_;
   std::uint32_t half_open_ = 0;
   TcpListeners listeners_;

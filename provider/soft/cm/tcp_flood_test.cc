@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Too many connections that never ask for anything: who has to go, and that nobody else does.
+// Too many connections without a request: the right one is evicted, and no other.
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -10,7 +10,7 @@ namespace nd::provider::soft {
 namespace {
 
 constexpr std::uint32_t kMost = 8;
-// Longer than the test may take on the busiest machine; the clock is skipped ahead instead.
+// Longer than the test takes on a busy machine; the test advances the clock itself.
 constexpr std::chrono::hours kPatience{5};
 
 Bytes RequestBytes() {
@@ -25,7 +25,7 @@ class Flood : public CmFixture {
       options.request_timeout = kPatience;
     }));
   }
-  // Two networks of 256 addresses. What is here has reached the broker, too.
+  // Two networks of 256 addresses.
   static Address Here(std::uint8_t host) { return TestAddress(host); }
   static Address There(std::uint8_t host) { return Address::V4({127, 255, 7, host}); }
   UniqueFd Dial(const Address& from) {
@@ -46,7 +46,7 @@ class Flood : public CmFixture {
   Host p;
 };
 
-TEST_F(Flood, ANetworkIsJudgedByAllItsAddresses) {
+TEST_F(Flood, NetworkCountsAllItsAddresses) {
   std::vector<UniqueFd> honest, flood;
   for (int i = 0; i < 2; ++i) honest.push_back(Dial(There(7)));
   for (int i = 0; i < 20; ++i) flood.push_back(Dial(Here(static_cast<std::uint8_t>(10 + i))));
@@ -55,7 +55,7 @@ TEST_F(Flood, ANetworkIsJudgedByAllItsAddresses) {
   EXPECT_EQ(p.cm->handshakes(), kMost);
 }
 
-TEST_F(Flood, TheHeaviestNetworkOfTheMomentGivesWay) {
+TEST_F(Flood, LargestNetworkIsEvictedFirst) {
   std::vector<UniqueFd> first, second;
   for (int i = 0; i < 6; ++i) first.push_back(Dial(There(7)));
   for (int i = 0; i < 2; ++i) second.push_back(Dial(Here(9)));
@@ -63,7 +63,7 @@ TEST_F(Flood, TheHeaviestNetworkOfTheMomentGivesWay) {
   EXPECT_EQ(Open(first), 5u);
   EXPECT_TRUE(RawClosed(first.front().get())) << "the oldest of them";
   EXPECT_EQ(Open(second), 3u);
-  // It shrinks by itself; now the other one is the heavier.
+  // The first network shrinks, so the second one is larger now.
   for (int i = 1; i < 5; ++i) first[static_cast<std::size_t>(i)].reset();
   Settle();
   for (int i = 0; i < 6; ++i) second.push_back(Dial(Here(9)));
@@ -73,7 +73,7 @@ TEST_F(Flood, TheHeaviestNetworkOfTheMomentGivesWay) {
   EXPECT_EQ(p.cm->handshakes(), kMost);
 }
 
-TEST_F(Flood, WhoHasAskedIsNotTouched) {
+TEST_F(Flood, ConnectionWithARequestIsNotEvicted) {
   std::vector<UniqueFd> asked, flood;
   std::vector<CmId> ids;
   for (int i = 0; i < 4; ++i) {
@@ -93,8 +93,8 @@ TEST_F(Flood, WhoHasAskedIsNotTouched) {
   EXPECT_TRUE(p.sink.events.empty());
 }
 
-// A count that is not given back would make the limit smaller each time, or point at a network without any.
-TEST_F(Flood, TheCountIsRightHoweverOneEnds) {
+// A count that is not decremented would lower the limit each time or select an empty network.
+TEST_F(Flood, CountIsRightHoweverAConnectionEnds) {
   const std::size_t idle = CountDescriptors();
   using End = std::function<void(UniqueFd&)>;
   const End ends[] = {
@@ -120,7 +120,7 @@ TEST_F(Flood, TheCountIsRightHoweverOneEnds) {
     }
     EXPECT_EQ(p.cm->handshakes(), 0u);
     all.clear();
-    // Of a network that nobody came from before: it alone is looked at.
+    // From a network without earlier connections; only it is examined.
     for (std::uint32_t i = 0; i < kMost + 1; ++i) all.push_back(Dial(Address::V4({127, 255, 9, 1})));
     EXPECT_TRUE(RawClosed(all.front().get()));
     EXPECT_EQ(p.cm->handshakes(), kMost);
@@ -130,10 +130,10 @@ TEST_F(Flood, TheCountIsRightHoweverOneEnds) {
   EXPECT_TRUE(p.sink.events.empty());
 }
 
-TEST_F(Flood, InACrowdADawdlerHasAFifthOfTheTime) {
+TEST_F(Flood, SlowPeerHasAFifthOfTheTimeUnderPressure) {
   std::vector<UniqueFd> all;
   for (std::uint32_t i = 0; i < kMost / 2; ++i) all.push_back(Dial(There(static_cast<std::uint8_t>(i + 1))));
-  UniqueFd last = Dial(Here(9));  // More than half of what may be.
+  UniqueFd last = Dial(Here(9));  // More than half of the limit.
   clock.Skip(kPatience / 5 + std::chrono::minutes(1));
   Settle();
   EXPECT_TRUE(RawClosed(last.get()));

@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Listening sockets come and go with adapters' addresses and with endpoints; accepting never stops for long.
+// Listening sockets follow the addresses of adapters and the endpoints. Accepting never stops for long.
 #include "provider/soft/cm/tcp_listeners.h"
 
-#include <fcntl.h>
-#include <sys/epoll.h>
-#include <sys/socket.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <utility>
 
+#include "base/os/readiness.h"
 #include "provider/soft/cm/tcp_socket.h"
 
 namespace nd::provider::soft {
@@ -18,28 +14,51 @@ namespace {
 constexpr int kBatch = 16;
 constexpr Duration kExhaustedPause = std::chrono::milliseconds(100);
 constexpr Duration kRetryPause = std::chrono::seconds(1);
-
-UniqueFd OpenReserve() {
-  return UniqueFd(open("/dev/null", O_RDONLY | O_CLOEXEC));
-}
+constexpr Duration kUnclaimedPause = std::chrono::seconds(1);
+constexpr Duration kClosingPause = std::chrono::milliseconds(200);
 
 }  // namespace
 
-TcpListeners::TcpListeners(EventLoop& loop, const AdapterSet& adapters, OnAccept on_accept, OnError on_error)
+TcpListeners::TcpListeners(EventLoop& loop, const AdapterSet& adapters, os::KeptSockets& kept,
+                           OnAccept on_accept, OnError on_error)
     : loop_(loop),
       adapters_(adapters),
+      kept_(kept),
       on_accept_(std::move(on_accept)),
-      on_error_(std::move(on_error)),
-      reserve_(OpenReserve()) {}
+      on_error_(std::move(on_error)) {}
 
 TcpListeners::~TcpListeners() {
   loop_.Cancel(resume_timer_);
   loop_.Cancel(retry_timer_);
+  loop_.Cancel(closing_timer_);
+  loop_.Cancel(unclaimed_timer_);
+  // Only this object's copies are closed: shutting a kept socket down would end it for the next broker, too.
   for (auto& [address, socket] : shared_) Unwatch(*socket);
-  while (!endpoints_.empty()) Release(endpoints_.begin()->first);
+  for (auto& [id, endpoint] : endpoints_) {
+    for (auto& socket : endpoint.sockets) Unwatch(*socket);
+  }
+}
+
+bool TcpListeners::Leave() {
+  leaving_ = true;
+  bool any = false;
+  const auto leave = [&](Socket& socket) {
+    if (!socket.kept) return;
+    Unwatch(socket);
+    any = true;
+  };
+  for (auto& [address, socket] : shared_) leave(*socket);
+  for (auto& [id, endpoint] : endpoints_) {
+    for (auto& socket : endpoint.sockets) leave(*socket);
+  }
+  return any;
 }
 
 Status TcpListeners::Start() {
+  // By then the ports of leases are reserved, too.
+  if (kept_.keeps()) {
+    unclaimed_timer_ = loop_.At(loop_.clock().Now() + kUnclaimedPause, [this] { kept_.DropUnclaimed(); });
+  }
   for (const Adapter& adapter : adapters_.adapters()) {
     if (adapter.options.tcp_mode) continue;
     for (const Address& address : adapter.addresses) {
@@ -57,14 +76,19 @@ Status TcpListeners::Start() {
 }
 
 Status TcpListeners::OpenShared(const Adapter& adapter, const Address& address) {
-  Result<UniqueFd> fd = ListenOn(address);
-  if (!fd.ok()) return fd.status();
   auto socket = std::make_unique<Socket>();
-  socket->fd = std::move(fd).value();
+  socket->fd = kept_.Take(address);
+  socket->kept = static_cast<bool>(socket->fd);
+  if (!socket->kept) {
+    Result<UniqueFd> fd = ListenOn(address);
+    if (!fd.ok()) return fd.status();
+    socket->fd = std::move(fd).value();
+  }
   socket->adapter = adapter.options.name;
   socket->address = address;
   Watch(*socket);
   if (!socket->watched) return {StatusCode::kInsufficientResources, "a listening socket cannot be watched"};
+  if (!Keep(*socket)) Retry();
   shared_[address] = std::move(socket);
   return Status::Ok();
 }
@@ -83,16 +107,17 @@ void TcpListeners::Retry() {
 }
 
 bool TcpListeners::SyncShared() {
+  bool complete = true;
   for (auto it = shared_.begin(); it != shared_.end();) {
     const Adapter* adapter = adapters_.Find(it->second->adapter);
     if (adapter != nullptr && adapter->Has(it->first)) {
+      complete &= Keep(*it->second);
       ++it;
       continue;
     }
-    Unwatch(*it->second);
+    EndListening(*it->second);
     it = shared_.erase(it);
   }
-  bool complete = true;
   for (const Adapter& adapter : adapters_.adapters()) {
     if (adapter.options.tcp_mode) continue;
     for (const Address& ip : adapter.addresses) {
@@ -129,13 +154,21 @@ Status TcpListeners::Hold(Endpoint& endpoint, const Address& address) {
     endpoint.sockets.push_back(std::move(shared));
     return Status::Ok();
   }
-  Result<UniqueFd> fd = HoldPort(address);
-  if (!fd.ok()) {
-    held_.erase(address);
-    return fd.status();
-  }
   auto socket = std::make_shared<Socket>();
-  socket->fd = std::move(fd).value();
+  if (auto closing = closing_.extract(address)) {
+    socket->fd = std::move(closing.mapped());
+  } else {
+    socket->fd = kept_.Take(address);
+    socket->kept = static_cast<bool>(socket->fd);
+  }
+  if (!socket->fd) {
+    Result<UniqueFd> fd = HoldPort(address);
+    if (!fd.ok()) {
+      held_.erase(address);
+      return fd.status();
+    }
+    socket->fd = std::move(fd).value();
+  }
   socket->adapter = endpoint.adapter;
   socket->address = address;
   socket->mode = PortMode::kTcp;
@@ -146,18 +179,37 @@ Status TcpListeners::Hold(Endpoint& endpoint, const Address& address) {
 
 void TcpListeners::Drop(const Endpoint& endpoint, const std::shared_ptr<Socket>& socket) {
   const bool last = socket.use_count() == 1;
-  if (last) held_.erase(socket->address);
-  if (!endpoint.listening && !last) return;
-  Unwatch(*socket);
-  if (!last) StopListening(socket->fd.get());
+  if (!last && !endpoint.listening) return;
+  const bool was_kept = socket->kept;
+  EndListening(*socket);
+  if (!last) return;
+  held_.erase(socket->address);
+  if (was_kept) CloseLater(*socket);
+}
+
+void TcpListeners::EndListening(Socket& socket) {
+  Unwatch(socket);
+  StopListening(socket.fd.get());
+  if (std::exchange(socket.kept, false)) kept_.Drop(socket.address);
+}
+
+void TcpListeners::CloseLater(Socket& socket) {
+  closing_.insert_or_assign(socket.address, std::move(socket.fd));
+  loop_.Cancel(closing_timer_);
+  closing_timer_ = loop_.At(loop_.clock().Now() + kClosingPause, [this] { closing_.clear(); });
+}
+
+bool TcpListeners::Keep(Socket& socket) {
+  if (socket.kept || !socket.watched || !kept_.keeps()) return true;
+  socket.kept = kept_.Keep(socket.address, socket.fd.get());
+  return socket.kept;
 }
 
 bool TcpListeners::ListenOnAll(Endpoint& endpoint) {
   bool complete = true;
   for (auto& socket : endpoint.sockets) {
-    if (socket->watched) continue;
-    if (StartListening(socket->fd.get())) Watch(*socket);
-    if (!socket->watched) complete = false;
+    if (!socket->watched && StartListening(socket->fd.get())) Watch(*socket);
+    if (!socket->watched || !Keep(*socket)) complete = false;
   }
   return complete;
 }
@@ -203,10 +255,7 @@ void TcpListeners::Unlisten(EndpointId id) {
   const auto it = endpoints_.find(id);
   if (it == endpoints_.end() || !it->second.listening) return;
   it->second.listening = false;
-  for (auto& socket : it->second.sockets) {
-    Unwatch(*socket);
-    StopListening(socket->fd.get());
-  }
+  for (auto& socket : it->second.sockets) EndListening(*socket);
 }
 
 Result<UniqueFd> TcpListeners::BindFrom(EndpointId id, const Address& local) {
@@ -214,14 +263,18 @@ Result<UniqueFd> TcpListeners::BindFrom(EndpointId id, const Address& local) {
   int held = -1;
   if (it != endpoints_.end()) {
     for (const auto& socket : it->second.sockets) {
-      if (socket->address.same_ip(local)) held = socket->fd.get();
+      if (!socket->address.same_ip(local)) continue;
+      // Its former holder listened; the new one connects.
+      if (socket->kept && !it->second.listening) EndListening(*socket);
+      held = socket->fd.get();
     }
   }
   return BindBeside(held, local);
 }
 
 void TcpListeners::Watch(Socket& socket) {
-  socket.watched = loop_.Add(socket.fd.get(), paused_ ? 0u : EPOLLIN,
+  if (leaving_ && kept_.keeps()) return;
+  socket.watched = loop_.Add(socket.fd.get(), paused_ ? 0u : os::kReadable,
                              [this, &socket](std::uint32_t) { AcceptBatch(socket); });
 }
 
@@ -231,35 +284,19 @@ void TcpListeners::Unwatch(Socket& socket) {
 
 void TcpListeners::AcceptBatch(Socket& socket) {
   for (int i = 0; i < kBatch && !paused_; ++i) {
-    UniqueFd fd(accept4(socket.fd.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-    if (fd) {
-      on_accept_(std::move(fd), socket.adapter, socket.mode);
+    os::Accepted accepted = os::Accept(socket.fd.get());
+    if (accepted.result == os::Accepted::Result::kNone) return;
+    if (accepted.fd) {
+      on_accept_(std::move(accepted.fd), socket.adapter, socket.mode);
       continue;
     }
-    switch (errno) {
-      case EMFILE:
-      case ENFILE:
-      case ENOBUFS:
-      case ENOMEM:
-        on_error_(errno);
-        // Refuse the oldest one audibly instead of leaving it and everybody behind it in the queue.
-        reserve_.reset();
-        fd.reset(accept4(socket.fd.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-        if (fd) ResetOnClose(fd.get());
-        fd.reset();
-        reserve_ = OpenReserve();
-        OnDescriptorsExhausted();
-        return;
-      case EINTR:
-      case ECONNABORTED:
-      case EPROTO:
-        continue;
-      case EAGAIN:
-        return;
-      default:
-        on_error_(errno);
-        return;
-    }
+    on_error_(accepted.error);
+    if (accepted.result != os::Accepted::Result::kExhausted) return;
+    // Refuses the oldest connection with a reset, so that it does not block the queue.
+    if (const UniqueFd refused = spare_.AcceptToRefuse(socket.fd.get())) ResetOnClose(refused.get());
+    spare_.Refill();
+    OnDescriptorsExhausted();
+    return;
   }
 }
 
@@ -267,14 +304,14 @@ void TcpListeners::OnDescriptorsExhausted() {
   if (paused_) return;
   SetPaused(true);
   resume_timer_ = loop_.At(loop_.clock().Now() + kExhaustedPause, [this] {
-    if (!reserve_) reserve_ = OpenReserve();
+    spare_.Refill();
     SetPaused(false);
   });
 }
 
 void TcpListeners::SetPaused(bool paused) {
   paused_ = paused;
-  const std::uint32_t events = paused ? 0u : EPOLLIN;
+  const std::uint32_t events = paused ? 0u : os::kReadable;
   for (auto& [address, socket] : shared_) {
     if (socket->watched) loop_.Modify(socket->fd.get(), events);
   }

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every TCP socket that others connect to: the shared port of separate mode and the held ND ports of tcp
-// mode.
+// The listening TCP sockets: the shared port of separate mode and the held ND ports of tcp mode.
 //
-// Accepts everything at once, in bounded batches, so that the kernel's backlog never answers for us; what a
-// connection is worth is judged later. Loop thread only.
+// Accepts every connection at once, in bounded batches, so that the backlog of the kernel never overflows. A
+// connection is judged after it is accepted. Loop thread only.
+//
+// Listening sockets outlive this object where KeptSockets keeps them. A kept socket of tcp mode that listens
+// already is not accepted from until its endpoint listens.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +16,8 @@
 #include <vector>
 
 #include "base/event_loop.h"
+#include "base/os/accept.h"
+#include "base/os/kept_sockets.h"
 #include "base/unique_fd.h"
 #include "nd/status.h"
 #include "provider/cm.h"
@@ -26,24 +30,28 @@ class TcpListeners {
   using OnAccept = std::function<void(UniqueFd fd, const std::string& adapter, PortMode mode)>;
   using OnError = std::function<void(int error)>;  // errno of accept().
 
-  TcpListeners(EventLoop& loop, const AdapterSet& adapters, OnAccept on_accept, OnError on_error);
+  TcpListeners(EventLoop& loop, const AdapterSet& adapters, os::KeptSockets& kept, OnAccept on_accept,
+               OnError on_error);
   ~TcpListeners();
   TcpListeners(const TcpListeners&) = delete;
   TcpListeners& operator=(const TcpListeners&) = delete;
 
   // Opens the shared ports of all adapters. SHARING_VIOLATION, INVALID_ADDRESS, ACCESS_DENIED,
-  // INSUFFICIENT_RESOURCES; addresses that merely follow the host may fail and are tried again later.
+  // INSUFFICIENT_RESOURCES; an adapter that follows the host may fail on an address, which is tried again
+  // later.
   Status Start();
-  // The adapters' addresses changed: opens and closes what follows from that.
+  // Stops accepting on kept sockets, for good; returns whether there is one.
+  bool Leave();
+  // The addresses of adapters changed: opens and closes sockets accordingly.
   void Sync();
 
-  // Statuses of HoldPort; with the unspecified address every address of the adapter is held. An address that
-  // another endpoint holds is held together with it, until the last of them is released; at most one listens.
+  // Returns the statuses of HoldPort. The unspecified address holds every address of the adapter. Endpoints
+  // with the same address share its socket until the last of them is released; at most one of them listens.
   Status Reserve(EndpointId endpoint, const std::string& adapter, const Address& local);
   void Release(EndpointId endpoint);
   void Listen(EndpointId endpoint);
   void Unlisten(EndpointId endpoint);
-  // A socket bound to the endpoint's port on `local`, for connecting.
+  // Returns a socket, bound to the port of the endpoint on `local`, for connecting.
   Result<UniqueFd> BindFrom(EndpointId endpoint, const Address& local);
 
  private:
@@ -53,6 +61,7 @@ class TcpListeners {
     Address address;
     PortMode mode = PortMode::kSeparate;
     bool watched = false;
+    bool kept = false;
   };
   struct Endpoint {
     std::string adapter;
@@ -63,11 +72,17 @@ class TcpListeners {
 
   Status OpenShared(const Adapter& adapter, const Address& address);
   Status Hold(Endpoint& endpoint, const Address& address);
-  // Gives the endpoint's part of it back.
+  // Releases the share of the endpoint in the socket.
   void Drop(const Endpoint& endpoint, const std::shared_ptr<Socket>& socket);
   bool ListenOnAll(Endpoint& endpoint);
   void Watch(Socket& socket);
   void Unwatch(Socket& socket);
+  // Asks for a watched socket to be kept; returns false when that has to be tried again.
+  bool Keep(Socket& socket);
+  void EndListening(Socket& socket);
+  // A port that was kept is held for a moment longer: until the service manager has closed its copy, it could
+  // not be bound again.
+  void CloseLater(Socket& socket);
   void AcceptBatch(Socket& socket);
   void OnDescriptorsExhausted();
   void SetPaused(bool paused);
@@ -77,14 +92,16 @@ class TcpListeners {
 
   EventLoop& loop_;
   const AdapterSet& adapters_;
+  os::KeptSockets& kept_;
   const OnAccept on_accept_;
   const OnError on_error_;
   std::map<Address, std::unique_ptr<Socket>> shared_;  // By address and TCP port.
   std::map<EndpointId, Endpoint> endpoints_;
   std::map<Address, std::weak_ptr<Socket>> held_;  // Of all endpoints, by address and port.
-  UniqueFd reserve_;  // Given up to take a connection off the queue when no other descriptor is left.
-  bool paused_ = false;
-  EventLoop::TimerId resume_timer_{}, retry_timer_{};
+  os::SpareDescriptor spare_;
+  std::map<Address, UniqueFd> closing_;  // CloseLater: bound, not listening.
+  bool paused_ = false, leaving_ = false;
+  EventLoop::TimerId resume_timer_{}, retry_timer_{}, closing_timer_{}, unclaimed_timer_{};
 };
 
 }  // namespace nd::provider::soft

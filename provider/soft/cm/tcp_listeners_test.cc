@@ -15,7 +15,7 @@
 namespace nd::provider::soft {
 namespace {
 
-// Nothing can be opened while it lives.
+// No descriptor can be opened during its life.
 class NoDescriptors {
  public:
   NoDescriptors() {
@@ -39,7 +39,7 @@ void TcpPorts(Options& options) {
 
 class Descriptors : public CmFixture {};
 
-TEST_F(Descriptors, ExhaustionRefusesAudiblyAndRecoversByItself) {
+TEST_F(Descriptors, ExhaustionRefusesWithAResetAndRecovers) {
   Host p;
   Open(p, 2);
   const std::size_t idle = CountDescriptors();
@@ -56,7 +56,7 @@ TEST_F(Descriptors, ExhaustionRefusesAudiblyAndRecoversByItself) {
   EXPECT_EQ(p.sink.accept_errors, std::vector<int>{EMFILE}) << "and is told of";
   EXPECT_FALSE(RawClosed(second.get()));
   EXPECT_EQ(p.cm->handshakes(), 0u);
-  // The pause is over after a tenth of a second; the one that waited meanwhile is served.
+  // The pause ends after a tenth of a second; the waiting connection is then served.
   clock.Skip(std::chrono::milliseconds(200));
   Pump([&] { return p.cm->handshakes() == 1; });
   first.reset();
@@ -65,7 +65,7 @@ TEST_F(Descriptors, ExhaustionRefusesAudiblyAndRecoversByItself) {
   EXPECT_EQ(p.cm->handshakes(), 0u);
 }
 
-TEST_F(Descriptors, ExhaustionDoesNotSpinAndWhoIsInIsServed) {
+TEST_F(Descriptors, ExhaustionDoesNotSpinAndServesAcceptedConnections) {
   Host p;
   Open(p, 2);
   const UniqueFd in = RawConnect(TestAddress(2, 4794));
@@ -74,7 +74,7 @@ TEST_F(Descriptors, ExhaustionDoesNotSpinAndWhoIsInIsServed) {
   for (int i = 0; i < 20; ++i) outside.push_back(RawConnect(TestAddress(2, 4794)));
   {
     const NoDescriptors limit;
-    // Each pause lets the loop wake a time or two; without one it would never sleep.
+    // Each pause lets the loop wake once or twice; without a pause it would never sleep.
     int wakes = 0;
     const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(250);
     while (std::chrono::steady_clock::now() < end) {
@@ -94,7 +94,7 @@ TEST_F(Descriptors, ExhaustionDoesNotSpinAndWhoIsInIsServed) {
   Pump([&] { return p.cm->handshakes() == 1 + outside.size() - refused; });
 }
 
-TEST_F(Descriptors, PortsThatBeginToListenInAPauseAreServedAfterIt) {
+TEST_F(Descriptors, PortThatStartsListeningInAPauseIsServedAfterIt) {
   Host p;
   Open(p, 2, TcpPorts);
   for (const std::uint16_t port : {std::uint16_t{7000}, std::uint16_t{7001}}) {
@@ -114,7 +114,7 @@ TEST_F(Descriptors, PortsThatBeginToListenInAPauseAreServedAfterIt) {
   Pump([&] { return p.cm->handshakes() == 2; });
 }
 
-TEST_F(Descriptors, WithoutThemConnectsAndReservationsFailAndLeaveNothing) {
+TEST_F(Descriptors, ConnectAndReserveFailCleanlyWithoutDescriptors) {
   Host a, p;
   Open(a, 1);
   Open(p, 2, TcpPorts);
@@ -136,8 +136,8 @@ TEST_F(Descriptors, WithoutThemConnectsAndReservationsFailAndLeaveNothing) {
   EXPECT_TRUE(Next(p).status.ok());
 }
 
-// In a network namespace of its own an address can come and go.
-TEST_F(Descriptors, AddressesThatComeAndGoAreFollowed) {
+// In a network namespace of its own the test adds and removes an address.
+TEST_F(Descriptors, FollowsAddressesThatComeAndGo) {
   if (unshare(CLONE_NEWNET) != 0) GTEST_SKIP() << "no right to make a network namespace";
   const auto run = [](const char* command) { return std::system(command) == 0; };
   if (!run("ip link set lo up 2>/dev/null")) GTEST_SKIP() << "no ip command";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the connection manager asks of one TCP socket. No state, nothing blocks.
+// Operations of the connection manager on one TCP socket. Stateless; nothing blocks.
 #pragma once
 
 #include "base/clock.h"
@@ -13,35 +13,35 @@ namespace nd::provider::soft {
 // Non-blocking, close-on-exec, IPv6 only when IPv6. INSUFFICIENT_RESOURCES.
 Result<UniqueFd> MakeTcpSocket(Address::Family family);
 
-// A bound socket that keeps everybody else from the port, although it does not listen and although older
-// connections of the port may linger in TIME_WAIT. SHARING_VIOLATION, INVALID_ADDRESS (not this host's),
-// ACCESS_DENIED (privileged port), INSUFFICIENT_RESOURCES.
+// Returns a bound socket that keeps every other program from the port. It does not listen, and older
+// connections of the port may be in TIME_WAIT. SHARING_VIOLATION, INVALID_ADDRESS (not an address of this
+// host), ACCESS_DENIED (privileged port), INSUFFICIENT_RESOURCES.
 Result<UniqueFd> HoldPort(const Address& address);
-// Held ports listen and stop listening any number of times. False with errno when the kernel refuses.
+// A held port can start and stop listening any number of times. Returns false with errno on failure.
 bool StartListening(int held);
 void StopListening(int held);
 // A socket for connecting from a held port; `held` must not be listening. Statuses of HoldPort.
 Result<UniqueFd> BindBeside(int held, const Address& address);
 
-// A socket that listens on `address` for good. Statuses of HoldPort.
+// Returns a socket that listens on `address` until it is closed. Statuses of HoldPort.
 Result<UniqueFd> ListenOn(const Address& address);
 
 // Status of a connect() that ended with `error`.
 Status ConnectFailure(int error, PortMode mode);
 
-// For the time of the handshake: no delay, and a vanished host is noticed within `keepalive`.
+// Sets the options for the handshake: no delay, and a keepalive that detects a vanished host.
 void SetHandshakeOptions(int fd, Duration keepalive);
-// For the queue pair: a closed process resets the connection (docs/wire.md), congestion control without
-// pacing where the system's default is another, low-water mark back to one byte.
+// Sets the options for the queue pair: the end of the process resets the connection (docs/wire.md),
+// congestion control without pacing, a low-water mark of one byte.
 void SetHandOverOptions(int fd);
-// Everything that was sent has been acknowledged by the other host.
+// True when the peer host has acknowledged every byte that was sent.
 bool NothingUnsent(int fd);
 void ResetOnClose(int fd);
 void SetLowWater(int fd, int bytes);
-// True when the peer has sent its FIN (or worse).
+// True when the peer has sent FIN or RST.
 bool PeerClosed(int fd);
 
-// Malformed when the kernel has none.
+// Returns a malformed address when the socket has none.
 Address LocalAddressOf(int fd);
 Address PeerAddressOf(int fd);
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Polling makes progress, waiting sleeps on the transports themselves: one wake-up from peer to application.
+// Polling moves data. Wait sleeps on the transports themselves, so one wake-up leads from the peer to the
+// application.
 #include "provider/soft/qp/completion_queue.h"
 
 #include <poll.h>
@@ -17,12 +18,12 @@ namespace nd::provider::soft {
 namespace {
 
 constexpr Duration kSpinBeforeSleep = std::chrono::microseconds(50);
-// After Notify an application looks once more, or a few times. One that goes on is not going to sleep.
-constexpr std::uint32_t kLooksBeforeSleep = 64;
+// The rounds of one call that tries to finish all work before the application sleeps on handle().
+constexpr int kRoundsBeforeSleep = 16;
 
 void Ring(int fd) {
   const std::uint64_t one = 1;
-  // Fails only when the counter is full, and then it is readable already.
+  // Fails only when the counter is full; the descriptor is readable then.
   [[maybe_unused]] const ssize_t written = write(fd, &one, sizeof one);
 }
 
@@ -94,19 +95,16 @@ std::size_t SoftCompletionQueue::Pop(std::span<Completion> out) {
 std::size_t SoftCompletionQueue::Poll(std::span<Completion> out) {
   if (core_->forked()) return 0;
   if (const std::size_t n = Pop(out); n != 0) return n;
-  Drive(false);
+  poll_set_.Drive(false);
   return Pop(out);
 }
 
-bool SoftCompletionQueue::Drive(bool look_at_fds) {
-  TakeLook();
-  return driven_.Drive(look_at_fds);
-}
-
 void SoftCompletionQueue::Push(const Completion& completion, bool solicited) {
-  bool fire = false;
+  bool fire = false, wake = false;
   {
     SpinGuard guard(lock_);
+    // A thread that starts to wait after this sees the completion, because both happen under this lock.
+    wake = waiters_.load(std::memory_order_relaxed) != 0;
     if (head_ - tail_ >= depth_ || lost_) {
       lost_ = true;
     } else {
@@ -119,12 +117,12 @@ void SoftCompletionQueue::Push(const Completion& completion, bool solicited) {
       fire = armed_type_ == NotifyType::kAny || error || (armed_type_ == NotifyType::kSolicited && solicited);
       if (fire) {
         armed_ = false;
-        looks_before_sleep_.store(0, std::memory_order_relaxed);
+        poll_set_.StopExpectingSleep();
       }
     }
   }
   if (fire) Ring(notify_fd_.get());
-  if (waiters_.load(std::memory_order_seq_cst) != 0) Ring(wait_fd_.get());
+  if (wake) Ring(wait_fd_.get());
 }
 
 Status SoftCompletionQueue::Notify(NotifyType type) {
@@ -133,7 +131,7 @@ Status SoftCompletionQueue::Notify(NotifyType type) {
   {
     SpinGuard guard(lock_);
     if (type == NotifyType::kAny && head_ != tail_) {
-      // Everything that is armed is released together.
+      // All armed kinds fire together.
       armed_ = false;
       fire = true;
     } else if (!armed_) {
@@ -144,41 +142,44 @@ Status SoftCompletionQueue::Notify(NotifyType type) {
     } else if (type == NotifyType::kSolicited) {
       armed_type_ = NotifyType::kSolicited;
     }
-    if (!fire) looks_before_sleep_.store(kLooksBeforeSleep, std::memory_order_seq_cst);
   }
   if (fire) {
     Ring(notify_fd_.get());
   } else if (epoll_fd_) {
-    // Nobody but the application's own event loop will look at the transports.
-    std::vector<pollfd> fds;
-    Time deadline = Time::max();
-    if (driven_.PrepareToSleep(&fds, &deadline)) Drive(true);
+    WatchTransports();
   } else {
-    // What would be put off after this is not put off: the thread sees what was set above.
-    driven_.CallThread();
+    poll_set_.ExpectSleep();
   }
   return Status::Ok();
 }
 
-bool SoftCompletionQueue::TakeLook() {
-  std::uint32_t left = looks_before_sleep_.load(std::memory_order_seq_cst);
-  if (left == 0) return false;
-  // Two at a time may count as one, but what Notify sets meanwhile stays.
-  looks_before_sleep_.compare_exchange_strong(left, left - 1, std::memory_order_relaxed);
-  return true;
-}
-
-bool SoftCompletionQueue::AboutToSleep(std::uint32_t number) {
-  // A look is taken here too: the queue pair may be polled through its other queue.
-  if (TakeLook()) return true;
-  driven_.PutOff(number);
-  return TakeLook();
-}
-
 void SoftCompletionQueue::ConsumeNotification() {
   if (core_->forked()) return;
+  if (epoll_fd_) poll_set_.Drive(true);
+  // After the round, which may ring for this thread. Its completions are polled after this call.
   Silence(notify_fd_.get());
-  if (epoll_fd_) Drive(true);
+  // The handle was readable for a transport; the notification is still pending.
+  if (epoll_fd_ && armed_.load(std::memory_order_relaxed)) WatchTransports();
+}
+
+// Without a progress thread only the event loop of the application watches the transports.
+void SoftCompletionQueue::WatchTransports() {
+  std::vector<pollfd> fds;
+  for (int i = 0; i < kRoundsBeforeSleep; ++i) {
+    fds.clear();
+    Time deadline = Time::max();
+    if (!poll_set_.PrepareToSleep(&fds, &deadline)) return;
+    poll_set_.Drive(true);
+  }
+  Ring(notify_fd_.get());  // Work remains, so the event loop returns at once.
+}
+
+// The signal is for all threads in Wait. The last one resets it.
+void SoftCompletionQueue::LeaveWait(bool signalled) {
+  if (waiters_.fetch_sub(1, std::memory_order_seq_cst) != 1 || !signalled) return;
+  Silence(wait_fd_.get());
+  // Another thread started to wait in the meantime, and the reset signal may have been for it.
+  if (waiters_.load(std::memory_order_seq_cst) != 0) Ring(wait_fd_.get());
 }
 
 Status SoftCompletionQueue::Wait(Time deadline) {
@@ -190,17 +191,21 @@ Status SoftCompletionQueue::Wait(Time deadline) {
     do {
       if (count_.load(std::memory_order_acquire) != 0) return Status::Ok();
       if (Status lost = state(); !lost.ok()) return lost;
-      Drive(false);
+      poll_set_.Drive(false);
       CpuRelax();
       now = std::chrono::steady_clock::now();
     } while (now < spin_until && now < deadline);
     if (count_.load(std::memory_order_acquire) != 0) return Status::Ok();
     if (now >= deadline) return {StatusCode::kIoTimeout, "no completion arrived in time"};
 
-    waiters_.fetch_add(1, std::memory_order_seq_cst);
+    {
+      SpinGuard guard(lock_);
+      waiters_.fetch_add(1, std::memory_order_seq_cst);
+    }
     watched.assign(1, pollfd{wait_fd_.get(), POLLIN, 0});
     Time wake = deadline;
-    const bool busy = driven_.PrepareToSleep(&watched, &wake);
+    bool signalled = false;
+    const bool busy = poll_set_.PrepareToSleep(&watched, &wake);
     if (!busy && count_.load(std::memory_order_seq_cst) == 0) {
       const Duration left = std::max(wake - std::chrono::steady_clock::now(), Duration::zero());
       timespec timeout{};
@@ -208,10 +213,10 @@ Status SoftCompletionQueue::Wait(Time deadline) {
       timeout.tv_sec = bounded.count() / 1'000'000'000;
       timeout.tv_nsec = bounded.count() % 1'000'000'000;
       ppoll(watched.data(), watched.size(), &timeout, nullptr);
-      if ((watched[0].revents & POLLIN) != 0) Silence(wait_fd_.get());
+      signalled = (watched[0].revents & POLLIN) != 0;
     }
-    waiters_.fetch_sub(1, std::memory_order_seq_cst);
-    Drive(true);
+    LeaveWait(signalled);
+    poll_set_.Drive(true);
   }
 }
 
@@ -246,14 +251,19 @@ Status SoftCompletionQueue::state() const {
   return {StatusCode::kBufferOverflow, "more completions arrived than the queue holds; it is lost"};
 }
 
-void SoftCompletionQueue::TransportChanged(int fd) {
+void SoftCompletionQueue::AddTransport(int fd) {
   if (epoll_fd_ && fd >= 0) {
     epoll_event event{};
     event.events = EPOLLIN;
-    // Closing the descriptor removes it again; a failure here only costs the wake-up of one handle.
+    // Closing the descriptor removes it. A failure costs only the wake-up of one handle.
     epoll_ctl(epoll_fd_.get(), EPOLL_CTL_ADD, fd, &event);
   }
+  WakeSleepers();
+}
+
+void SoftCompletionQueue::WakeSleepers() {
   if (waiters_.load(std::memory_order_seq_cst) != 0) Ring(wait_fd_.get());
+  if (epoll_fd_ && armed_.load(std::memory_order_relaxed)) Ring(notify_fd_.get());
 }
 
 }  // namespace nd::provider::soft

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finished work of any number of queue pairs in one bounded ring.
+// The completions of any number of queue pairs, in one bounded ring.
 //
-// Thread rule: any thread. Lock order: the queue pairs (DrivenSet), then the ring.
+// Thread rule: any thread. Lock order: the queue pairs (PollSet), then the ring.
 #pragma once
 
 #include <atomic>
@@ -9,7 +9,7 @@
 
 #include "base/unique_fd.h"
 #include "provider/qp.h"
-#include "provider/soft/qp/driven_set.h"
+#include "provider/soft/qp/drive/poll_set.h"
 #include "provider/soft/qp/memory.h"
 #include "provider/soft/qp/sync.h"
 
@@ -31,25 +31,24 @@ class SoftCompletionQueue final : public CompletionQueue {
 
   const std::shared_ptr<DeviceCore>& core() const { return core_; }
 
-  // From queue pairs, under their lock. Lost when the ring is full.
+  // Called by queue pairs, under their lock. When the ring is full the completion is lost.
   void Push(const Completion& completion, bool solicited);
-  DrivenSet& driven() { return driven_; }
-  // A queue pair got its transport: sleepers must watch its descriptor too.
-  void TransportChanged(int fd);
-  // From the progress thread, about a queue pair that was polled since its last visit: serve it, since Notify
-  // says that the application is about to sleep? If not, the thread puts it off, and the next Notify calls
-  // it.
-  bool AboutToSleep(std::uint32_t number);
+  PollSet& poll_set() { return poll_set_; }
+  // A queue pair has a transport now: sleepers must watch its descriptor too.
+  void AddTransport(int fd);
+  // Wakes sleepers so that they check the transports again: one is gone, or the wake-up of a sleeper was
+  // consumed.
+  void WakeSleepers();
 
  private:
   explicit SoftCompletionQueue(std::shared_ptr<DeviceCore> core)
-      : core_(std::move(core)), driven_(core_->progress_thread) {}
+      : core_(std::move(core)), poll_set_(core_->progress_thread) {}
   std::size_t Pop(std::span<Completion> out);
-  bool Drive(bool look_at_fds);
-  bool TakeLook();
+  void WatchTransports();
+  void LeaveWait(bool signalled);
 
   std::shared_ptr<DeviceCore> core_;
-  DrivenSet driven_;
+  PollSet poll_set_;
   UniqueFd notify_fd_, wait_fd_, epoll_fd_;  // epoll_fd_: only without a progress thread.
 
   mutable SpinLock lock_;
@@ -58,11 +57,9 @@ class SoftCompletionQueue final : public CompletionQueue {
   std::uint64_t head_ = 0, tail_ = 0;
   std::atomic<std::uint64_t> count_{0};
   bool lost_ = false;
-  bool armed_ = false;
+  std::atomic<bool> armed_{false};  // Written under lock_.
   NotifyType armed_type_ = NotifyType::kErrors;
-  std::atomic<std::uint32_t> waiters_{0};
-  // After Notify, until it fires: for how many more polls the application still counts as about to sleep.
-  std::atomic<std::uint32_t> looks_before_sleep_{0};
+  std::atomic<std::uint32_t> waiters_{0};  // Threads in Wait that sleep or are about to. Grows under lock_.
 };
 
 }  // namespace nd::provider::soft

@@ -78,7 +78,7 @@ TEST_F(CompletionQueueTest, ND_234_ArmedKindsMerge) {
   EXPECT_FALSE(merged(NotifyType::kErrors, NotifyType::kSolicited, false));
 }
 
-TEST_F(CompletionQueueTest, AnyFiresAtOnceWhenSomethingWaits) {
+TEST_F(CompletionQueueTest, AnyFiresAtOnceForWaitingCompletions) {
   Push(StatusCode::kSuccess, false);
   EXPECT_TRUE(cq->Notify(NotifyType::kSolicited).ok());
   EXPECT_FALSE(Fired());
@@ -95,7 +95,7 @@ TEST_F(CompletionQueueTest, OverrunLosesTheQueue) {
   EXPECT_EQ(cq->Wait(In(kPatience)).code(), StatusCode::kBufferOverflow);
 }
 
-TEST_F(CompletionQueueTest, ResizeKeepsWhatWaits) {
+TEST_F(CompletionQueueTest, ResizeKeepsWaitingCompletions) {
   for (std::uintptr_t i = 0; i < 4; ++i) Push(StatusCode::kSuccess, false, i);
   EXPECT_EQ(cq->Resize(3).code(), StatusCode::kBufferOverflow);
   EXPECT_EQ(cq->Resize(0).code(), StatusCode::kInvalidParameter);
@@ -147,7 +147,7 @@ TEST(Registration, ND_240_BadArguments) {
   std::vector<std::uint32_t> tokens;
   for (int i = 0; i < 2000; ++i) tokens.push_back(device->Register(memory, 64, 0).value()->remote_token());
   std::sort(tokens.begin(), tokens.end());
-  // Random 32-bit numbers: a repetition among 2000 is a one in two thousand accident.
+  // Random 32-bit numbers: among 2000 a repetition has a probability of 1 in 2000.
   EXPECT_GE(std::unique(tokens.begin(), tokens.end()) - tokens.begin(), 1998);
 }
 

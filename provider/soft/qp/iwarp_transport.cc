@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Life of an iWARP connection: set-up, the round that moves data, goodbye and last words.
+// The life of an iWARP connection: set-up, the round that moves data, goodbye and Terminate.
 #include "provider/soft/qp/iwarp_transport.h"
 
 #include <netinet/in.h>
@@ -16,7 +16,8 @@ namespace {
 // multiples of 8); a foreign peer gets one that fits a TCP segment.
 constexpr std::uint32_t kOwnUlpdu = 65490;
 constexpr std::uint32_t kMinUlpdu = 128;
-// What a goodbye waits for at most: more than a socket holds, so that a peer cannot talk it away for ever.
+// The limit of bytes that a goodbye drains: more than a socket holds, and bounded, so that a peer cannot
+// delay the end for ever.
 constexpr std::size_t kMaxDrained = 8 * 1024 * 1024;
 
 void SetOption(int fd, int level, int name, int value) {
@@ -49,7 +50,7 @@ Result<std::unique_ptr<Transport>> MakeIwarpTransport(SoftQueuePair& queue_pair,
   }
   max_ulpdu = std::clamp<std::uint32_t>(max_ulpdu, kMinUlpdu, kOwnUlpdu);
   SetOption(fd, IPPROTO_TCP, TCP_NODELAY, 1);
-  // A host that vanished must be noticed, by a sender and by one who only waits.
+  // Detects a vanished host, both while sending and while waiting.
   SetOption(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, 30'000);
   SetOption(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
   SetOption(fd, IPPROTO_TCP, TCP_KEEPIDLE, 15);
@@ -73,8 +74,8 @@ bool IwarpTransport::Progress(bool) {
   const bool received = Receive();
   if (!queue_pair_.live()) return true;
   if (!received) ++quiet_polls_;
-  // The answer to a confirmation can ride on what the application is about to send; it goes alone when the
-  // next round finds nothing else.
+  // The answer to a confirmation can be sent with the next data of the application; it is sent alone when the
+  // next round finds none.
   if (received && !Urgent()) {
     runnable_ = runnable_ || empty_responses_ != 0;
     return true;
@@ -91,11 +92,21 @@ void IwarpTransport::Transmit() {
   Pump();
 }
 
-bool IwarpTransport::Arm(bool) {
+bool IwarpTransport::Arm() {
   runnable_ = false;
-  quiet_polls_ = kQuietPolls;  // Whoever sleeps does not count polls.
+  quiet_polls_ = kQuietPolls;  // A sleeper does not count polls.
   if (queue_pair_.live()) Pump();
-  return false;  // Level-triggered: whatever is in the socket wakes the sleeper.
+  return false;  // Level-triggered: data in the socket wakes the sleeper.
+}
+
+Interest IwarpTransport::interest() const {
+  // Behind a held Send not all data may fit, but the end of the stream of an ndbroker peer must be noticed.
+  return {.fd = socket_.get(),
+          .read = CanReceive(),
+          .write = blocked_,
+          .hang_up = held_ && peer_confirms(),
+          .runnable = runnable_,
+          .deadline = held_until_};
 }
 
 void IwarpTransport::OnDeadline(Time now) {
@@ -112,7 +123,7 @@ void IwarpTransport::OnFlushInitiator() {
   }
   CopyRestOfBatch();
   batch_end_ = 0;
-  // A message without its end leaves the stream without a meaning.
+  // After an incomplete message the stream cannot continue.
   if (partial_ != kNone) broken_ = runnable_ = true;
   partial_ = kNone;
   confirmed_to_ = confirm_end_ = 0;
@@ -122,7 +133,7 @@ void IwarpTransport::OnFlushReceive() {
   if (in_message_) swallow_ = true;
 }
 
-// What is half in the socket must go on, but not from memory that is no longer ours to read.
+// The rest of a partly sent batch must be sent, but not from memory that belongs to the application again.
 void IwarpTransport::CopyRestOfBatch() {
   if (batch_at_ == batch_.size()) return;
   std::vector<std::byte> rest;
@@ -140,7 +151,7 @@ void IwarpTransport::SayGoodbye() {
   if (!queue_pair_.live() || stream_ended_) {
     EndOutput();
   } else {
-    runnable_ = true;  // The round that looks for what came last says it.
+    runnable_ = true;  // The round that reads the last data reports it.
   }
 }
 
@@ -150,7 +161,7 @@ void IwarpTransport::TryGoodbye() {
     runnable_ = true;
     return;
   }
-  // A Read Request that asks about these would come too late to be answered.
+  // A Read Request that confirms these would come too late to be answered.
   if (own_peer_ && messages_in_ != confirmed_in_) FrameReceived();
   EndOutput();
 }
@@ -161,7 +172,7 @@ void IwarpTransport::EndOutput() {
   const linger patient{0, 0};
   setsockopt(socket_.get(), SOL_SOCKET, SO_LINGER, &patient, sizeof patient);
   shutdown(socket_.get(), SHUT_WR);
-  runnable_ = runnable_ || (held_ && queue_pair_.live());  // It is no longer waited for.
+  runnable_ = runnable_ || (held_ && queue_pair_.live());  // It no longer has a deadline.
 }
 
 void IwarpTransport::SayTerminate(EndCode code) {
@@ -192,10 +203,10 @@ void IwarpTransport::SayTerminate(EndCode code) {
     const std::size_t words = wire::EncodeTerminate(*last_words_, wire::TerminateLayout::kRfc, payload);
     std::memcpy(frame + wire::kFpduHeaderSize + size, payload, words);
     size = wire::SealFpdu(frame, size + words, crc_);
-    // Without them an end of the stream would look like a goodbye; a reset does not.
+    // Without the Terminate an end of the stream would look like a goodbye; a reset does not.
     if (send(socket_.get(), frame, size, MSG_DONTWAIT | MSG_NOSIGNAL) <= 0) return;
   }
-  // The words must arrive: no reset by lingering, none by unread bytes (as far as they are here).
+  // The Terminate must arrive: no reset by lingering and none by unread bytes that have arrived.
   const linger patient{0, 0};
   setsockopt(socket_.get(), SOL_SOCKET, SO_LINGER, &patient, sizeof patient);
   shutdown(socket_.get(), SHUT_WR);

@@ -21,8 +21,8 @@ namespace nd::provider::soft {
 // Checks the record and the socket. INVALID_PARAMETER; the descriptor stays in `hand_off` then.
 Result<std::unique_ptr<Transport>> MakeIwarpTransport(SoftQueuePair& queue_pair, HandOff& hand_off);
 
-// Sends and Writes are counted at both ends, but for a Write of nothing to STag 0: on the wire that is a
-// statement about the count.
+// Sends and Writes are counted at both ends, except an empty Write to STag 0, which reports the count on the
+// wire.
 inline bool Counts(const InitiatorRequest& request) {
   return request.op <= Op::kWrite &&
          (request.op != Op::kWrite || request.list.length != 0 || request.token != 0);
@@ -36,12 +36,9 @@ class IwarpTransport final : public Transport {
   int fd() const override { return socket_.get(); }
   void Transmit() override;
   bool Progress(bool look_at_fd) override;
-  bool Arm(bool barrier) override;
-  bool wants_write() const override { return blocked_; }
-  bool wants_read() const override { return !held_; }
-  bool wants_end() const override { return held_ && peer_confirms(); }
-  bool runnable() const override { return runnable_; }
-  Time deadline() const override { return held_until_; }
+  bool Arm() override;
+  Interest Settle(bool) override { return interest(); }
+  Interest interest() const override;
   void OnReceivePosted() override { runnable_ = runnable_ || held_; }
   void OnFlushInitiator() override;
   void OnFlushReceive() override;
@@ -49,17 +46,19 @@ class IwarpTransport final : public Transport {
   bool finished() const override { return goodbye_sent_; }
   void SayTerminate(EndCode code) override;
   Status cause() const override { return cause_; }
-  bool PeerUses(std::uint32_t) override { return true; }  // Every access is ours, under the lock.
+  bool PeerTouches(std::uint32_t) override {
+    return false;
+  }  // Only this process accesses memory, under the lock.
   void OnDeadline(Time now) override;
   void Abandon() override { (void)socket_.release(); }
 
  private:
   static constexpr std::uint64_t kNone = ~std::uint64_t{0};
-  // How long a confirmation that nobody waits for may wait for company: some 30 us of polling.
+  // The polls for which a confirmation without a waiter may be delayed to share a segment: about 30 us.
   static constexpr unsigned kQuietPolls = 64;
   struct OutboundRead {
     std::uint64_t request = kNone;  // kNone: a confirmation, or flushed.
-    std::uint64_t confirms = 0;     // Its response means that everything before this position arrived.
+    std::uint64_t confirms = 0;     // Its response confirms all requests before this position.
     std::uint32_t sink_stag = 0, size = 0, done = 0;
     bool confirmation = false;
     std::uint64_t wire_end = 0;  // Where its request ends in the outgoing stream.
@@ -70,7 +69,7 @@ class IwarpTransport final : public Transport {
     std::uint32_t done = 0;
   };
 
-  // The peer's Sends are complete when they were received, and not before.
+  // Sends of the peer complete only when they were received.
   bool peer_confirms() const { return own_peer_ && read_inbound_ != 0; }
 
   // --- iwarp_transport_tx.cc
@@ -85,7 +84,7 @@ class IwarpTransport final : public Transport {
   bool Gathers() const;
   void BeginBatch();
   void CopyRestOfBatch();
-  // Goodbye: what came so far is answered, then told, then the stream ends.
+  // Goodbye: answers the received data, reports the count, then ends the stream.
   void TryGoodbye();
   void FrameReceived();
   void EndOutput();
@@ -96,7 +95,11 @@ class IwarpTransport final : public Transport {
   std::uint32_t Room(wire::Opcode opcode) const;
   // --- iwarp_transport_rx.cc
   bool Receive();
+  // False while a Send is held and the receive buffer is full or has the end of the stream.
+  bool CanReceive() const;
+  void GiveUpHeldSend();
   void Parse();
+  void TakeAnswersBehindHeldSend();
   bool Handle(wire::ByteSpan ulpdu);
   bool HandleSend(const wire::Segment& segment, wire::ByteSpan ulpdu);
   bool HandleWrite(const wire::Segment& segment, wire::ByteSpan ulpdu);
@@ -116,12 +119,12 @@ class IwarpTransport final : public Transport {
   const bool crc_, own_peer_, confirm_;
   const std::uint32_t read_inbound_, read_outbound_, max_ulpdu_;
 
-  // Sending: one batch of pieces at a time; the next is made when this one is wholly in the socket.
+  // Sending: one batch of pieces at a time; the next one is made when this one is entirely in the socket.
   std::unique_ptr<std::byte[]> stage_;
   std::size_t stage_used_ = 0;
   std::vector<iovec> batch_;
   std::size_t batch_at_ = 0, batch_bytes_ = 0;
-  std::uint64_t batch_end_ = 0;  // Requests before this position are wholly in the batch.
+  std::uint64_t batch_end_ = 0;  // Requests before this position are entirely in the batch.
   std::vector<std::byte> orphans_;
   bool blocked_ = false, runnable_ = false, reset_ = false, broken_ = false, received_now_ = false;
   std::uint32_t send_msn_, read_msn_;
@@ -130,23 +133,26 @@ class IwarpTransport final : public Transport {
   std::uint32_t partial_done_ = 0;
   std::uint64_t confirmed_to_ = 0;  // Reads in flight will confirm everything before this position.
   std::uint64_t confirm_end_ = 0;   // Behind the last Send or Write that is on the wire.
-  bool confirmation_flies_ = false;
-  bool awaited_ = false;            // Somebody wants the completion of what is not confirmed.
+  bool confirmation_in_flight_ = false;
+  bool awaited_ = false;            // A completion depends on the confirmation.
   unsigned quiet_polls_ = 0;        // Rounds without news since the last Send or Write.
-  std::uint64_t messages_out_ = 0;  // Sends and Writes that are wholly framed.
+  std::uint64_t messages_out_ = 0;  // Sends and Writes that are completely framed.
   std::uint64_t bytes_framed_ = 0, bytes_sent_ = 0;
   bool goodbye_wanted_ = false, goodbye_sent_ = false;
 
   std::unique_ptr<std::byte[]> rx_;
   std::size_t rx_begin_ = 0, rx_end_ = 0;
-  bool drained_ = false;  // The last look left nothing in the socket that could be taken.
+  std::size_t looked_to_ = 0;  // While a Send is held: there is no unread answer before this place.
+  bool stream_read_ = false;   // The socket reported the end of the stream.
+  int lost_error_ = 0;         // The socket failed behind a held Send.
+  bool drained_ = false;       // The last receive emptied the socket.
   bool stream_ended_ = false;
-  std::size_t drained_bytes_ = 0;   // Since our goodbye was wanted.
-  std::uint64_t messages_in_ = 0;   // Sends and Writes that came wholly.
-  std::uint64_t confirmed_in_ = 0;  // Those of them that a Read Request behind them asked about.
+  std::size_t drained_bytes_ = 0;   // Since the start of our goodbye.
+  std::uint64_t messages_in_ = 0;   // Sends and Writes that arrived completely.
+  std::uint64_t confirmed_in_ = 0;  // Those that a later Read Request confirmed.
   std::uint32_t send_msn_in_, read_msn_in_;
   bool in_message_ = false, swallow_ = false, held_ = false;
-  bool given_up_ = false;  // No Send that has found no receive so far is to have one.
+  bool given_up_ = false;  // A held Send must not take a receive any more.
   std::uint32_t message_done_ = 0, message_offset_ = 0;
   SgeCursor message_sink_;
   Time held_until_ = Time::max();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The receiver: every segment is checked against what may come now, before a byte of it is placed.
+// The receiver: every segment is checked before a byte of it is placed.
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
@@ -56,18 +56,18 @@ bool IwarpTransport::Receive() {
     moved |= was_held && !held_;
     if (rx_begin_ == rx_end_) {
       rx_begin_ = rx_end_ = 0;
-    } else if (kRxSize - rx_end_ < wire::kMaxFpdu) {
+    } else if (rx_begin_ != 0 && kRxSize - rx_end_ < wire::kMaxFpdu) {
       std::memmove(rx_.get(), rx_.get() + rx_begin_, rx_end_ - rx_begin_);
+      if (held_) looked_to_ -= rx_begin_;
       rx_end_ -= rx_begin_;
       rx_begin_ = 0;
     }
     if (held_ && SenderGaveUp()) {
-      given_up_ = moved = true;
-      held_ = false;
-      held_until_ = Time::max();
+      GiveUpHeldSend();
+      moved = true;
       continue;
     }
-    if (held_ || rx_end_ == kRxSize) {
+    if (!CanReceive()) {
       drained_ = true;
       return moved;
     }
@@ -85,6 +85,9 @@ bool IwarpTransport::Receive() {
       continue;
     }
     if (got == 0) {
+      // The end follows the held Send and what is behind it.
+      stream_read_ = true;
+      if (held_) continue;
       EndOfStream();
       return true;
     }
@@ -94,6 +97,12 @@ bool IwarpTransport::Receive() {
       drained_ = true;
       return moved;
     }
+    if (held_) {
+      // The loss, which the socket reports once, follows what arrived before it.
+      lost_error_ = errno;
+      GiveUpHeldSend();
+      continue;
+    }
     Lost(errno);
     return true;
   }
@@ -101,9 +110,19 @@ bool IwarpTransport::Receive() {
   return moved;
 }
 
-// A held Send keeps everything behind it, so the stream's end is asked for. Behind a goodbye no Send of a
-// peer that waits for confirmations is outstanding any more: it was flushed. Other peers' may be good, and
-// wait on.
+bool IwarpTransport::CanReceive() const {
+  return !held_ || (!stream_read_ && rx_end_ - rx_begin_ != kRxSize);
+}
+
+void IwarpTransport::GiveUpHeldSend() {
+  given_up_ = true;
+  held_ = false;
+  held_until_ = Time::max();
+}
+
+// A held Send may hold more data than is read, so the end of the stream is queried. After a goodbye, a peer
+// that waits for confirmations has flushed its Sends. A Send of another peer may be valid and continues to
+// wait.
 bool IwarpTransport::SenderGaveUp() const {
   tcp_info info{};
   socklen_t size = sizeof info;
@@ -111,8 +130,8 @@ bool IwarpTransport::SenderGaveUp() const {
   return info.tcpi_state == TCP_CLOSE || (info.tcpi_state == TCP_CLOSE_WAIT && peer_confirms());
 }
 
-// A reset that came while the broker still had the socket is told only once, and not to us: then the stream
-// merely ends. But a connection that the peer finished in order is not closed before we finish it, too.
+// A reset that arrived while the broker had the socket is reported only once, to the broker, and the stream
+// then merely ends. But a connection that the peer ended in order is not closed before this side ends it too.
 bool IwarpTransport::WasReset() const {
   if (goodbye_wanted_) return false;
   tcp_info info{};
@@ -121,8 +140,9 @@ bool IwarpTransport::WasReset() const {
 }
 
 void IwarpTransport::EndOfStream() {
+  if (lost_error_ != 0) return Lost(lost_error_);
   if (reset_ || WasReset()) return Lost(ECONNRESET);
-  // A stream that ends inside a frame or a message was cut off.
+  // A stream that ends inside a frame or a message was truncated.
   if (rx_begin_ != rx_end_ || in_message_) {
     cause_ = {StatusCode::kConnectionAborted, "The stream ended inside a message.", Detail::kTransport};
     return queue_pair_.OnTransportLost(DisconnectReason::kUnknown);
@@ -153,9 +173,37 @@ void IwarpTransport::Parse() {
       Violation(wire::fault::kCrc, {});
       return;
     }
-    if (!Handle(frame.ulpdu)) return;
+    if (!Handle(frame.ulpdu)) {
+      if (held_) TakeAnswersBehindHeldSend();
+      return;
+    }
     rx_begin_ += frame.size;
   }
+}
+
+// The owner of the missing receive may wait for these answers before it posts one. They leave the buffer, so
+// that they are bounded only by the Reads in flight. Everything else is judged in its turn, faults included.
+void IwarpTransport::TakeAnswersBehindHeldSend() {
+  std::size_t at = looked_to_;
+  while (queue_pair_.live()) {
+    std::byte* const from = rx_.get() + at;
+    const wire::FpduDecoded frame = wire::DecodeFpdu({from, rx_end_ - at}, crc_);
+    wire::Segment segment;
+    if (frame.verdict != wire::Verdict::kComplete || !frame.crc_ok ||
+        wire::DecodeSegment(frame.ulpdu, &segment)) {
+      break;
+    }
+    if (segment.opcode == wire::Opcode::kReadResponse) {
+      if (!HandleReadResponse(segment, frame.ulpdu)) return;
+    } else {
+      if (at != looked_to_) std::memmove(rx_.get() + looked_to_, from, frame.size);
+      looked_to_ += frame.size;
+    }
+    at += frame.size;
+  }
+  if (at == looked_to_) return;
+  std::memmove(rx_.get() + looked_to_, rx_.get() + at, rx_end_ - at);
+  rx_end_ -= at - looked_to_;
 }
 
 void IwarpTransport::EndedBy(const char* side, const wire::Fault& fault) {
@@ -205,8 +253,8 @@ bool IwarpTransport::HandleSend(const wire::Segment& segment, wire::ByteSpan ulp
   const bool drops = given_up_ && !in_message_;
   ReceiveRequest* receive = drops ? nullptr : queue_pair_.CurrentReceive();
   if (drops || (receive == nullptr && goodbye_sent_)) {
-    // The sender counts it as undelivered: it gave it up, or will see our goodbye first. Its own end is
-    // behind.
+    // The sender counts it as undelivered: it abandoned it or will see our goodbye first. Its own end
+    // follows.
     held_ = false;
     held_until_ = Time::max();
     in_message_ = swallow_ = !segment.last;
@@ -217,6 +265,7 @@ bool IwarpTransport::HandleSend(const wire::Segment& segment, wire::ByteSpan ulp
   if (receive == nullptr) {
     if (!held_) {
       held_ = true;
+      looked_to_ = rx_begin_;
       held_until_ = Time(std::chrono::steady_clock::now()) + queue_pair_.core().tuning.rnr_timeout;
     }
     return false;
@@ -260,7 +309,8 @@ bool IwarpTransport::HandleSend(const wire::Segment& segment, wire::ByteSpan ulp
 
 bool IwarpTransport::HandleWrite(const wire::Segment& segment, wire::ByteSpan ulpdu) {
   const std::size_t size = segment.payload.size();
-  // A Write of nothing to nowhere: RFC 6581's ready-to-receive, or what our own kind says before goodbye.
+  // An empty Write to STag 0: the ready-to-receive frame of RFC 6581, or the count that an ndbroker peer
+  // reports before its goodbye.
   if (size == 0 && segment.stag == 0) return !own_peer_ || HandleReceived(segment.offset, ulpdu);
   SoftQueuePair::Refusal why;
   std::byte* to = queue_pair_.RemoteTarget(segment.stag, segment.offset, size, kAllowRemoteWrite, &why);
@@ -283,7 +333,7 @@ bool IwarpTransport::HandleReceived(std::uint64_t count, wire::ByteSpan ulpdu) {
     if (Counts(queue.at(--end))) --missing;
   }
   if (end <= queue.tail) return true;
-  // The memory of what is confirmed goes back to the application, whatever the peer made of the truth.
+  // The memory of confirmed requests returns to the application, even if the peer confirmed falsely.
   CopyRestOfBatch();
   queue_pair_.ConfirmBefore(end);
   return true;
@@ -310,7 +360,7 @@ bool IwarpTransport::HandleReadRequest(const wire::Segment& segment, wire::ByteS
 bool IwarpTransport::HandleReadResponse(const wire::Segment& segment, wire::ByteSpan ulpdu) {
   if (reads_tail_ == reads_head_) return Violation(wire::fault::kUnexpectedOpcode, ulpdu);
   OutboundRead& read = reads_[reads_tail_ % reads_.size()];
-  // It answers what has not been asked: our memory may still be on its way out.
+  // The response precedes the request, whose memory may still be in the socket.
   if (bytes_sent_ < read.wire_end) return Violation(wire::fault::kUnexpectedOpcode, ulpdu);
   const auto size = static_cast<std::uint32_t>(segment.payload.size());
   if (segment.stag != read.sink_stag) return Violation(wire::fault::kDdpInvalidStag, ulpdu);
@@ -334,7 +384,7 @@ bool IwarpTransport::HandleReadResponse(const wire::Segment& segment, wire::Byte
   if (!segment.last) return true;
   ++reads_tail_;
   counters.reads_in_flight.store(reads_head_ - reads_tail_, std::memory_order_relaxed);
-  if (read.confirmation) confirmation_flies_ = false;
+  if (read.confirmation) confirmation_in_flight_ = false;
   if (confirm_) queue_pair_.ConfirmBefore(read.confirms);
   if (read.request != kNone && queue_pair_.live()) {
     queue_pair_.CompleteInitiator(queue_pair_.initiator().at(read.request));
@@ -369,7 +419,7 @@ void IwarpTransport::HandleTerminate(const wire::Segment& segment) {
       if (hit) return queue_pair_.FailAt(i, status);
     }
   }
-  // The peer's own trouble, or something that names no request of ours.
+  // An error of the peer, or one that names no request of this side.
   const bool theirs = fault.layer == wire::Layer::kLlp;
   queue_pair_.OnTransportLost(DisconnectReason::kUnknown, theirs ? StatusCode::kCanceled : status);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sender: frames are gathered from where the payload lies, several to one system call.
+// The sender: frames are gathered from the payload in place, several per system call.
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -82,7 +82,7 @@ void IwarpTransport::Frame(const wire::Segment& segment, SgeCursor* cursor, cons
     } else {
       piece = wire::ByteSpan(from, size);
     }
-    // Memory that a peer reads may change under our hands; a copy and its CRC cannot.
+    // Memory that a peer reads may change meanwhile; a copy and its CRC cannot.
     if (cursor == nullptr || size < kCopyBelow) {
       std::byte* to = Stage(piece.size());
       if (crc_) {
@@ -140,7 +140,7 @@ bool IwarpTransport::FrameReadRequest(InitiatorRequest* request) {
   if (request != nullptr) {
     read.request = position;
     read.size = request->list.length;
-    // Only ever compared with what comes back; it opens no memory.
+    // Only compared with the response; it gives access to no memory.
     read.sink_stag = (read_msn_ * 2654435761u) | 1u;
     read.sink = SgeCursor(request->list);
     request->mark = read_msn_;
@@ -149,7 +149,7 @@ bool IwarpTransport::FrameReadRequest(InitiatorRequest* request) {
     queue_pair_.Started(*request);
   } else {
     read.confirmation = true;
-    confirmation_flies_ = true;
+    confirmation_in_flight_ = true;
   }
   body.sink_stag = read.sink_stag;
   body.size = read.size;
@@ -192,7 +192,7 @@ bool IwarpTransport::FrameRequest() {
   if (request.op == Op::kWrite) {
     segment.opcode = wire::Opcode::kWrite;
     segment.stag = request.token;
-    // Nothing to nowhere, at an offset: that would speak of what was received.
+    // An empty Write to STag 0 with an offset would report a count.
     segment.offset = Counts(request) ? request.remote_address + partial_done_ : 0;
   } else {
     segment.opcode = request.op == Op::kSendInvalidate
@@ -217,20 +217,20 @@ bool IwarpTransport::FrameRequest() {
 }
 
 bool IwarpTransport::NeedsConfirmation() const {
-  if (!confirm_ || confirmation_flies_ || partial_ != kNone || confirm_end_ <= confirmed_to_ ||
+  if (!confirm_ || confirmation_in_flight_ || partial_ != kNone || confirm_end_ <= confirmed_to_ ||
       reads_head_ - reads_tail_ >= read_outbound_) {
     return false;
   }
-  // Where success is silent nobody waits, and the next request may bring the answer along.
+  // A silent request has no waiter, and the next request may carry the confirmation.
   return awaited_ || quiet_polls_ >= kQuietPolls || !queue_pair_.application_polls() ||
          queue_pair_.initiator().half_full();
 }
 
-// In the middle of a stream by an application that polls: several small requests make one system call. It is
-// made by the next poll, at the latest by the progress thread, whose next visit is under way.
+// In a stream of an application that polls, several small requests share one system call. The next poll makes
+// it, at the latest the progress thread, whose next visit is due.
 bool IwarpTransport::Gathers() const {
   const auto& queue = queue_pair_.initiator();
-  return confirmation_flies_ && queue.next - queue.tail >= kGatherBehind &&
+  return confirmation_in_flight_ && queue.next - queue.tail >= kGatherBehind &&
          queue.head - queue.next < kGatherUpTo && queue.at(queue.head - 1).list.length < kCopyBelow &&
          queue_pair_.application_polls();
 }
@@ -248,7 +248,8 @@ void IwarpTransport::BeginBatch() {
   orphans_.clear();
 }
 
-// Between our own ends a Write of nothing to STag 0 says in its offset how many Sends and Writes came.
+// Between ndbroker peers an empty Write to STag 0 carries in its offset the number of received Sends and
+// Writes.
 void IwarpTransport::FrameReceived() {
   BeginBatch();
   wire::Segment segment;
@@ -262,7 +263,7 @@ bool IwarpTransport::Fill() {
   bool more = true;
   while (more && queue_pair_.live() && !broken_ && batch_bytes_ < kBatchBytes && batch_.size() < kMaxPieces &&
          kStageSize - stage_used_ > 2 * kLargestFrame) {
-    // Turn by turn, so that neither side's requests starve the other's.
+    // Alternates, so that requests and responses do not starve each other.
     more = responses_tail_ != responses_head_ && FrameResponse();
     if (!queue_pair_.live()) return false;
     more |= FrameRequest();
@@ -286,7 +287,7 @@ bool IwarpTransport::Flush() {
       if (blocked_) {
         QpCounters::Add(queue_pair_.counters().stalls, 1);
       } else {
-        // Whether the peer left words or just broke off is told by what can still be read.
+        // The remaining data tells whether the peer sent a Terminate.
         reset_ = true;
       }
       return false;
@@ -317,7 +318,7 @@ bool IwarpTransport::Pump() {
   }
   if (!queue_pair_.live()) return moved;
   if (batches == kBatchesPerPump) {
-    runnable_ = true;  // More requests or responses may wait, and no event will tell.
+    runnable_ = true;  // More requests or responses may wait without an event.
   } else if (goodbye_wanted_) {
     TryGoodbye();
   }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Many connections between two processes, all on one completion queue on either side, and pings on them: one
-// at a time, on each in turn, which shows what the quiet ones cost, or as many at once as there are
-// connections.
+// Many connections between two processes, all on one completion queue per side. Sends pings on one connection
+// at a time, in turn, which shows the cost of the idle ones, or on all connections at once.
 // ./many_bench [CONNECTIONS...] prints the median of 5 rounds for each way to wait.
 #include <poll.h>
 #include <sys/resource.h>
@@ -40,7 +39,7 @@ class Side {
       if (Status status = pairs_.back()->Attach(std::move(hand_off)); !status.ok()) Fail("Attach", status);
     }
   }
-  // The peer answers where it was asked. All at once: there the next ping goes then, too.
+  // The peer answers on the same connection. With all at once, the next ping follows there.
   void Ping(int count, bool all_at_once) {
     const auto pings = static_cast<std::size_t>(count);
     std::size_t sent = 0;
@@ -108,7 +107,7 @@ void Measure(Link link, std::size_t connections, Waiting waiting, bool all_at_on
     active.clear();
     Side side(std::move(passive), waiting);
     side.Answer(kAll);
-    // What it said last must be fetched before its connections end.
+    // Its last output must be read before its connections end.
     std::this_thread::sleep_for(std::chrono::milliseconds(500));
     _exit(0);
   }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Registration and its end. The order "out of the table, then wait" is what makes the end final.
+// Registration and deregistration. A region first leaves the table, then running accesses are awaited, so
+// that its end is final.
 #include "provider/soft/qp/memory.h"
 
 #include <algorithm>
@@ -74,20 +75,47 @@ std::shared_ptr<SoftBuffer> DeviceCore::BufferById(std::uint32_t id) {
 
 std::uint32_t DeviceCore::AddQueuePair(SoftQueuePair* queue_pair) {
   std::lock_guard lock(queue_pairs_mutex_);
-  queue_pairs_.push_back(queue_pair);
-  const std::uint32_t number = next_queue_pair_++;
-  if (next_queue_pair_ == 0) next_queue_pair_ = 1;
+  std::uint32_t number = 0;
+  do {
+    number = next_queue_pair_++;
+  } while (number == 0 || !queue_pairs_.try_emplace(number, queue_pair).second);
   return number;
 }
 
 void DeviceCore::RemoveQueuePair(SoftQueuePair* queue_pair) {
   std::lock_guard lock(queue_pairs_mutex_);
-  std::erase(queue_pairs_, queue_pair);
+  queue_pairs_.erase(queue_pair->number());
 }
 
 void DeviceCore::Quiesce(std::uint32_t stag) {
-  std::lock_guard lock(queue_pairs_mutex_);
-  for (SoftQueuePair* queue_pair : queue_pairs_) queue_pair->Quiesce(stag);
+  std::vector<std::uint32_t> touching;  // Numbers: a queue pair may end while its peer is waited for.
+  {
+    std::lock_guard lock(queue_pairs_mutex_);
+    for (const auto& [number, queue_pair] : queue_pairs_) {
+      if (queue_pair->PeerTouches(stag)) touching.push_back(number);
+    }
+  }
+  const Time give_up = Time(std::chrono::steady_clock::now()) + kRevokePatience;
+  while (!touching.empty() && Time(std::chrono::steady_clock::now()) < give_up) {
+    sched_yield();
+    std::lock_guard lock(queue_pairs_mutex_);
+    std::erase_if(touching, [&](std::uint32_t number) {
+      const auto found = queue_pairs_.find(number);
+      return found == queue_pairs_.end() || !found->second->PeerTouches(stag);
+    });
+  }
+  if (touching.empty()) return;
+  // Callbacks and the ends of other regions and windows run without a lock, because they may call this
+  // function.
+  std::vector<Deferred> deferred;
+  {
+    std::lock_guard lock(queue_pairs_mutex_);
+    for (const std::uint32_t number : touching) {
+      const auto found = queue_pairs_.find(number);
+      if (found != queue_pairs_.end()) found->second->EndIfPeerTouches(stag, &deferred.emplace_back());
+    }
+  }
+  for (Deferred& later : deferred) later.Run();
 }
 
 Result<std::shared_ptr<SoftRegion>> SoftRegion::Register(std::shared_ptr<DeviceCore> core, void* address,
@@ -134,7 +162,7 @@ Status SoftRegion::Deregister() {
   if (core_->forked()) return {StatusCode::kConnectionInvalid, "the device belongs to the parent process"};
   core_->regions->Remove(stag_);
   core_->Quiesce(stag_);
-  buffer_.reset();  // Dead memory must not cost a descriptor for as long as somebody keeps the dead region.
+  buffer_.reset();  // A deregistered region must not keep a descriptor.
   return Status::Ok();
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Buffers, regions and windows of one device.
 //
-// Thread rule: any thread. Deregister (and the end of a window) returns when no access through the STag is
-// running any more, neither by this process nor, directly, by a peer process.
+// Thread rule: any thread. Deregister, and the end of a window, return when no access through the STag is
+// running, neither by this process nor directly by a peer process.
 #pragma once
 
 #include <atomic>
@@ -19,11 +19,14 @@ namespace nd::provider::soft {
 
 class SoftQueuePair;
 
-// What tests and embedders may tune; the defaults are the product's.
+// How long a peer may continue to access memory whose registration ends, before its connection ends.
+inline constexpr Duration kRevokePatience = std::chrono::seconds(1);
+
+// Settings for tests and embedders.
 struct Tuning {
   Duration rnr_timeout = std::chrono::seconds(1);  // How long a Send waits for a receive of the peer.
   std::uint32_t max_ulpdu = 0;                     // iWARP: overrides the choice by peer kind. 0: choose.
-  // How long the progress thread leaves a queue pair alone whose application polls.
+  // How long the progress thread leaves a queue pair to an application that polls.
   Duration put_off = std::chrono::milliseconds(1);
   bool direct_access = true;  // Same host: one memcpy into the peer's shared buffers where allowed.
 };
@@ -43,7 +46,7 @@ class SoftBuffer final : public Buffer {
   Mapping mapping_;
 };
 
-// The state that every object of a device holds on to.
+// The state that all objects of a device share.
 class DeviceCore {
  public:
   static Result<std::shared_ptr<DeviceCore>> Create(const AdapterInfo& info, const DeviceOptions& options,
@@ -58,13 +61,14 @@ class DeviceCore {
   bool forked() const { return fork_generation != ForkGenerationNow(); }
 
   Result<std::shared_ptr<SoftBuffer>> AllocateBuffer(std::size_t size);
-  // The Buffer that wholly contains the range, or null.
+  // The Buffer that contains the whole range, or null.
   std::shared_ptr<SoftBuffer> BufferAround(const void* address, std::size_t length);
   std::shared_ptr<SoftBuffer> BufferById(std::uint32_t id);
 
   std::uint32_t AddQueuePair(SoftQueuePair* queue_pair);  // Returns its number, never 0.
   void RemoveQueuePair(SoftQueuePair* queue_pair);
-  // After RegionTable::Remove: waits for running accesses on every queue pair.
+  // After RegionTable::Remove: waits until no peer accesses memory through `stag`, at most kRevokePatience
+  // for all peers together, and ends the connections of those that continue. Holds no lock meanwhile.
   void Quiesce(std::uint32_t stag);
 
  private:
@@ -75,7 +79,7 @@ class DeviceCore {
   std::map<const std::byte*, std::weak_ptr<SoftBuffer>> buffers_;
   std::uint32_t next_buffer_ = 1;
   std::mutex queue_pairs_mutex_;
-  std::vector<SoftQueuePair*> queue_pairs_;
+  std::map<std::uint32_t, SoftQueuePair*> queue_pairs_;  // By number.
   std::uint32_t next_queue_pair_ = 1;
 };
 
@@ -91,7 +95,7 @@ class SoftRegion final : public MemoryRegion, public std::enable_shared_from_thi
 
   const RegionView& view() const { return view_; }
   const std::shared_ptr<DeviceCore>& core() const { return core_; }
-  // A bound window keeps the region; false when it is deregistered already.
+  // A bound window holds the region; returns false when it is deregistered already.
   bool Hold();
   void Unhold();
 
@@ -106,7 +110,7 @@ class SoftRegion final : public MemoryRegion, public std::enable_shared_from_thi
   std::uint32_t bound_windows_ = 0;
 };
 
-// One binding of a window; it ends when the last request that refers to it is gone and it was replaced.
+// A memory window. A binding ends when it was replaced and no request refers to it.
 class SoftWindow final : public MemoryWindow, public std::enable_shared_from_this<SoftWindow> {
  public:
   explicit SoftWindow(std::shared_ptr<DeviceCore> core) : core_(std::move(core)) {}
@@ -114,12 +118,12 @@ class SoftWindow final : public MemoryWindow, public std::enable_shared_from_thi
   std::uint32_t remote_token() const override { return token_.load(std::memory_order_acquire); }
   const std::shared_ptr<DeviceCore>& core() const { return core_; }
 
-  // Opens a new binding beside the present one. ACCESS_VIOLATION: outside the region or a right that it has
-  // not; INSUFFICIENT_RESOURCES.
+  // Opens a new binding beside the present one. ACCESS_VIOLATION: outside the region, or a right that the
+  // region lacks; INSUFFICIENT_RESOURCES.
   Result<std::uint32_t> Open(const std::shared_ptr<SoftRegion>& region, void* address, std::size_t length,
                              std::uint32_t access, std::uint32_t queue_pair);
-  // Ends a binding in the table; the caller waits for running accesses, then lets go of the region, without
-  // holding a lock. Null when `stag` is no binding of this window.
+  // Removes a binding from the table. The caller waits for running accesses and then releases the region,
+  // without a lock. Null when `stag` is not a binding of this window.
   std::shared_ptr<SoftRegion> Shut(std::uint32_t stag);
   // The STags of every binding but `keep`.
   std::vector<std::uint32_t> BindingsExcept(std::uint32_t keep);

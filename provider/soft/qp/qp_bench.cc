@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// First numbers of the data path: two processes, one per core, no broker. ./qp_bench prints one line each.
+// Benchmarks of the data path: two processes, one per core, no broker. ./qp_bench prints one line for each.
 #include <pthread.h>
 #include <sys/wait.h>
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ends of connections, of streams and of memory: nothing may be lost, left open, or asleep for ever.
+// Ends of connections, streams and registrations: no data is lost, no descriptor stays open, and no thread
+// sleeps for ever.
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -34,7 +35,7 @@ INSTANTIATE_TEST_SUITE_P(Links, EndTest,
                                          Link::kIwarpForeign),
                          [](const auto& c) { return std::string(NameOf(c.param)); });
 
-// Of each open file, by device and inode, as often as it is open.
+// The open files, by device and inode, with multiplicity.
 std::multiset<std::pair<dev_t, ino_t>> OpenDescriptors() {
   std::multiset<std::pair<dev_t, ino_t>> open;
   struct stat file;
@@ -44,7 +45,7 @@ std::multiset<std::pair<dev_t, ino_t>> OpenDescriptors() {
   return open;
 }
 
-// As an application that polls does it; gives up only when the whole test would.
+// Polls like an application, up to the time-out of the test.
 bool PollFor(CompletionQueue& cq, std::size_t completions) {
   const Time deadline = In(kPatience);
   Completion done;
@@ -70,7 +71,7 @@ TEST_P(EndTest, SixtyFourMebibytesBothWays) {
   ASSERT_TRUE(a->qp->Write(nullptr, {&all, 1}, theirs.Address(), theirs.token(), 0).ok());
   ASSERT_EQ(a->Next().status, StatusCode::kSuccess);
   mine.Fill(2);
-  // A Read behind the Write says more than its completion does when the peer is foreign.
+  // With another implementation, a Read after the Write proves more than the completion of the Write.
   for (int round = 0; round < 3; ++round) {
     ASSERT_TRUE(a->qp->Read(nullptr, {&all, 1}, theirs.Address(), theirs.token(), 0).ok());
     const Completion done = a->Next();
@@ -87,7 +88,7 @@ TEST_P(EndTest, MemoryLeavesNoDescriptorBehind) {
   Memory own(*a, 4096, buffers());
   Sge eight = own.At(0, 8);
   const auto before = OpenDescriptors();
-  std::vector<std::shared_ptr<MemoryRegion>> dead;  // A handle to a dead region holds no memory.
+  std::vector<std::shared_ptr<MemoryRegion>> dead;  // A handle of a deregistered region holds no memory.
   for (int i = 0; i < 20; ++i) {
     auto buffer = b->device->AllocateBuffer(8192).value();
     auto region = b->device->Register(buffer->data(), 8192, kAllowRemoteWrite | kAllowLocalWrite).value();
@@ -107,11 +108,11 @@ TEST_P(EndTest, MemoryLeavesNoDescriptorBehind) {
     ASSERT_TRUE(region->Deregister().ok());
     dead.push_back(std::move(region));
   }
-  // Nothing that was not open before; what a test before this one was still closing may be gone.
+  // No new descriptor is open. Descriptors that an earlier test was closing may be gone.
   EXPECT_TRUE(b->Until([&] { return std::ranges::includes(before, OpenDescriptors()); }));
 }
 
-TEST_P(EndTest, WhatWasReceivedBeforeTheGoodbyeIsConfirmed) {
+TEST_P(EndTest, SendsReceivedBeforeTheGoodbyeAreConfirmed) {
   if (foreign()) GTEST_SKIP() << "a foreign peer does not confirm";
   for (int round = 0; round < 1000; ++round) {
     Connect();
@@ -124,7 +125,7 @@ TEST_P(EndTest, WhatWasReceivedBeforeTheGoodbyeIsConfirmed) {
       for (std::uintptr_t i = 0; i < count; ++i) ASSERT_EQ(b->Next().status, StatusCode::kSuccess);
       b->qp->Disconnect(std::chrono::seconds(10), [&](const Status& s) { done += s.ok() ? 1 : 100; });
     });
-    // One more than there are receives in half of the rounds: that one was not received.
+    // In half of the rounds one more Send than receives, which is not received.
     const std::uintptr_t sends = count + static_cast<std::uintptr_t>(round & 1);
     std::uintptr_t posted = 0;
     while (posted < sends && a->qp->Send(Tag(posted), {&out, 1}, 0).ok()) ++posted;
@@ -142,21 +143,21 @@ TEST_P(EndTest, WhatWasReceivedBeforeTheGoodbyeIsConfirmed) {
   }
 }
 
-// The sender gave it up: what came behind it counts, and the goodbye is told at once.
-TEST_P(EndTest, ASendThatWasGivenUpHidesNothingBehindIt) {
+// The sender abandoned a Send: data behind it counts, and the goodbye is reported at once.
+TEST_P(EndTest, AbandonedSendHidesNoLaterData) {
   if (foreign())
     GTEST_SKIP() << "a foreign peer's Send may be complete at its sender, and waits for a receive";
   for (int round = 0; round < 50; ++round) {
     Connect({.rnr_timeout = 3 * kPatience, .max_ulpdu = 4096});
     Memory mine(*a, 65536, buffers()), theirs(*b, 65536, false);
     mine.Fill(static_cast<unsigned>(round));
-    // One that fits into a frame or a piece, or one of several. With what follows they fit into the ring and
-    // the socket.
+    // A Send of one frame or piece, or of several. With the following data it fits into the ring and the
+    // socket.
     Sge out = mine.At(0, round % 2 == 0 ? 8 : 18000), all = theirs.At(0, 4096), in = theirs.At(0, 64);
     for (int i = 0; i <= round % 3; ++i) ASSERT_TRUE(a->qp->Send(nullptr, {&out, 1}, 0).ok());
     Sge room = mine.At(0, 64);
     ASSERT_TRUE(a->qp->Receive(Tag(7), {&room, 1}).ok());
-    // Once the answer has come, what was sent before it is held.
+    // When the answer has arrived, the Send before it is held.
     ASSERT_TRUE(b->qp->Send(Tag(1), {&in, 1}, 0).ok());
     ASSERT_EQ(a->Next().request_context, Tag(7));
     ASSERT_TRUE(b->qp->Read(Tag(2), {&all, 1}, mine.Address(), mine.token(), 0).ok());
@@ -183,7 +184,7 @@ TEST_P(EndTest, ReadsThatArrivedAreAnsweredBeforeTheGoodbye) {
     theirs.Fill(static_cast<unsigned>(round));
     Sge all = mine.At(0, kSize);
     ASSERT_TRUE(a->qp->Read(nullptr, {&all, 1}, theirs.Address(), theirs.token(), 0).ok());
-    // Disconnect only when the request is there for certain: a part of the answer is.
+    // Disconnects only when the request has arrived, which a part of the answer proves.
     ASSERT_TRUE(b->Until([&] { return a->counters.rx_bytes.load() != 0; }));
     std::promise<Status> done;
     b->qp->Disconnect(std::chrono::seconds(10), [&](Status s) { done.set_value(std::move(s)); });
@@ -193,7 +194,7 @@ TEST_P(EndTest, ReadsThatArrivedAreAnsweredBeforeTheGoodbye) {
   }
 }
 
-// Polls, then sleeps, in both roles, and the end must come by the progress thread alone.
+// Both sides poll, then sleep; the progress thread alone must report the end.
 TEST_P(EndTest, ShortConnectionsAlwaysEnd) {
   constexpr int kConnections = 1500;
   constexpr std::size_t kDeep = 24;
@@ -218,7 +219,7 @@ TEST_P(EndTest, ShortConnectionsAlwaysEnd) {
       bool good = qp->Attach(std::move(active ? both.active : both.passive)).ok();
       const bool goes_first = active == (i % 3 != 0);
       for (std::size_t n = 0; n < count; ++n) good = good && qp->Send(nullptr, {&out, 1}, 0).ok();
-      // Both directions, all completions: from here on nobody polls.
+      // All completions of both directions; from here on no thread polls.
       good = good && PollFor(*self.cq, 2 * count);
       if (!good) failed = true;
       meet.arrive_and_wait();
@@ -242,8 +243,8 @@ TEST_P(EndTest, ShortConnectionsAlwaysEnd) {
   right.join();
 }
 
-// Requests of a stream are gathered while the application polls; it may stop at any moment.
-TEST_P(EndTest, NothingStaysBehindWhenPollingStops) {
+// Requests of a stream are gathered while the application polls, which may stop at any moment.
+TEST_P(EndTest, NoRequestStaysUnsentWhenPollingStops) {
   Connect({.rnr_timeout = std::chrono::seconds(30)});
   Memory m(*a, 4096, buffers()), r(*b, 4096, buffers());
   Sge out = m.At(0, 8), in = r.At(0, 64);
@@ -271,7 +272,7 @@ TEST_P(EndTest, SleeperDoesNotHideTheEnd) {
     sleeps = true;
     EXPECT_TRUE(a->cq->Wait(In(2 * kPatience)).ok());
   });
-  // Wherever the sleeper is by then; mostly it sleeps.
+  // The sleeper usually sleeps by now.
   ASSERT_TRUE(a->Until([&] { return sleeps.load(); }));
   const Time start = std::chrono::steady_clock::now();
   while (Time(std::chrono::steady_clock::now()) < start + ms(5)) std::this_thread::yield();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Peers that break every rule, die, or fork: this process must neither crash nor hang, and must say why.
+// Peers that break rules, die or fork: this process must neither crash nor hang, and must report the cause.
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -20,7 +20,7 @@ namespace {
 
 using ms = std::chrono::milliseconds;
 
-// One good end; the other end of the socket is in the test's hands.
+// One real end; the test controls the other end of the socket.
 class RawPeer {
  public:
   explicit RawPeer(std::uint32_t limit = 4, const Tuning& tuning = {}) : end(tuning) {
@@ -34,7 +34,7 @@ class RawPeer {
     if (!payload.empty()) std::memcpy(frame.data() + 2 + header, payload.data(), payload.size());
     const std::size_t size = wire::SealFpdu(frame, header + payload.size(), true);
     if (spoil) frame[5] ^= std::byte{0x10};
-    // It may have hung up on us already, and rightly so.
+    // The connection may be closed already, which is correct.
     [[maybe_unused]] const ssize_t sent = send(socket.get(), frame.data(), size, MSG_NOSIGNAL);
   }
   // Reads until a Terminate comes.
@@ -169,7 +169,7 @@ TEST(HostileWire, EveryViolationGetsItsTerminateCode) {
   }
 }
 
-TEST(HostileWire, StatementsOfWhatWasReceivedConfirmJustThat) {
+TEST(HostileWire, ReportedCountConfirmsExactlyThatMany) {
   RawPeer peer(4);
   Memory m(peer.end, 64, false);
   Sge one = m.At(0, 8);
@@ -178,8 +178,8 @@ TEST(HostileWire, StatementsOfWhatWasReceivedConfirmJustThat) {
     segment.offset = count;
     peer.Send(segment, {});
   };
-  received(0);  // Also what the ready-to-receive frame looks like.
-  // One that is nothing to nowhere looks like a statement, makes none and is not counted.
+  received(0);  // Has the same form as the ready-to-receive frame.
+  // An empty Write to STag 0 by an application looks like a report, is none and is not counted.
   ASSERT_TRUE(peer.end.qp->Write(Tag(1), {}, 12345, 0, 0).ok());
   for (std::uintptr_t i = 2; i <= 4; ++i) ASSERT_TRUE(peer.end.qp->Send(Tag(i), {&one, 1}, 0).ok());
   received(2);
@@ -188,7 +188,7 @@ TEST(HostileWire, StatementsOfWhatWasReceivedConfirmJustThat) {
     EXPECT_EQ(done.status, StatusCode::kSuccess);
     EXPECT_EQ(done.request_context, Tag(i));
   }
-  received(1);  // Old news.
+  received(1);  // Known already.
   shutdown(peer.socket.get(), SHUT_WR);
   const Completion last = peer.end.Next();
   EXPECT_EQ(last.status, StatusCode::kCanceled);
@@ -215,7 +215,7 @@ TEST(HostileWire, RandomBytesNeverCrash) {
     Memory m(peer.end, 4096, false);
     std::vector<std::byte> noise(random() % 3000 + 1);
     for (std::byte& b : noise) b = static_cast<std::byte>(random());
-    // Half of the rounds get a plausible frame with a right CRC around the noise.
+    // In half of the rounds the random bytes are in a frame with a correct CRC.
     if (round % 2 == 0) {
       std::vector<std::byte> frame(wire::FpduSize(noise.size()));
       std::memcpy(frame.data() + 2, noise.data(), noise.size());
@@ -248,7 +248,7 @@ TEST(HostileSegment, MutatedWhileRunning) {
     std::thread mutator([&, seed] {
       std::mt19937 own(seed);
       while (!stop) {
-        // Mostly where it hurts: control blocks and the first slots.
+        // Mostly in the control blocks and the first slots.
         const std::size_t where = own() % 4 == 0 ? own() % kSegmentSize
                                   : own() % 2    ? own() % 512
                                                  : 4096 + (own() % 2) * sizeof(Ring) + own() % 4096;
@@ -302,7 +302,7 @@ class Death : public testing::TestWithParam<Link> {};
 INSTANTIATE_TEST_SUITE_P(Links, Death, testing::Values(Link::kShared, Link::kIwarp),
                          [](const auto& c) { return NameOf(c.param); });
 
-TEST_P(Death, AKilledPeerIsNoticedAsSuch) {
+TEST_P(Death, KilledPeerIsReported) {
   HandOffs both = MakeHandOffs(GetParam());
   int ready[2];
   ASSERT_EQ(pipe(ready), 0);
@@ -333,8 +333,8 @@ TEST_P(Death, AKilledPeerIsNoticedAsSuch) {
   close(ready[1]);
 }
 
-// A Send that finds no receive stops the stream, but not the news of its end.
-TEST_P(Death, AHeldSendDoesNotHideIt) {
+// A Send without a receive stops the stream, but its end is still reported.
+TEST_P(Death, HeldSendDoesNotHideIt) {
   for (const bool sleeps : {false, true}) {
     HandOffs both = MakeHandOffs(GetParam());
     int ready[2];
@@ -360,8 +360,8 @@ TEST_P(Death, AHeldSendDoesNotHideIt) {
     char c;
     ASSERT_EQ(read(ready[0], &c, 1), 1);
     Completion none;
-    EXPECT_EQ(end.cq->Poll({&none, 1}), 0u);  // Here it is held, if it was not before.
-    // Nobody answers this one either: the killed one stands still already when it is there.
+    EXPECT_EQ(end.cq->Poll({&none, 1}), 0u);  // The Send is held from here on.
+    // This Send is not answered either, because the child is stopped before it arrives.
     kill(child, SIGSTOP);
     ASSERT_TRUE(end.qp->Send(Tag(1), {&out, 1}, 0).ok());
     kill(child, SIGKILL);
@@ -379,7 +379,7 @@ TEST_P(Death, AHeldSendDoesNotHideIt) {
   }
 }
 
-TEST_P(Death, AForkedChildCannotTouchTheParentsConnection) {
+TEST_P(Death, ForkedChildCannotUseTheParentsConnection) {
   End a, b;
   HandOffs both = MakeHandOffs(GetParam());
   ASSERT_TRUE(a.qp->Attach(std::move(both.active)).ok());

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who moves the data: the application that polls, the one that waits, or the background thread for one that
-// sleeps elsewhere or does something else.
+// The mover of data: an application that polls, one that waits, or the progress thread for any other.
 #include <poll.h>
 
-#include <future>
 #include <optional>
 #include <thread>
 
@@ -17,7 +15,7 @@ TEST_P(QpTest, OneSidedWhileTheTargetSleeps) {
   Connect();
   Memory mine = Mem(*a, 256 << 10), theirs = Mem(*b, 256 << 10);
   mine.Fill(5);
-  // Nothing calls into b from here on; only its progress thread runs.
+  // From here on no call is made on b; only its progress thread runs.
   Sge out = mine.At(0, 200000), in = mine.At(0, 200000);
   ASSERT_TRUE(a->qp->Write(nullptr, {&out, 1}, theirs.Address(), theirs.token(), 0).ok());
   EXPECT_EQ(a->Next().status, StatusCode::kSuccess);
@@ -36,7 +34,7 @@ TEST_P(QpTest, WithoutProgressThreadWaitDrives) {
   std::thread other([&] { EXPECT_EQ(a->Next().status, StatusCode::kSuccess); });
   EXPECT_EQ(b->Next().status, StatusCode::kSuccess);
   if (!foreign()) {
-    // The answer that a waits for needs one more look of b.
+    // The answer for a needs one more poll of b.
     Completion none;
     for (int i = 0; i < 100; ++i) b->cq->Poll({&none, 1});
   }
@@ -44,12 +42,12 @@ TEST_P(QpTest, WithoutProgressThreadWaitDrives) {
   EXPECT_EQ(std::memcmp(mine.data, theirs.data, 1 << 20), 0);
 }
 
-// What the progress thread puts off here it never comes back to by itself.
+// The progress thread never returns by itself to a queue pair that it left to the polls.
 class PutOffTest : public QpTest {
  protected:
   void SetUp() override {
     Connect(16, {.rnr_timeout = std::chrono::hours(2), .put_off = std::chrono::hours(1)});
-    ASSERT_TRUE(b->Until([&] { return b->counters.wakeups > 0; }));  // It watches.
+    ASSERT_TRUE(b->Until([&] { return b->counters.wakeups > 0; }));  // The thread watches.
     from.emplace(*a, 64, GetParam().shared_memory);
     to.emplace(*b, 64, GetParam().shared_memory);
   }
@@ -58,7 +56,7 @@ class PutOffTest : public QpTest {
     ASSERT_TRUE(b->qp->Receive(nullptr, {&in, 1}).ok());
     ASSERT_TRUE(a->qp->Send(nullptr, {&out, 1}, 0).ok());
   }
-  // Messages that b fetches by polling, for so long that the thread must notice.
+  // Sends messages that b polls for, until the progress thread must have noticed.
   void Poll() {
     for (const Time end = In(std::chrono::milliseconds(20)); std::chrono::steady_clock::now() < end;) {
       Send();
@@ -81,7 +79,7 @@ TEST_P(PutOffTest, NotifyEndsThePollingThatTheThreadWaitedFor) {
     ASSERT_EQ(b->cq->Poll({&got, 1}), 0u);
     ASSERT_TRUE(b->cq->Notify(NotifyType::kAny).ok());
     if (i % 2 == 0) {
-      ASSERT_EQ(b->cq->Poll({&got, 1}), 0u);  // As everybody does who fears to miss one.
+      ASSERT_EQ(b->cq->Poll({&got, 1}), 0u);  // As an application does to avoid a missed completion.
     }
     Send();
     pollfd ready{b->cq->handle(), POLLIN, 0};
@@ -92,13 +90,13 @@ TEST_P(PutOffTest, NotifyEndsThePollingThatTheThreadWaitedFor) {
   }
 }
 
-TEST_P(PutOffTest, WhoPollsOnAfterNotifyIsLeftAlone) {
+TEST_P(PutOffTest, QueuePairIsLeftToPollsThatContinueAfterNotify) {
   ASSERT_TRUE(b->cq->Notify(NotifyType::kErrors).ok());
   Poll();
   const std::uint64_t before = b->counters.wakeups;
   Poll();
   Poll();
-  // Now and then the thread comes twice between two polls; not for each message.
+  // The thread may come between two polls occasionally, but not for each message.
   EXPECT_LT(b->counters.wakeups, before + 10);
 }
 
@@ -165,13 +163,13 @@ TEST_P(QpTest, DeregisterDuringTraffic) {
     });
     while (!wrote && round != 0) std::this_thread::yield();
     ASSERT_TRUE(theirs->region->Deregister().ok());
-    theirs.reset();  // Unmapped or freed: a late access would be a crash or a sanitizer report.
+    theirs.reset();  // Unmapped or freed, so that a late access crashes or is reported by a sanitizer.
     writer.join();
   }
 }
 
-// Many connections between the queues of a and b, and the progress thread held up: what happens here happens
-// by the calls of a and b alone.
+// Many connections between the queues of a and b, while the progress thread is blocked, so that only calls of
+// a and b move data.
 class ManyTest : public QpTest {
  protected:
   static constexpr std::size_t kMany = 40, kDrivenAnyway = 16;
@@ -181,7 +179,7 @@ class ManyTest : public QpTest {
   };
 
   void SetUp() override {
-    HoldUpTheThread();
+    held_up.emplace();
     a = std::make_unique<End>();
     b = std::make_unique<End>();
     from.emplace(*a, 64, GetParam().shared_memory);
@@ -205,25 +203,9 @@ class ManyTest : public QpTest {
   }
   void TearDown() override {
     pairs.clear();
-    let_go.set_value();
+    held_up.reset();
   }
-  // It sits in a callback until the end of the test.
-  void HoldUpTheThread() {
-    HandOffs both = MakeHandOffs(Link::kShared);
-    End here, there;
-    std::promise<void> held;
-    QpOptions options = there.Options();
-    options.on_peer_closed = [&held, go = let_go.get_future().share()](DisconnectReason, const Status&) {
-      held.set_value();
-      go.wait();
-    };
-    there.qp = there.device->CreateQueuePair(options).value();
-    ASSERT_TRUE(here.qp->Attach(std::move(both.active)).ok());
-    ASSERT_TRUE(there.qp->Attach(std::move(both.passive)).ok());
-    here.qp->Drop();
-    held.get_future().wait();
-  }
-  std::size_t Hot() { return dynamic_cast<SoftCompletionQueue&>(*b->cq).driven().hot(); }
+  std::size_t Hot() { return dynamic_cast<SoftCompletionQueue&>(*b->cq).poll_set().hot(); }
   void PollUntilMostAreCold() {
     Completion none;
     ASSERT_TRUE(b->Until([&] {
@@ -242,14 +224,14 @@ class ManyTest : public QpTest {
   }
   std::optional<Memory> from, to;
   std::vector<Pair> pairs;
-  std::promise<void> let_go;
+  std::optional<HeldUpThread> held_up;
 };
 INSTANTIATE_TEST_SUITE_P(Links, ManyTest,
                          testing::Values(Case{Link::kShared, true}, Case{Link::kIwarp, false},
                                          Case{Link::kIwarpForeign, false}),
                          [](const auto& c) { return NameOf(c.param.link); });
 
-TEST_P(ManyTest, PollingFindsWhatArrivesOnACold) {
+TEST_P(ManyTest, PollingFindsDataOfAColdQueuePair) {
   PollUntilMostAreCold();
   Completion got;
   for (std::size_t i = 0; i < 3 * kMany; ++i) {
@@ -264,12 +246,12 @@ TEST_P(ManyTest, PollingFindsWhatArrivesOnACold) {
   PollUntilMostAreCold();
 }
 
-TEST_P(ManyTest, AnyOfThemWakesWhoWaits) {
+TEST_P(ManyTest, AnyConnectionWakesAWaiter) {
   Completion got;
-  bool slept = false;  // Then nearly all of them are cold.
+  bool slept = false;  // Then nearly all queue pairs are cold.
   for (std::size_t i = 0; i < kMany; ++i) {
     std::thread sleeper([&] { got = b->Next(); });
-    // It looks around for 50 us before it sleeps.
+    // Wait polls for 50 us before it sleeps.
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
     Send(i);
     sleeper.join();
@@ -281,9 +263,8 @@ TEST_P(ManyTest, AnyOfThemWakesWhoWaits) {
   EXPECT_TRUE(slept);
 }
 
-TEST_P(ManyTest, SeveralThreadsPollAndWaitAndNothingIsLostOrDoubled) {
-  let_go.set_value();  // The progress thread too.
-  let_go = {};
+TEST_P(ManyTest, SeveralThreadsPollAndWaitWithoutLossOrDuplicates) {
+  held_up.reset();  // The progress thread too.
   constexpr int kMessages = 20000;
   const Sge out = from->At(0, 8);
   for (std::size_t i = 0; i < 4 * kMany; ++i) Receive(i % kMany);
@@ -292,7 +273,7 @@ TEST_P(ManyTest, SeveralThreadsPollAndWaitAndNothingIsLostOrDoubled) {
     Completion done;
     const auto take = [&] { finished += static_cast<int>(a->cq->Poll({&done, 1})); };
     for (int i = sent++; i < kMessages; i = sent++) {
-      // Now these, now those: each rests for a while.
+      // Changing subsets, so that each connection is idle for a while.
       const Pair& pair = pairs[static_cast<std::size_t>(i / 500 * 13 + i % 5) % kMany];
       while (!pair.of_a->Send(nullptr, {&out, 1}, 0).ok()) take();
       take();
@@ -320,7 +301,7 @@ TEST_P(ManyTest, SeveralThreadsPollAndWaitAndNothingIsLostOrDoubled) {
   EXPECT_EQ(finished, kMessages);
 }
 
-TEST_P(ManyTest, AColdOneEnds) {
+TEST_P(ManyTest, ColdQueuePairReportsItsEnd) {
   PollUntilMostAreCold();
   Completion none;
   for (std::size_t i = 0; i < kMany; i += 2) {
@@ -330,7 +311,7 @@ TEST_P(ManyTest, AColdOneEnds) {
       return pairs[i].b_saw_the_end->load();
     })) << i;
   }
-  // The others end here, with something on the way to them.
+  // The others end on this side, with data on the way to them.
   for (std::size_t i = 1; i < kMany; i += 2) {
     Send(i);
     pairs[i].of_b.reset();

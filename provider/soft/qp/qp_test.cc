@@ -130,7 +130,7 @@ TEST_P(QpTest, PostingStatuses) {
   EXPECT_EQ(a->qp->Send(nullptr, {&wide, 1}, kOpInline).code(), StatusCode::kBufferOverflow);
   for (int i = 0; i < 255; ++i) EXPECT_TRUE(a->qp->Receive(nullptr, {&one, 1}).ok());
   EXPECT_EQ(a->qp->Receive(nullptr, {&one, 1}).code(), StatusCode::kNoMoreEntries);
-  // The very first receive, posted before there was a connection, is the one that is used.
+  // The first receive, posted before the connection, is used first.
   Memory n = Mem(*b, 64);
   Sge out = n.At(0, 8);
   ASSERT_TRUE(b->qp->Send(nullptr, {&out, 1}, 0).ok());
@@ -225,6 +225,43 @@ TEST_P(QpTest, ND_241_SendWithoutReceiveTimesOut) {
   EXPECT_TRUE(a->Until([&] { return a->closed == 1 && b->closed == 1; }));
 }
 
+// Each side may wait for its own requests before it posts the receive that the other side's Send needs.
+TEST_P(QpTest, AnswersOvertakeASendThatWaitsForItsReceive) {
+  Connect(16, {.rnr_timeout = 3 * kPatience});
+  const bool ring = GetParam().link == Link::kShared || GetParam().link == Link::kSharedRingOnly;
+  const std::size_t size =
+      ring ? 16000 : 700'000;  // All of them: less than a ring, more than a socket buffer.
+  Memory theirs = Mem(*a, 3 * size), mine = Mem(*b, 3 * size);
+  theirs.Fill(1);
+  Sge words = theirs.At(0, 1000);
+  for (std::uintptr_t i = 1; i <= 2; ++i) ASSERT_TRUE(a->qp->Send(Tag(i), {&words, 1}, 0).ok());
+  for (std::size_t i = 0; i < 3; ++i) {
+    Sge in = mine.At(i * size, size);
+    ASSERT_TRUE(b->qp->Read(Tag(10 + i), {&in, 1}, theirs.Address(i * size), theirs.token(), 0).ok());
+  }
+  for (std::uintptr_t i = 0; i < 3; ++i) {
+    const Completion done = b->Next(kPatience / 2);
+    EXPECT_EQ(done.status, StatusCode::kSuccess);
+    EXPECT_EQ(done.request_context, Tag(10 + i));
+  }
+  EXPECT_EQ(std::memcmp(mine.data, theirs.data, 3 * size), 0);
+  // The Sends are delivered afterwards, and answers in the usual order after them.
+  std::memset(mine.data, 0, mine.size);
+  for (std::uintptr_t i = 0; i < 2; ++i) {
+    Sge in = mine.At(i * 1000, 1000);
+    ASSERT_TRUE(b->qp->Receive(Tag(20 + i), {&in, 1}).ok());
+    const Completion done = b->Next();
+    EXPECT_EQ(done.status, StatusCode::kSuccess);
+    EXPECT_EQ(done.request_context, Tag(20 + i));
+    EXPECT_EQ(std::memcmp(mine.data + i * 1000, theirs.data, 1000), 0);
+    EXPECT_EQ(a->Next().request_context, Tag(i + 1));
+  }
+  Sge in = mine.At(0, size);
+  ASSERT_TRUE(b->qp->Read(Tag(30), {&in, 1}, theirs.Address(), theirs.token(), 0).ok());
+  EXPECT_EQ(b->Next().status, StatusCode::kSuccess);
+  EXPECT_EQ(std::memcmp(mine.data, theirs.data, size), 0);
+}
+
 TEST_P(QpTest, ND_236_LongerSendThanReceive) {
   Connect();
   Memory m = Mem(*a, 2048), r = Mem(*b, 2048);
@@ -250,7 +287,7 @@ TEST_P(QpTest, ND_239_RemoteAccessErrors) {
     Memory posted = Mem(*b, 64);
     Sge in = posted.At(0, 64), one = mine.At(0, 8);
     ASSERT_TRUE(b->qp->Receive(nullptr, {&in, 1}).ok());
-    // Make the buffers known first, so that direct access is what gets checked.
+    // Shares the buffers first, so that direct access is tested.
     const bool reading = what == kOverRead || what == kNoReadRight;
     if (what != kNoWriteRight && what != kNoReadRight) {
       ASSERT_TRUE(a->qp->Write(nullptr, {&one, 1}, theirs.Address(), theirs.token(), 0).ok());
@@ -305,7 +342,7 @@ TEST_P(QpTest, ND_237_Windows) {
   ASSERT_TRUE(b->qp->BindWindow(Tag(3), *theirs.region, *window, theirs.data, 4096, kOpAllowRead).ok());
   EXPECT_EQ(b->Next().status, StatusCode::kSuccess);
   EXPECT_NE(window->remote_token(), old);
-  // The peer may shut it with a Send.
+  // The peer may invalidate it with a Send.
   Memory r = Mem(*b, 64);
   Sge in = r.At(0, 64);
   ASSERT_TRUE(b->qp->Receive(nullptr, {&in, 1}).ok());
@@ -398,8 +435,8 @@ TEST_P(QpTest, DisconnectIsGracefulAndKeepsThePeersReceives) {
     ++done;
   });
   EXPECT_EQ(a->qp->Send(nullptr, {&out, 1}, 0).code(), StatusCode::kConnectionInvalid);
-  EXPECT_EQ(a->Next().status, StatusCode::kSuccess);   // The Send was let finish.
-  EXPECT_EQ(a->Next().status, StatusCode::kCanceled);  // The receive was not.
+  EXPECT_EQ(a->Next().status, StatusCode::kSuccess);   // The Send was completed.
+  EXPECT_EQ(a->Next().status, StatusCode::kCanceled);  // The receive was canceled.
   ASSERT_TRUE(a->Until([&] { return done == 1 && b->closed == 1; }));
   EXPECT_EQ(status, StatusCode::kSuccess);
   EXPECT_EQ(b->reason.load(), DisconnectReason::kPeerDisconnected);
@@ -407,7 +444,7 @@ TEST_P(QpTest, DisconnectIsGracefulAndKeepsThePeersReceives) {
   EXPECT_EQ(b->Next().status, StatusCode::kSuccess);
   Completion none;
   EXPECT_EQ(b->cq->Poll({&none, 1}), 0u)
-      << Name(none.status) << " " << none.request_context;  // c.3: not by a mere goodbye.
+      << Name(none.status) << " " << none.request_context;  // c.3: not by a goodbye alone.
   ASSERT_TRUE(b->qp->Send(Tag(9), {&in, 1}, 0).ok());
   EXPECT_EQ(b->Next().status, StatusCode::kCanceled);
   b->qp->Disconnect(std::chrono::seconds(10), [&](const Status& s) {
@@ -432,7 +469,7 @@ TEST_P(QpTest, CrossingDisconnects) {
   }
 }
 
-TEST_P(QpTest, DropIsNoGoodbyeAndNoDeathToThePeer) {
+TEST_P(QpTest, DropIsReportedAsNeitherGoodbyeNorDeath) {
   Connect();
   Memory m = Mem(*a, 64), r = Mem(*b, 64);
   Sge in = r.At(0, 64), own = m.At(0, 64);
@@ -447,7 +484,7 @@ TEST_P(QpTest, DropIsNoGoodbyeAndNoDeathToThePeer) {
   EXPECT_EQ(a->closed, 0);
 }
 
-TEST_P(QpTest, DisconnectTimesOutWhenNobodyAnswers) {
+TEST_P(QpTest, DisconnectTimesOutWithoutAnAnswer) {
   a = std::make_unique<End>();
   HandOffs both = MakeHandOffs(GetParam().link);  // The passive end is held, and never read.
   ASSERT_TRUE(a->qp->Attach(std::move(both.active)).ok());

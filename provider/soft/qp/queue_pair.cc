@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The engine's core: which request may start, in which order completions appear, what a failure ends.
+// Starts requests, orders completions and handles failures.
 #include "provider/soft/qp/queue_pair.h"
 
 #include <algorithm>
-
-#include "provider/soft/qp/progress.h"
 
 namespace nd::provider::soft {
 
@@ -33,7 +31,7 @@ SoftQueuePair::SoftQueuePair(std::shared_ptr<DeviceCore> core, const QpOptions& 
 bool SoftQueuePair::CheckLocal(const Sge& sge, std::uint32_t any_of_access) const {
   if (sge.length == 0) return true;
   const auto region = core_->regions->Lookup(sge.local_token);
-  // A window's token opens memory to the peer, never to local requests.
+  // The token of a window gives access to the peer only, not to local requests.
   return region && region->queue_pair == 0 &&
          region->Contains(reinterpret_cast<std::uintptr_t>(sge.address), sge.length) &&
          (any_of_access == 0 || (region->access & any_of_access) != 0);
@@ -84,7 +82,7 @@ InitiatorRequest* SoftQueuePair::NextToStart() {
 void SoftQueuePair::RunLocal(InitiatorRequest& request) {
   request.done = true;
   if (request.op == Op::kBind) {
-    // The new binding is open since it was posted; from here on the former ones are shut.
+    // The new binding is valid since its post; the former ones end here.
     for (std::uint32_t stag : request.window->BindingsExcept(request.token)) EndWindow(*request.window, stag);
   } else {
     EndWindow(*request.window, request.token);
@@ -97,7 +95,15 @@ bool SoftQueuePair::EndWindow(SoftWindow& window, std::uint32_t stag) {
   if (!region) return false;
   deferred_.released.push_back(std::move(region));
   std::erase_if(windows_, [stag](const auto& bound) { return bound.first == stag; });
-  if (transport_ && !transport_dead_ && !transport_->PeerUses(stag)) EndConnection(EndCode::kProtocol);
+  if (!transport_ || transport_dead_) return true;
+  for (const Time give_up = Time(std::chrono::steady_clock::now()) + kRevokePatience;
+       transport_->PeerTouches(stag);) {
+    if (Time(std::chrono::steady_clock::now()) > give_up) {
+      EndConnection(EndCode::kProtocol);
+      break;
+    }
+    sched_yield();
+  }
   return true;
 }
 
@@ -167,7 +173,7 @@ void SoftQueuePair::CancelInitiator(StatusCode first) {
     StatusCode status = request.status;
     if (!request.done) {
       status = std::exchange(first, StatusCode::kCanceled);
-      // A binding that never got its turn was open since it was posted; nobody was told of it.
+      // A binding that was not executed was valid since its post; no peer knows it.
       if (request.op == Op::kBind) EndWindow(*request.window, request.token);
     }
     Report(request, status);
@@ -178,10 +184,10 @@ void SoftQueuePair::CancelInitiator(StatusCode first) {
   stopped_ = false;
 }
 
-void SoftQueuePair::SetHungry(bool hungry) {
-  if (hungry_.load(std::memory_order_relaxed) == hungry) return;
-  hungry_.store(hungry, std::memory_order_seq_cst);
-  if (srq_) hungry ? srq_->AddHungry() : srq_->RemoveHungry();
+void SoftQueuePair::SetStarved(bool starved) {
+  if (starved_.load(std::memory_order_relaxed) == starved) return;
+  starved_.store(starved, std::memory_order_seq_cst);
+  if (srq_) starved ? srq_->AddStarved() : srq_->RemoveStarved();
 }
 
 ReceiveRequest* SoftQueuePair::CurrentReceive() {
@@ -189,8 +195,9 @@ ReceiveRequest* SoftQueuePair::CurrentReceive() {
   if (srq_) {
     has_current_ = srq_->Take(&current_);
     if (!has_current_) {
-      SetHungry(true);
-      has_current_ = srq_->Take(&current_);  // One may have come before anybody could see the hunger.
+      SetStarved(true);
+      has_current_ =
+          srq_->Take(&current_);  // A receive may have been posted before the starved state was visible.
     }
   } else if (!receives_.empty()) {
     ReceiveRequest& oldest = receives_.at(receives_.tail);
@@ -198,10 +205,10 @@ ReceiveRequest* SoftQueuePair::CurrentReceive() {
     current_.list.Assign({oldest.list.sges.data(), oldest.list.count}, oldest.list.length);
     has_current_ = true;
   } else {
-    SetHungry(true);
+    SetStarved(true);
   }
   if (!has_current_) return nullptr;
-  SetHungry(false);
+  SetStarved(false);
   return &current_;
 }
 
@@ -219,7 +226,7 @@ void SoftQueuePair::CompleteReceive(StatusCode status, std::uint32_t bytes, bool
 }
 
 void SoftQueuePair::CancelReceives() {
-  SetHungry(false);
+  SetStarved(false);
   if (has_current_) CompleteReceive(StatusCode::kCanceled, 0, false);
   if (srq_) return;
   while (!receives_.empty()) {

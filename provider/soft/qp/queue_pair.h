@@ -2,8 +2,8 @@
 // The engine that both transports share: posting rules, completion order, the end of a connection.
 //
 // Thread rule: any thread; one spin lock per queue pair guards everything. Callbacks of QpOptions run after
-// every lock is released, on the thread that made the progress; one may still be running briefly after the
-// queue pair is gone, so it must own what it touches.
+// every lock is released, on the thread that made the progress; one may still run briefly after the end of
+// the queue pair, so it must own the objects it uses.
 #pragma once
 
 #include <atomic>
@@ -14,6 +14,7 @@
 
 #include "provider/qp.h"
 #include "provider/soft/qp/completion_queue.h"
+#include "provider/soft/qp/drive/duty.h"
 #include "provider/soft/qp/memory.h"
 #include "provider/soft/qp/srq.h"
 #include "provider/soft/qp/sync.h"
@@ -29,7 +30,7 @@ struct Deferred {
   Status cause;
   std::function<void(Status)> done;
   Status status;
-  // Windows and regions whose last owner may be a finished request: their end takes locks of its own.
+  // Windows and regions whose last owner may be a finished request; their destructors take locks.
   std::vector<std::shared_ptr<void>> released;
 
   explicit operator bool() const { return closed || done || !released.empty(); }
@@ -66,62 +67,58 @@ class SoftQueuePair final : public QueuePair, public std::enable_shared_from_thi
   void Drop() override;
 
   // --- progress (completion queues, progress thread, shared receive queue) -----------------------------
-  // One round if nobody else is at it. True when something moved.
+  // Runs one round unless another thread does. Returns true when data moved.
   bool Drive(bool look_at_fd, Deferred* deferred);
   bool DriveBlocking(Deferred* deferred);
-  // Arms the transport's wake-up, in the two steps of Transport. An idle or finished queue pair has fd -1.
-  bool BeginSleep();
-  SleepInfo PrepareToSleep(bool barrier);
-  // One of its completion queues does not drive it any more, see DrivenSet.
+  // Called before a thread sleeps, in two steps with one barrier for all queue pairs between them
+  // (ArmForSleep). Arm() returns true when the barrier is needed.
+  bool Arm();
+  Interest Settle(Sleeper sleeper, bool barrier);
+  // The visit of the progress thread. Returns false when the application polls, so that this queue pair is
+  // left to the polls.
+  bool Serve(Deferred* deferred);
+  // Notify was called: calls the progress thread if it had left this queue pair to the polls.
+  void ExpectSleep();
+  // One of its completion queues does not poll it any more, see PollSet.
   void SetCold() { cold_.store(true, std::memory_order_relaxed); }
-  // After Notify: the progress thread comes at once if it had put this queue pair off.
-  void CallThread();
-  bool hungry() const { return hungry_.load(std::memory_order_relaxed); }
-  // The progress thread's turn. `next`: when to come back without an event; `arm`: watch for one of `events`.
-  struct Visit {
-    bool put_off = false, arm = false;
-    int events = 0;
-    Time next = Time::max();
-  };
-  // In two steps, as a transport is armed: the first moves data, and is true when a barrier is needed.
-  bool BeginVisit(Visit* visit, Deferred* deferred);
-  void EndVisit(bool barrier, Visit* visit, Deferred* deferred);
-  // Waits until no access through `stag` runs.
-  void Quiesce(std::uint32_t stag);
+  // True while a Send is held because no receive is posted.
+  bool starved() const { return starved_.load(std::memory_order_relaxed); }
+  // True while the peer accesses memory through `stag`, which has left the table.
+  bool PeerTouches(std::uint32_t stag);
+  // The peer did not stop in time: ends the connection.
+  void EndIfPeerTouches(std::uint32_t stag, Deferred* deferred);
 
   // --- for transports, under the lock -------------------------------------------------------------------
-  // The application drove this queue pair within the last turn of the progress thread, whose next turn comes
-  // by itself.
-  bool application_polls() const {
-    return state_ == State::kConnected && thread_away_.load(std::memory_order_relaxed);
-  }
+  // The progress thread has left this queue pair to the application's polls.
+  bool application_polls() const { return state_ == State::kConnected && duty_ == Duty::kPutOff; }
   bool live() const { return state_ == State::kConnected || state_ == State::kDisconnecting; }
   DeviceCore& core() { return *core_; }
   QpCounters& counters() { return *counters_; }
   std::uint32_t number() const { return number_; }
   WorkRing<InitiatorRequest>& initiator() { return initiator_; }
-  // The next request to put on the wire, local ones done on the way; null when there is none, or a fence or
-  // an error holds it back. Its memory has been checked. The transport then calls Started().
+  // Returns the next request for the wire and executes local requests before it; null when there is none or a
+  // fence or an error holds it back. Its memory is checked. The transport then calls Started().
   InitiatorRequest* NextToStart();
   void Started(InitiatorRequest& request);
   void CompleteInitiator(InitiatorRequest& request, StatusCode status = StatusCode::kSuccess);
-  // Completes all started requests before `position` that still wait, except Reads.
+  // Completes all started requests before `position`, except Reads.
   void ConfirmBefore(std::uint64_t position);
-  // Local memory of a request: ACCESS check without side effects.
+  // Checks the access rights of local memory of a request.
   bool CheckLocal(const Sge& sge, std::uint32_t any_of_access) const;
-  // The registered memory a peer names, or null with why.
+  // Finds the registered memory that a peer names; null with the reason.
   enum class Refusal { kNone, kInvalidStag, kBounds, kRights, kOtherQueuePair };
   std::byte* RemoteTarget(std::uint32_t stag, std::uint64_t address, std::uint64_t length,
                           std::uint32_t access, Refusal* why) const;
-  // The receive for the Send that is arriving; null (and hungry) when none is posted.
+  // The receive for the arriving Send; null, and starved, when none is posted.
   ReceiveRequest* CurrentReceive();
   void CompleteReceive(StatusCode status, std::uint32_t bytes, bool solicited);
   // Send with Invalidate: false when the STag is not a window bound on this queue pair.
   bool InvalidateByPeer(std::uint32_t stag);
   void OnPeerGoodbye();
-  // The connection is gone. `first`: what the oldest outstanding initiator request gets.
+  // The connection is lost. `first`: the status of the oldest outstanding initiator request.
   void OnTransportLost(DisconnectReason reason, StatusCode first = StatusCode::kCanceled);
-  // Request `position` failed at the peer: earlier ones succeed, it gets `status`, the connection ends.
+  // Request `position` failed at the peer: earlier ones succeed, it completes with `status`, and the
+  // connection ends.
   void FailAt(std::uint64_t position, StatusCode status);
   // This side ends the connection.
   void EndConnection(EndCode code, DisconnectReason reason = DisconnectReason::kUnknown);
@@ -137,21 +134,24 @@ class SoftQueuePair final : public QueuePair, public std::enable_shared_from_thi
   Status CheckPostable();
   void AfterPost();
   void RunLocal(InitiatorRequest& request);
-  // Shuts one binding and waits for its users. False when it is none.
+  // Ends one binding and waits for its users. Returns false for an unknown one.
   bool EndWindow(SoftWindow& window, std::uint32_t stag);
   void Retire();
   void Report(const InitiatorRequest& request, StatusCode status);
   void CancelInitiator(StatusCode first);
   void CancelReceives();
-  void SetHungry(bool hungry);
+  void SetStarved(bool starved);
   void CloseTransport();
   void FinishDisconnect(const Status& status);
   bool Round(bool look_at_fd);
-  bool ApplicationIsAtIt();
-  Time NextDeadline() const;
   // Ends a locked section: moves callbacks out and frees a dead transport.
   void Leave(Deferred* deferred);
-  void UpdateWatch();
+  // The remaining work, for any thread.
+  Interest CurrentInterest() const;
+  // After data was moved: calls the watcher when the remaining work exceeds the watched interest.
+  void ReportUndone();
+  void CallWatcher();
+  void WakeSleepers();
 
   const std::shared_ptr<DeviceCore> core_;
   const std::shared_ptr<SoftCompletionQueue> receive_cq_, initiator_cq_;
@@ -163,25 +163,24 @@ class SoftQueuePair final : public QueuePair, public std::enable_shared_from_thi
   std::uint32_t number_ = 0;
 
   SpinLock lock_;
-  std::atomic<bool> polled_{false}, hungry_{false}, cold_{false};
-  std::atomic<bool> thread_away_{false};  // It put this queue pair off, and comes back by itself.
+  std::atomic<bool> polled_{false};  // Polled since the last visit of the progress thread.
+  std::atomic<bool> starved_{false}, cold_{false};
   State state_ = State::kIdle;
   WorkRing<InitiatorRequest> initiator_;
   WorkRing<ReceiveRequest> receives_;
   std::unique_ptr<std::byte[]> inline_storage_;
   ReceiveRequest current_;
   bool has_current_ = false;
-  std::uint32_t reads_started_ = 0;  // Started and not yet done: what a read fence waits for.
+  std::uint32_t reads_started_ = 0;  // Started and not complete; a read fence waits for them.
   std::uint32_t read_outbound_ = 0;
-  bool stopped_ = false;  // A request failed here: nothing later is started.
+  bool stopped_ = false;  // A request failed here; no later one is started.
   bool retiring_ = false;
   std::vector<std::pair<std::uint32_t, std::weak_ptr<SoftWindow>>> windows_;  // Bound on this queue pair.
 
   std::unique_ptr<Transport> transport_;
-  std::uint64_t watch_ = 0;  // Progress thread's id; 0: none.
-  // What the progress thread will do by itself; anything beyond it needs a kick.
-  bool thread_watches_write_ = false, thread_watches_read_ = true;
-  Time thread_deadline_ = Time::max();
+  std::uint64_t watch_ = 0;  // Its id in the progress thread; 0: no thread watches it.
+  Duty duty_ = Duty::kNobody;
+  Interest watched_;  // While kWatching.
   bool transport_dead_ = false;
   bool goodbye_said_ = false, peer_goodbye_ = false;
   bool flush_on_goodbye_ = false;

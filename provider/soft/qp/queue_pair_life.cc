@@ -1,31 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// From Attach to the end: who drives the transport when, goodbye, loss, flush.
-#include <poll.h>
-#include <sys/epoll.h>
-
+// From Attach to the end: goodbye, loss, flush, the end of a registration.
 #include <algorithm>
 #include <string>
 
+#include "provider/soft/qp/drive/progress_thread.h"
 #include "provider/soft/qp/iwarp_transport.h"
-#include "provider/soft/qp/progress.h"
 #include "provider/soft/qp/queue_pair.h"
 #include "provider/soft/qp/shm_transport.h"
 
 namespace nd::provider::soft {
 namespace {
 
-// An application that polls sees memory only; every so often the descriptor is looked at as well.
-constexpr unsigned kRoundsBetweenLooks = 1024;
-// Rounds of one visit of the progress thread before other queue pairs get their turn.
-constexpr int kRoundsPerVisit = 16;
-// How long our own goodbye may take to leave when the peer's is here already.
-constexpr Duration kLastWords = std::chrono::seconds(1);
-
-int EventsOf(const Transport& transport) {
-  static_assert(POLLIN == EPOLLIN && POLLOUT == EPOLLOUT && POLLRDHUP == EPOLLRDHUP);
-  return (transport.wants_read() ? POLLIN : 0) | (transport.wants_write() ? POLLOUT : 0) |
-         (transport.wants_end() ? POLLRDHUP : 0);
-}
+// The time-out for sending our goodbye after that of the peer has arrived.
+constexpr Duration kGoodbyePatience = std::chrono::seconds(1);
 
 }  // namespace
 
@@ -56,8 +43,8 @@ Result<std::shared_ptr<SoftQueuePair>> SoftQueuePair::Create(const std::shared_p
     return bad("inline_size is above the adapter's maximum");
   std::shared_ptr<SoftQueuePair> queue_pair(new SoftQueuePair(core, options));
   queue_pair->number_ = core->AddQueuePair(queue_pair.get());
-  queue_pair->receive_cq_->driven().Add(queue_pair.get());
-  queue_pair->initiator_cq_->driven().Add(queue_pair.get());
+  queue_pair->receive_cq_->poll_set().Add(queue_pair.get());
+  queue_pair->initiator_cq_->poll_set().Add(queue_pair.get());
   if (queue_pair->srq_) queue_pair->srq_->AttachQueuePair(queue_pair.get());
   return queue_pair;
 }
@@ -67,8 +54,8 @@ SoftQueuePair::~SoftQueuePair() {
     if (transport_) transport_->Abandon();
     return;
   }
-  receive_cq_->driven().Remove(this);
-  initiator_cq_->driven().Remove(this);
+  receive_cq_->poll_set().Remove(this);
+  initiator_cq_->poll_set().Remove(this);
   if (srq_) srq_->DetachQueuePair(this);
   core_->RemoveQueuePair(this);
   Drop();
@@ -82,7 +69,7 @@ Status SoftQueuePair::Attach(HandOff hand_off) {
       record.size != sizeof(HandOffRecord) || record.fd_count != hand_off.fds.size()) {
     return {StatusCode::kInvalidParameter, "the hand-over record is not one of this version"};
   }
-  Progress* progress = core_->progress_thread ? Progress::Get() : nullptr;
+  ProgressThread* progress = core_->progress_thread ? ProgressThread::Get() : nullptr;
   if (core_->progress_thread && progress == nullptr) {
     return {StatusCode::kInsufficientResources, "the progress thread cannot be started"};
   }
@@ -104,155 +91,23 @@ Status SoftQueuePair::Attach(HandOff hand_off) {
     state_ = State::kConnected;
     fd = transport_->fd();
     CloseInForkedChild(fd);
+    Step(&duty_, DutyEvent::kAttach);
     if (progress != nullptr) watch_ = progress->Add(weak_from_this(), fd);
     if (progress != nullptr && watch_ == 0) {
       CloseTransport();
       state_ = State::kIdle;
       return {StatusCode::kInsufficientResources, "the kernel watches no more descriptors"};
     }
-    // Whatever arrived before belongs to this queue pair already.
+    // Data that arrived before belongs to this queue pair.
     Round(true);
     Leave(&deferred);
   }
   for (SoftCompletionQueue* queue : {receive_cq_.get(), initiator_cq_.get()}) {
-    queue->driven().Heat(number_);
-    queue->TransportChanged(fd);
+    queue->poll_set().Heat(number_);
+    queue->AddTransport(fd);
   }
   if (deferred) deferred.Run();
   return Status::Ok();
-}
-
-Time SoftQueuePair::NextDeadline() const {
-  return std::min(disconnect_deadline_, transport_ ? transport_->deadline() : Time::max());
-}
-
-bool SoftQueuePair::Round(bool look_at_fd) {
-  if (!transport_ || transport_dead_) return false;
-  if (++idle_rounds_ >= kRoundsBetweenLooks) {
-    idle_rounds_ = 0;
-    look_at_fd = true;
-  }
-  const bool moved = transport_->Progress(look_at_fd);
-  if (NextDeadline() == Time::max() || transport_dead_) return moved;
-  const Time now = std::chrono::steady_clock::now();
-  if (now >= transport_->deadline()) transport_->OnDeadline(now);
-  if (now < disconnect_deadline_) return moved;
-  disconnect_deadline_ = Time::max();
-  transport_dead_ = true;
-  if (state_ == State::kDisconnecting) {
-    FinishDisconnect({StatusCode::kIoTimeout, "the peer did not answer the goodbye in time"});
-  }
-  return true;
-}
-
-bool SoftQueuePair::Drive(bool look_at_fd, Deferred* deferred) {
-  polled_.store(true, std::memory_order_relaxed);
-  if (!lock_.try_lock()) return false;
-  const bool moved = Round(look_at_fd);
-  UpdateWatch();  // What is left undone here must be done even if the application never comes back.
-  Leave(deferred);
-  lock_.unlock();
-  return moved;
-}
-
-bool SoftQueuePair::DriveBlocking(Deferred* deferred) {
-  SpinGuard guard(lock_);
-  if (transport_ && !transport_dead_) transport_->OnReceivePosted();
-  const bool moved = Round(false);
-  UpdateWatch();
-  Leave(deferred);
-  return moved;
-}
-
-bool SoftQueuePair::BeginSleep() {
-  SpinGuard guard(lock_);
-  return transport_ && !transport_dead_ && transport_->BeginArm();
-}
-
-SleepInfo SoftQueuePair::PrepareToSleep(bool barrier) {
-  SpinGuard guard(lock_);
-  SleepInfo info;
-  if (!transport_ || transport_dead_) return info;
-  info.busy = transport_->Arm(barrier) || transport_->runnable();
-  // Arm may send, and what it found may be the end: the next round frees what is dead.
-  if (transport_dead_ || deferred_) info.busy = true;
-  info.fd = transport_->fd();
-  info.events = EventsOf(*transport_);
-  info.deadline = NextDeadline();
-  UpdateWatch();  // The sleeper may be called away before it looks again.
-  return info;
-}
-
-bool SoftQueuePair::BeginVisit(Visit* visit, Deferred* deferred) {
-  // Before the look at the queues: either Notify sees it and calls, or it is seen here.
-  thread_away_.store(true, std::memory_order_seq_cst);
-  if (ApplicationIsAtIt()) {
-    visit->put_off = true;
-    visit->next = Time(std::chrono::steady_clock::now()) + core_->tuning.put_off;
-    return false;
-  }
-  thread_away_.store(false, std::memory_order_relaxed);
-  bool moved = false, barrier = false;
-  {
-    SpinGuard guard(lock_);
-    QpCounters::Add(counters_->wakeups, 1);
-    bool busy = true;
-    for (int i = 0; i < kRoundsPerVisit && busy; ++i) {
-      busy = Round(true);
-      moved |= busy;
-    }
-    if (transport_ && !transport_dead_) {
-      transport_->TakeRearm();
-      barrier = transport_->BeginArm();
-    }
-    Leave(deferred);
-  }
-  // What is alive again is polled from now on, where somebody polls.
-  if (moved && cold_.exchange(false, std::memory_order_relaxed)) {
-    receive_cq_->driven().Heat(number_);
-    initiator_cq_->driven().Heat(number_);
-  }
-  return barrier;
-}
-
-void SoftQueuePair::EndVisit(bool barrier, Visit* visit, Deferred* deferred) {
-  if (visit->put_off) return;
-  SpinGuard guard(lock_);
-  if (transport_ && !transport_dead_) {
-    const bool busy = transport_->Arm(barrier) || transport_->runnable();
-    visit->arm = true;
-    visit->events = EventsOf(*transport_);
-    thread_watches_write_ = transport_->wants_write();
-    thread_watches_read_ = transport_->wants_read();
-    visit->next = thread_deadline_ = busy ? Time::min() : NextDeadline();
-  }
-  Leave(deferred);
-}
-
-bool SoftQueuePair::ApplicationIsAtIt() {
-  if (!polled_.exchange(false, std::memory_order_relaxed)) return false;
-  return !receive_cq_->AboutToSleep(number_) && !initiator_cq_->AboutToSleep(number_);
-}
-
-void SoftQueuePair::CallThread() {
-  if (!thread_away_.load(std::memory_order_seq_cst)) return;
-  SpinGuard guard(lock_);
-  if (watch_ == 0) return;
-  if (Progress* progress = Progress::Get()) progress->Kick(watch_);
-}
-
-void SoftQueuePair::UpdateWatch() {
-  if (watch_ == 0 || thread_away_.load(std::memory_order_relaxed) || !transport_ || transport_dead_) return;
-  if (thread_deadline_ == Time::min()) return;  // It is on its way.
-  const bool rearm = transport_->TakeRearm();
-  const Time deadline = NextDeadline();
-  if (!rearm && !transport_->runnable() && deadline >= thread_deadline_ &&
-      (!transport_->wants_write() || thread_watches_write_) &&
-      (!transport_->wants_read() || thread_watches_read_)) {
-    return;
-  }
-  thread_deadline_ = Time::min();
-  if (Progress* progress = Progress::Get()) progress->Kick(watch_);
 }
 
 void SoftQueuePair::Leave(Deferred* deferred) {
@@ -265,17 +120,17 @@ void SoftQueuePair::Leave(Deferred* deferred) {
 void SoftQueuePair::CloseTransport() {
   if (!transport_) return;
   const int fd = transport_->fd();
+  Step(&duty_, DutyEvent::kDetach);
   if (watch_ != 0) {
-    if (Progress* progress = Progress::Get()) progress->Remove(watch_);
+    if (ProgressThread* progress = ProgressThread::Get()) progress->Remove(watch_);
     watch_ = 0;
   }
   ForgetInForkedChild(fd);
   transport_.reset();
   disconnect_deadline_ = Time::max();
-  SetHungry(false);
-  // Whoever sleeps on the descriptor keeps the socket open, and the peer would not learn of its end.
-  receive_cq_->TransportChanged(-1);
-  if (initiator_cq_ != receive_cq_) initiator_cq_->TransportChanged(-1);
+  SetStarved(false);
+  // A thread that sleeps on the descriptor keeps the socket open, so the peer would not notice the end.
+  WakeSleepers();
 }
 
 void SoftQueuePair::OnPeerGoodbye() {
@@ -294,7 +149,7 @@ void SoftQueuePair::OnPeerGoodbye() {
     goodbye_said_ = true;
     transport_->OnFlushInitiator();
     transport_->SayGoodbye();
-    disconnect_deadline_ = Time(std::chrono::steady_clock::now()) + kLastWords;
+    disconnect_deadline_ = Time(std::chrono::steady_clock::now()) + kGoodbyePatience;
   }
   if (state_ == State::kDisconnecting) FinishDisconnect(Status::Ok());
 }
@@ -311,7 +166,7 @@ void SoftQueuePair::OnTransportLost(DisconnectReason reason, StatusCode first) {
     CancelReceives();
   } else if (state_ == State::kDisconnecting) {
     CancelInitiator(first);
-    // Whatever ended it, both sides are apart now, which is all that was asked for.
+    // Whatever ended the connection, Disconnect has reached its goal.
     FinishDisconnect(first == StatusCode::kIoTimeout
                          ? Status(StatusCode::kIoTimeout, "the peer did not answer the goodbye in time")
                          : Status::Ok());
@@ -339,7 +194,7 @@ Status SoftQueuePair::Flush() {
     CancelInitiator(StatusCode::kCanceled);
     CancelReceives();
     if (live()) Retire();
-    UpdateWatch();
+    ReportUndone();
     Leave(&deferred);
   }
   if (deferred) deferred.Run();
@@ -357,9 +212,9 @@ void SoftQueuePair::Disconnect(Duration timeout, std::function<void(Status)> don
       on_peer_closed_ = nullptr;
       disconnect_done_ = std::move(done);
       disconnect_deadline_ = Time(std::chrono::steady_clock::now()) + timeout;
-      Retire();  // Says goodbye when nothing is outstanding.
+      Retire();  // Sends the goodbye when no request is outstanding.
       if (live()) Round(true);
-      UpdateWatch();
+      ReportUndone();
     } else if (state_ == State::kPeerClosed) {
       state_ = State::kClosed;
       CancelInitiator(StatusCode::kCanceled);
@@ -380,7 +235,7 @@ void SoftQueuePair::Drop() {
   {
     SpinGuard guard(lock_);
     on_peer_closed_ = nullptr;
-    // The peer must not take it for a death; a goodbye that is on its way says more.
+    // The peer must not take it for a death. A goodbye on its way is better.
     if (transport_ && !transport_dead_ && (state_ == State::kConnected || state_ == State::kDisconnecting)) {
       transport_->SayTerminate(EndCode::kLocal);
     }
@@ -390,24 +245,25 @@ void SoftQueuePair::Drop() {
       CancelInitiator(StatusCode::kCanceled);
       CancelReceives();
     }
-    // Last words that are still on their way get out; anything else ends here.
+    // A Terminate or goodbye in progress is still sent; everything else ends here.
     if (state_ != State::kIdle) state_ = State::kClosed;
     CloseTransport();
-    // The progress thread may hold this object a moment longer than the owner of the page exists.
+    // The progress thread may hold this object a moment longer than the page exists.
     counters_ = &own_counters_;
     Leave(&deferred);
   }
   if (deferred) deferred.Run();
 }
 
-void SoftQueuePair::Quiesce(std::uint32_t stag) {
-  Deferred deferred;
-  {
-    SpinGuard guard(lock_);
-    if (transport_ && !transport_dead_ && !transport_->PeerUses(stag)) EndConnection(EndCode::kProtocol);
-    Leave(&deferred);
-  }
-  if (deferred) deferred.Run();
+bool SoftQueuePair::PeerTouches(std::uint32_t stag) {
+  SpinGuard guard(lock_);
+  return transport_ && !transport_dead_ && transport_->PeerTouches(stag);
+}
+
+void SoftQueuePair::EndIfPeerTouches(std::uint32_t stag, Deferred* deferred) {
+  SpinGuard guard(lock_);
+  if (transport_ && !transport_dead_ && transport_->PeerTouches(stag)) EndConnection(EndCode::kProtocol);
+  Leave(deferred);
 }
 
 }  // namespace nd::provider::soft

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a posted request must look like, and the statuses of behaviour a.8 when it does not.
+// Checks posted requests; the statuses are those of behaviour a.8.
 #include <algorithm>
 #include <cstring>
 
-#include "provider/soft/qp/progress.h"
 #include "provider/soft/qp/queue_pair.h"
 
 namespace nd::provider::soft {
@@ -48,7 +47,7 @@ Status SoftQueuePair::CheckPostable() {
 void SoftQueuePair::AfterPost() {
   if (state_ == State::kConnected) {
     transport_->Transmit();
-    UpdateWatch();
+    ReportUndone();
   } else if (state_ == State::kPeerClosed) {
     CancelInitiator(StatusCode::kCanceled);
   }
@@ -172,7 +171,7 @@ Status SoftQueuePair::BindWindow(void* context, MemoryRegion& region, MemoryWind
     SpinGuard guard(lock_);
     status = CheckPostable();
     if (!status.ok()) return status;
-    // Open from now on, so that remote_token() can be sent right away by the next request.
+    // Valid from now on, so that the next request can send remote_token().
     auto stag = soft_window->Open(soft_region->shared_from_this(), address, length, access, number_);
     if (!stag.ok()) return stag.status();
     std::erase_if(windows_, [](const auto& bound) { return bound.second.expired(); });
@@ -223,11 +222,11 @@ Status SoftQueuePair::Receive(void* context, std::span<const Sge> sges) {
     request.list.Assign(sges, length);
     ++receives_.head;
     if (state_ == State::kClosed || (state_ == State::kPeerClosed && !transport_ && !peer_goodbye_)) {
-      CancelReceives();  // Nothing can ever arrive.
-    } else if (hungry() && live()) {
+      CancelReceives();  // No message can arrive any more.
+    } else if (starved() && live()) {
       transport_->OnReceivePosted();
       Round(false);
-      UpdateWatch();
+      ReportUndone();
     }
     Leave(&deferred);
   }

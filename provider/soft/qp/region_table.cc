@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hands out unguessable STags and publishes what they stand for.
+// Assigns unpredictable STags and publishes their regions.
 #include "provider/soft/qp/region_table.h"
 
 #include <sys/random.h>
@@ -31,7 +31,7 @@ std::uint32_t RegionTable::Random() {
 
 Result<std::uint32_t> RegionTable::Insert(const RegionView& view) {
   std::lock_guard lock(mutex_);
-  // A quarter stays free so that a random probe finds a slot quickly.
+  // A quarter stays free, so that a random probe finds a slot quickly.
   if (live_ >= kRegionSlots / 4 * 3) {
     return Status(StatusCode::kInsufficientResources, "too many memory regions and windows are registered");
   }
@@ -39,7 +39,7 @@ Result<std::uint32_t> RegionTable::Insert(const RegionView& view) {
     const std::uint32_t stag = Random();
     RegionEntry& entry = entries_[SlotOf(stag)];
     if (stag == 0 || entry.stag.load(std::memory_order_relaxed) != 0) continue;
-    // A reader that still holds the slot's former STag compares it again after reading these.
+    // A reader with the former STag of the slot compares it again after reading these fields.
     std::atomic_thread_fence(std::memory_order_release);
     entry.access.store(view.access, std::memory_order_relaxed);
     entry.base.store(view.base, std::memory_order_relaxed);

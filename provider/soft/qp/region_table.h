@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is registered in this process: one shared table per device that peers on this host may map read-only.
+// The registered memory of this process: one table per device, which peers on this host may map read-only.
 //
 // An STag is 18 bits of slot, chosen at random among the free ones, and 14 random bits. Readers take no
-// lock: a slot is live while its `stag` word holds the STag, and every field is read between two looks at
+// lock: a slot is live while its `stag` word holds the STag, and every field is read between two reads of
 // that word. Only the owner writes (the memfd refuses later writable mappings), so the owner trusts it.
 #pragma once
 
@@ -26,7 +26,7 @@ struct alignas(64) RegionEntry {
   std::atomic<std::uint32_t> access;  // MemoryAccess bits.
   std::atomic<std::uint64_t> base;    // In the owner's address space.
   std::atomic<std::uint64_t> length;
-  std::atomic<std::uint32_t> buffer;      // Which Buffer it lies in; 0: in none.
+  std::atomic<std::uint32_t> buffer;      // The Buffer that contains it; 0: none.
   std::atomic<std::uint32_t> queue_pair;  // Windows: the only queue pair whose peer may use it; 0: any.
   std::atomic<std::uint64_t> buffer_offset;
 };
@@ -50,7 +50,7 @@ inline std::uint32_t SlotOf(std::uint32_t stag) {
   return stag >> (32 - kRegionSlotBits);
 }
 
-// Also for a peer's table: what it says is hostile there, but consistent.
+// Also for the table of a peer, whose values are hostile but consistent.
 inline std::optional<RegionView> ReadRegion(const RegionEntry* table, std::uint32_t stag) {
   if (stag == 0) return std::nullopt;
   const RegionEntry& entry = table[SlotOf(stag)];
@@ -68,14 +68,14 @@ inline std::optional<RegionView> ReadRegion(const RegionEntry* table, std::uint3
   return view;
 }
 
-// Thread rule: Lookup from anywhere without a lock; the rest is serialised inside.
+// Thread rule: Lookup may be called from any thread and takes no lock; other members are serialised inside.
 class RegionTable {
  public:
   static Result<std::unique_ptr<RegionTable>> Create();
 
   // Returns the STag. INSUFFICIENT_RESOURCES when every slot is taken.
   Result<std::uint32_t> Insert(const RegionView& view);
-  // From here on no new access begins; running ones are the caller's to wait for.
+  // No new access begins after this call; the caller waits for running ones.
   void Remove(std::uint32_t stag);
   std::optional<RegionView> Lookup(std::uint32_t stag) const { return ReadRegion(entries_, stag); }
   int fd() const { return fd_.get(); }

@@ -16,28 +16,29 @@ namespace nd::provider::soft {
 inline constexpr std::uint32_t kSlots = 1024;
 inline constexpr std::uint32_t kDataSize = 64 * 1024;
 inline constexpr std::uint32_t kInlineSize = 32;
-inline constexpr std::uint32_t kMaxChunk = 16 * 1024;  // Of one record in the data area.
+inline constexpr std::uint32_t kMaxChunk = 16 * 1024;  // The maximum of one record in the data area.
 
 struct SideControl {
-  // How many slots of the other side's ring this side has passed. Wraps at 2^32.
+  // The number of consumed slots of the ring of the other side. Wraps at 2^32.
   alignas(64) std::atomic<std::uint32_t> consumed;
-  // Not 0: this side sleeps; whoever publishes anything sets it to 0 and sends one byte on the socket.
+  // Not 0: this side sleeps. The other side sets it to 0 when it publishes a slot and sends one byte on the
+  // socket.
   alignas(64) std::atomic<std::uint32_t> armed;
-  // The STag that this side is touching directly in the other side's memory; 0: none.
+  // The STag through which this side accesses memory of the other side directly; 0: none.
   alignas(64) std::atomic<std::uint32_t> hazard;
-  // Written rarely: the queue pair's number (for windows), and last words.
+  // Written rarely: the number of the queue pair (for windows), and the end.
   alignas(64) std::atomic<std::uint32_t> number;
   std::atomic<std::uint32_t> end_code;      // EndCode; written after end_position.
-  std::atomic<std::uint32_t> end_position;  // The slot of the other side's ring that was wrong.
+  std::atomic<std::uint32_t> end_position;  // The invalid slot in the ring of the other side.
 };
 
 enum class RecordKind : std::uint8_t {
   kSend = 1,          // A piece of a Send: bytes here, or in a buffer of the sender (kByReference).
-  kWrite = 2,         // A piece of a Write; stands alone.
+  kWrite = 2,         // A piece of a Write, independent of others.
   kReadRequest = 3,   // token, address, length of the source; place: the read's number.
   kReadResponse = 4,  // token: the read's number.
-  kDescriptors = 5,   // Something waits on the socket.
-  kAbandonSend = 6,   // The Send whose pieces came so far will not be finished.
+  kDescriptors = 5,   // Descriptors wait on the socket.
+  kAbandonSend = 6,   // The Send whose first pieces were sent is abandoned.
   kGoodbye = 7,
 };
 
@@ -50,15 +51,15 @@ enum RecordFlags : std::uint8_t {
 };
 
 struct alignas(64) Slot {
-  // 1 + how often the ring was filled before; set last, so that one cache line carries a small message.
+  // 1 + the number of earlier rounds of the ring; set last, so that one cache line carries a small message.
   std::atomic<std::uint32_t> stamp;
   RecordKind kind;
   std::uint8_t flags;
   std::uint16_t reserved;
   std::uint32_t length;
   std::uint32_t token;
-  std::uint64_t address;  // In the address space of the memory's owner.
-  std::uint64_t place;    // In the data area, counted without end; it wraps at kDataSize.
+  std::uint64_t address;  // In the address space of the owner of the memory.
+  std::uint64_t place;    // A growing position in the data area, modulo kDataSize.
   std::byte bytes[kInlineSize];
 };
 static_assert(sizeof(Slot) == 64);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Life of a shared-memory connection: set-up, the round that moves data, sleeping and the end.
+// The life of a shared-memory connection: set-up, the round that moves data, sleeping and the end.
 #include "provider/soft/qp/shm_transport.h"
 
 #include <sys/mman.h>
@@ -12,19 +12,14 @@
 namespace nd::provider::soft {
 namespace {
 
-// How long a peer may go on touching memory whose registration ends.
-constexpr Duration kRevokePatience = std::chrono::seconds(1);
 constexpr Duration kNoBarrierRecheck = std::chrono::milliseconds(1);
 
 Status Ended(const std::string& side, std::uint32_t code) {
   constexpr std::string_view kWhy[] = {
       // By EndCode.
-      "it let go",
-      "the other named memory that it may not touch",
-      "a Send found no receive in time",
-      "a Send was longer than its receive",
-      "the other broke the protocol",
-      "its own request failed, or it let go",
+      "it dropped the connection",       "the other named memory that it may not touch",
+      "a Send found no receive in time", "a Send was longer than its receive",
+      "the other broke the protocol",    "its own request failed, or it let go",
   };
   // The peer wrote it.
   const std::string_view why = code < std::size(kWhy) ? kWhy[code] : "for a reason that does not exist";
@@ -51,7 +46,7 @@ Result<std::unique_ptr<Transport>> MakeShmTransport(SoftQueuePair& queue_pair, H
   }
   auto mapping = Mapping::Map(hand_off.fds[0].get(), kSegmentSize, true);
   if (!mapping.ok()) return mapping.status();
-  // A child of fork must not look like a second end.
+  // A forked child must not act as a second end.
   madvise(mapping->data(), mapping->size(), MADV_DONTFORK);
   hand_off.fds[0].reset();
   return std::unique_ptr<Transport>(std::make_unique<ShmTransport>(
@@ -80,7 +75,7 @@ ShmTransport::ShmTransport(SoftQueuePair& queue_pair, const HandOffRecord& recor
 ShmTransport::~ShmTransport() = default;
 
 void ShmTransport::Abandon() {
-  // The segment is not mapped in a child, and the descriptor was closed when it was born.
+  // In a forked child the segment is not mapped and the descriptor is closed.
   (void)socket_.release();
   [[maybe_unused]] auto* leaked = new Mapping(std::move(mapping_));
 }
@@ -110,34 +105,40 @@ void ShmTransport::Transmit() {
   WakePeer();
 }
 
-bool ShmTransport::BeginArm() {
+bool ShmTransport::Arm() {
   mine().armed.store(1, std::memory_order_seq_cst);
+  armed_ = true;
   return true;
 }
 
-bool ShmTransport::Arm(bool barrier) {
-  // Either the peer's next publication sees the flag, or we see the publication now.
+Interest ShmTransport::Settle(bool barrier) {
+  // Either the next publication of the peer sees the flag, or this side sees the publication now.
   rearm_at_ = barrier ? Time::max() : Time(std::chrono::steady_clock::now()) + kNoBarrierRecheck;
-  return RecordWaits() || (held_ && GoodbyeWaits()) ||
-         theirs().consumed.load(std::memory_order_acquire) != tx_acked_ ||
-         theirs().end_code.load(std::memory_order_acquire) != 0;
+  Interest now = interest();
+  now.runnable = now.runnable || RecordWaits() || RecordWaitsBehindHeldSend() ||
+                 theirs().consumed.load(std::memory_order_acquire) != tx_acked_ ||
+                 theirs().end_code.load(std::memory_order_acquire) != 0;
+  return now;
 }
 
 void ShmTransport::WakePeer() {
-  if (!unrung_) return;
-  unrung_ = false;
-  // The sleeper's barrier is ours too, when this process takes part in it.
+  if (!doorbell_due_) return;
+  doorbell_due_ = false;
+  // The barrier of the sleeper covers this process, if it is registered.
   if (!barrier_) std::atomic_thread_fence(std::memory_order_seq_cst);
   std::atomic_signal_fence(std::memory_order_seq_cst);
   if (theirs().armed.load(std::memory_order_relaxed) == 0) return;
   if (theirs().armed.exchange(0, std::memory_order_acq_rel) == 0) return;
   const char bell = 1;
-  // A full socket has doorbells in it already; a broken one is found when it is read.
+  // A full socket contains doorbells already; a broken one is noticed at the next read.
   send(socket_.get(), &bell, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-Time ShmTransport::deadline() const {
-  return std::min(held_until_, rearm_at_);
+Interest ShmTransport::interest() const {
+  return {.fd = socket_.get(),
+          .read = true,
+          .runnable = runnable_ || !armed_,
+          .deadline = std::min(held_until_, rearm_at_)};
 }
 
 void ShmTransport::OnDeadline(Time now) {
@@ -154,13 +155,13 @@ void ShmTransport::SayGoodbye() {
     PublishGoodbye();
     WakePeer();
   } else {
-    runnable_ = true;  // The round that looks for what came last says it.
+    runnable_ = true;  // The round that reads the last data reports it.
   }
 }
 
 void ShmTransport::PublishGoodbye() {
   if (goodbye_published_) return;
-  // Whoever sees the goodbye sees this: what was taken before is not lost.
+  // A reader of the goodbye sees this too, so messages consumed before it are not lost.
   mine().consumed.store(rx_head_, std::memory_order_release);
   goodbye_published_ = PublishControl(RecordKind::kGoodbye);
 }
@@ -170,7 +171,7 @@ void ShmTransport::SayTerminate(EndCode code) {
   mine().consumed.store(rx_head_, std::memory_order_release);
   mine().end_position.store(rx_head_, std::memory_order_relaxed);
   mine().end_code.store(static_cast<std::uint32_t>(code), std::memory_order_release);
-  unrung_ = true;
+  doorbell_due_ = true;
   WakePeer();
 }
 
@@ -185,7 +186,7 @@ void ShmTransport::Lost(DisconnectReason reason) {
 void ShmTransport::CheckEnd() {
   const std::uint32_t code = theirs().end_code.load(std::memory_order_acquire);
   if (code == 0 && !hung_up_) return;
-  // What the peer did before it ended still counts.
+  // Acknowledgements of the peer before its end still count.
   Acknowledge();
   for (int i = 0; i < 64 && queue_pair_.live() && Consume(); ++i) {
   }
@@ -203,17 +204,11 @@ void ShmTransport::CheckEnd() {
   queue_pair_.FailAt(request, status);
 }
 
-bool ShmTransport::PeerUses(std::uint32_t stag) {
-  if (!share_) return true;
-  // Orders "the STag is dead" before the look at the peer's slot; the peer does it the other way round.
+bool ShmTransport::PeerTouches(std::uint32_t stag) {
+  if (!share_) return false;
+  // Orders the invalidation of the STag before the read of the hazard of the peer; the peer does the reverse.
   std::atomic_thread_fence(std::memory_order_seq_cst);
-  if (theirs().hazard.load(std::memory_order_acquire) != stag) return true;
-  const Time give_up = Time(std::chrono::steady_clock::now()) + kRevokePatience;
-  while (theirs().hazard.load(std::memory_order_acquire) == stag) {
-    if (Time(std::chrono::steady_clock::now()) > give_up) return false;
-    sched_yield();
-  }
-  return true;
+  return theirs().hazard.load(std::memory_order_acquire) == stag;
 }
 
 void ShmTransport::OnFlushInitiator() {
@@ -221,7 +216,7 @@ void ShmTransport::OnFlushInitiator() {
   for (std::uint32_t i = reads_tail_; i != reads_head_; ++i) reads_[i % reads_.size()].request = kNone;
   if (partial_ != kNone && partial_path_ != Path::kDirect && partial_done_ != 0 &&
       queue_pair_.initiator().at(partial_).op != Op::kWrite) {
-    abandon_wanted_ = true;  // The receiver fills the same receive from the start again.
+    abandon_wanted_ = true;  // The receiver fills the same receive again from its start.
   }
   partial_ = kNone;
 }

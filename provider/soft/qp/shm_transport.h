@@ -27,12 +27,9 @@ class ShmTransport final : public Transport {
   int fd() const override { return socket_.get(); }
   void Transmit() override;
   bool Progress(bool look_at_fd) override;
-  bool BeginArm() override;
-  bool Arm(bool barrier) override;
-  bool wants_write() const override { return false; }
-  bool runnable() const override { return runnable_; }
-  bool TakeRearm() override { return std::exchange(rearm_wanted_, false); }
-  Time deadline() const override;
+  bool Arm() override;
+  Interest Settle(bool barrier) override;
+  Interest interest() const override;
   void OnReceivePosted() override {}
   void OnFlushInitiator() override;
   void OnFlushReceive() override;
@@ -40,12 +37,12 @@ class ShmTransport final : public Transport {
   bool finished() const override { return goodbye_published_; }
   void SayTerminate(EndCode code) override;
   Status cause() const override { return cause_; }
-  bool PeerUses(std::uint32_t stag) override;
+  bool PeerTouches(std::uint32_t stag) override;
   void OnDeadline(Time now) override;
   void Abandon() override;
 
  private:
-  // What a published slot was for, so that passing it means something.
+  // The purpose of a published slot, for its acknowledgement.
   struct Published {
     std::uint64_t request = kNone;  // Position in the initiator queue.
     std::uint64_t data_end = 0;
@@ -53,7 +50,7 @@ class ShmTransport final : public Transport {
   };
   static constexpr std::uint64_t kNone = ~std::uint64_t{0};
   struct OutboundRead {
-    std::uint64_t request = kNone;  // kNone: flushed, its bytes go nowhere.
+    std::uint64_t request = kNone;  // kNone: flushed, its data is dropped.
     std::uint32_t number = 0, remaining = 0;
     SgeCursor sink;
   };
@@ -87,8 +84,11 @@ class ShmTransport final : public Transport {
   // --- shm_transport_rx.cc
   bool Consume();
   bool RecordWaits() const;
-  // Behind the Send that is held.
-  bool GoodbyeWaits();
+  bool RecordWaitsBehindHeldSend() const;
+  // Takes the Read Responses behind the held Send. Returns true when a goodbye follows it.
+  bool LookBehindHeldSend();
+  // The bytes of the record are where it says. Ends the connection otherwise.
+  bool FitsItsPlace(const Slot& record);
   bool ConsumeOne(const Slot& record);
   bool ConsumeSend(const Slot& record);
   bool ConsumeWrite(const Slot& record);
@@ -125,28 +125,29 @@ class ShmTransport final : public Transport {
   std::uint32_t tx_head_ = 0, tx_acked_ = 0;
   std::uint64_t data_head_ = 0, data_tail_ = 0;
   std::vector<Published> published_;
-  bool unrung_ = false;
+  bool doorbell_due_ = false;  // A slot was published since the peer was last woken.
   bool runnable_ = false;
   Status cause_;
-  std::uint64_t partial_ = kNone;  // The request that is only partly published or copied.
+  std::uint64_t partial_ = kNone;  // The request that is partly published or copied.
   SgeCursor partial_from_;
   std::uint32_t partial_done_ = 0;
   enum class Path { kRing, kReference, kDirect } partial_path_ = Path::kRing;
   std::uint32_t last_write_end_ = 0;  // tx position behind the last Write in the ring.
   bool write_in_ring_ = false;
   bool goodbye_wanted_ = false, goodbye_published_ = false, abandon_wanted_ = false;
-  std::uint32_t goodbye_from_ = 0;  // What the other ring held then is dealt with before.
+  std::uint32_t goodbye_from_ = 0;  // Slots before this position are handled first.
 
   // Consumer
   std::uint32_t rx_head_ = 0;
-  std::uint32_t message_done_ = 0;  // Bytes of the arriving Send that are placed.
+  std::uint32_t message_done_ = 0;  // The placed bytes of the arriving Send.
   SgeCursor message_sink_;
   bool in_message_ = false, swallow_ = false;
   bool held_ = false;
-  bool given_up_ = false;        // No Send that has found no receive so far is to have one.
-  std::uint32_t looked_to_ = 0;  // No goodbye before this position.
+  bool given_up_ = false;     // A held Send must not take a receive any more.
+  std::uint32_t looked_ = 0;  // From rx_head_ on, so many records have no goodbye and no unread answer.
   Time held_until_ = Time::max(), rearm_at_ = Time::max();
-  bool hung_up_ = false, rearm_wanted_ = false, peer_goodbye_ = false;
+  bool hung_up_ = false, peer_goodbye_ = false;
+  bool armed_ = false;  // Our flag is set, and no doorbell was taken since.
 
   std::vector<OutboundRead> reads_;  // Ring of read_outbound_ entries.
   std::uint32_t reads_head_ = 0, reads_tail_ = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The consumer: every record is copied once, judged, and only then acted upon.
+// The consumer: every record is copied once, checked, and then acted upon.
 #include <algorithm>
 #include <cstring>
 
@@ -10,7 +10,7 @@ namespace {
 
 constexpr int kRecordsPerRound = 64;
 
-// One look at a slot that may change meanwhile.
+// Copies a slot that may change meanwhile.
 void Snapshot(const Slot& from, Slot* to) {
   std::memcpy(static_cast<void*>(to), static_cast<const void*>(&from), sizeof(Slot));
   std::atomic_signal_fence(std::memory_order_seq_cst);
@@ -23,20 +23,30 @@ bool ShmTransport::RecordWaits() const {
   return !held_ && in().slots[rx_head_ % kSlots].stamp.load(std::memory_order_acquire) == StampOf(rx_head_);
 }
 
-bool ShmTransport::GoodbyeWaits() {
-  if (looked_to_ - rx_head_ > kSlots) looked_to_ = rx_head_;
-  for (; looked_to_ - rx_head_ < kSlots; ++looked_to_) {
-    const Slot& slot = in().slots[looked_to_ % kSlots];
-    if (slot.stamp.load(std::memory_order_acquire) != StampOf(looked_to_)) return false;
+bool ShmTransport::RecordWaitsBehindHeldSend() const {
+  const std::uint32_t at = rx_head_ + looked_;
+  return held_ && looked_ < kSlots &&
+         in().slots[at % kSlots].stamp.load(std::memory_order_acquire) == StampOf(at);
+}
+
+// The owner of the missing receive may wait for these answers before it posts one.
+bool ShmTransport::LookBehindHeldSend() {
+  for (; looked_ < kSlots && queue_pair_.live(); ++looked_) {
+    const std::uint32_t at = rx_head_ + looked_;
+    const Slot& slot = in().slots[at % kSlots];
+    if (slot.stamp.load(std::memory_order_acquire) != StampOf(at)) return false;
     Slot record;
     Snapshot(slot, &record);
     if (record.kind == RecordKind::kGoodbye) return true;
+    if (record.kind == RecordKind::kReadResponse && !(FitsItsPlace(record) && ConsumeReadResponse(record)))
+      return false;
   }
   return false;
 }
 
 bool ShmTransport::Consume() {
   bool moved = false;
+  const std::uint32_t looked = looked_;
   for (int i = 0; i < kRecordsPerRound && queue_pair_.live(); ++i) {
     const Slot& slot = in().slots[rx_head_ % kSlots];
     if (slot.stamp.load(std::memory_order_acquire) != StampOf(rx_head_)) break;
@@ -44,16 +54,17 @@ bool ShmTransport::Consume() {
     Snapshot(slot, &record);
     if (!ConsumeOne(record)) break;
     ++rx_head_;
+    if (looked_ != 0) --looked_;
     moved = true;
   }
   if (moved) {
     mine().consumed.store(rx_head_, std::memory_order_release);
-    unrung_ = true;
+    doorbell_due_ = true;
   }
-  return moved;
+  return moved || looked_ > looked;
 }
 
-bool ShmTransport::ConsumeOne(const Slot& record) {
+bool ShmTransport::FitsItsPlace(const Slot& record) {
   const bool carries = record.kind == RecordKind::kSend || record.kind == RecordKind::kWrite ||
                        record.kind == RecordKind::kReadResponse;
   if (carries && (record.flags & kByReference) == 0 &&
@@ -61,6 +72,11 @@ bool ShmTransport::ConsumeOne(const Slot& record) {
     Violation();
     return false;
   }
+  return true;
+}
+
+bool ShmTransport::ConsumeOne(const Slot& record) {
+  if (!FitsItsPlace(record)) return false;
   switch (record.kind) {
     case RecordKind::kSend:
       return ConsumeSend(record);
@@ -69,7 +85,7 @@ bool ShmTransport::ConsumeOne(const Slot& record) {
     case RecordKind::kReadRequest:
       return ConsumeReadRequest(record);
     case RecordKind::kReadResponse:
-      return ConsumeReadResponse(record);
+      return looked_ != 0 || ConsumeReadResponse(record);
     case RecordKind::kDescriptors:
       ReadSocket();
       return true;
@@ -77,7 +93,7 @@ bool ShmTransport::ConsumeOne(const Slot& record) {
       in_message_ = swallow_ = false;
       return true;
     case RecordKind::kGoodbye:
-      Acknowledge();  // What the peer took before it said this is delivered.
+      Acknowledge();  // Data that the peer consumed before this record is delivered.
       peer_goodbye_ = true;
       if (queue_pair_.live()) queue_pair_.OnPeerGoodbye();
       return true;
@@ -104,14 +120,15 @@ bool ShmTransport::ConsumeSend(const Slot& record) {
   }
   const bool drops = given_up_ && !in_message_;
   ReceiveRequest* receive = drops ? nullptr : queue_pair_.CurrentReceive();
-  // Behind the peer's goodbye none of its Sends is outstanding any more: it was flushed.
-  if (receive == nullptr && (drops || GoodbyeWaits())) {
+  // After the goodbye of the peer none of its Sends is outstanding, because it flushed them.
+  if (receive == nullptr && (drops || LookBehindHeldSend())) {
     given_up_ = true;
     held_ = false;
     held_until_ = Time::max();
     in_message_ = swallow_ = (record.flags & kLastPiece) == 0;
     return true;
   }
+  if (!queue_pair_.live()) return false;
   if (receive == nullptr) {
     if (!held_) {
       held_ = true;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory of one process mapped by the other: then a Write is one memcpy and needs nobody at the target.
+// Maps memory of one process into the other, so that a Write is one memcpy without work by the target.
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 namespace nd::provider::soft {
 namespace {
 
-// Of one peer; more of them are simply reached through the ring.
+// The limit for one peer; further buffers are accessed through the ring.
 constexpr std::size_t kMaxSharedBuffers = 1024;
 constexpr int kDatagramsPerLook = 64;
 
@@ -20,7 +20,7 @@ constexpr int kDatagramsPerLook = 64;
 void ShmTransport::ShareTable() {
   const ShareMessage message{.kind = ShareMessage::kRegionTable};
   const int fd = queue_pair_.core().regions->fd();
-  // When it does not get through, the peer uses the ring.
+  // If it cannot be sent, the peer uses the ring.
   if (SendWithFds(socket_.get(), std::as_bytes(std::span(&message, 1)), std::span(&fd, 1)).ok()) {
     PublishControl(RecordKind::kDescriptors);
     WakePeer();
@@ -53,11 +53,11 @@ void ShmTransport::ReadSocket() {
     ShareMessage message;
     auto got = ReceiveWithFds(socket_.get(), std::as_writable_bytes(std::span(&message, 1)), false);
     if (!got.ok()) {
-      // Anything but "nothing there": the peer is gone, or does not keep to the rules.
+      // Any other status: the peer is gone or breaks the rules.
       hung_up_ = got.code() != StatusCode::kDeviceBusy;
       return;
     }
-    if (got->size == 1) rearm_wanted_ = true;  // A doorbell: the flag behind it is off now.
+    if (got->size == 1) armed_ = false;  // A doorbell: the peer cleared the flag before it rang.
     if (got->size != sizeof message || message.magic != ShareMessage::kMagic || got->fds.size() != 1)
       continue;
     Adopt(message, std::move(got->fds[0]));
@@ -87,14 +87,15 @@ void ShmTransport::Adopt(const ShareMessage& message, UniqueFd fd) {
 const Mapping* ShmTransport::PeerMapping(std::uint32_t id) {
   for (std::size_t i = 0; i < peer_buffers_.size(); ++i) {
     if (peer_buffers_[i].id != id) continue;
-    if (i != 0) std::swap(peer_buffers_[i], peer_buffers_[0]);  // The next access is most likely the same.
+    if (i != 0)
+      std::swap(peer_buffers_[i], peer_buffers_[0]);  // The next access is probably to the same buffer.
     return &peer_buffers_[0].mapping;
   }
   return nullptr;
 }
 
-// True when the request was (further) copied. What cannot be judged good here goes through the ring, where
-// the target's answer is the authoritative one. `*waits`: not yet, earlier Writes are still in the ring.
+// Returns true when the request, or a part of it, was copied. A request that fails a check here goes through
+// the ring, where the answer of the target decides. *waits: earlier Writes are still in the ring.
 bool ShmTransport::Direct(InitiatorRequest& request, std::size_t* budget, bool* waits) {
   const bool starts = partial_ == kNone;
   const bool write = request.op == Op::kWrite;
@@ -124,7 +125,7 @@ bool ShmTransport::Direct(InitiatorRequest& request, std::size_t* budget, bool* 
     mine().hazard.store(0, std::memory_order_release);
     *waits = remote != nullptr;
     if (!starts) {
-      // The target ended the registration halfway; its own answer in the ring says so.
+      // The target ended the registration meanwhile; its answer in the ring decides.
       partial_path_ = Path::kRing;
       if (write) return WritePieces(request, budget);
       queue_pair_.CompleteInitiator(request, StatusCode::kAccessViolation);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The producer: a small message is one cache line, a large one goes in pieces or by reference.
+// The producer: a small message is one cache line, a large one is sent in pieces or by reference.
 #include <algorithm>
 #include <cstring>
 
@@ -8,7 +8,7 @@
 namespace nd::provider::soft {
 namespace {
 
-// Bytes moved by one call before others get the lock.
+// The bytes that one call moves before it releases the lock.
 constexpr std::size_t kBudget = 1024 * 1024;
 constexpr std::uint32_t kReferenceFrom = 8 * 1024;
 constexpr std::uint32_t kReferencePiece = 256 * 1024;
@@ -33,7 +33,7 @@ void ShmTransport::Publish(Slot& slot, std::uint64_t request, bool completes) {
   published_[tx_head_ % kSlots] = {request, data_head_, completes};
   slot.stamp.store(StampOf(tx_head_), std::memory_order_release);
   ++tx_head_;
-  unrung_ = true;
+  doorbell_due_ = true;
 }
 
 void ShmTransport::CopyIn(Slot& slot, const std::byte* from, std::uint32_t length) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes the objects of one device; the work is in their classes.
+// Creates the objects of one device.
 #include "provider/soft/qp/soft_device.h"
 
 #include "provider/soft/qp/completion_queue.h"

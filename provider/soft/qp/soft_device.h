@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The client half of the soft provider: iWARP over TCP and shared memory, nothing from the kernel.
+// The client half of the soft provider: iWARP over TCP and shared memory, without RDMA support of the kernel.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A shared receive wakes the queue pairs that starve; everything else is a ring.
+// A shared receive queue: a ring that wakes starved queue pairs.
 #include "provider/soft/qp/srq.h"
 
 #include <algorithm>
@@ -22,13 +22,13 @@ Status SoftSharedReceiveQueue::Receive(void* request_context, std::span<const Sg
     request.list.Assign(sges, length);
     ++ring_.head;
   }
-  if (hungry_.load(std::memory_order_seq_cst) == 0) return Status::Ok();
+  if (starved_.load(std::memory_order_seq_cst) == 0) return Status::Ok();
   std::vector<Deferred> deferred;
   {
     SpinGuard guard(attach_lock_);
     for (SoftQueuePair* queue_pair : attached_) {
       Deferred later;
-      if (queue_pair->hungry()) queue_pair->DriveBlocking(&later);
+      if (queue_pair->starved()) queue_pair->DriveBlocking(&later);
       if (later) deferred.push_back(std::move(later));
     }
   }

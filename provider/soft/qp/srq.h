@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Receives that several queue pairs take from, oldest first.
+// A shared receive queue; receives are taken oldest first.
 //
-// Thread rule: any thread. Taken under the lock of the queue pair that takes.
+// Thread rule: any thread. Its lock is taken under the lock of a queue pair.
 #pragma once
 
 #include <atomic>
@@ -26,21 +26,21 @@ class SoftSharedReceiveQueue final : public SharedReceiveQueue {
   Status Receive(void* request_context, std::span<const Sge> sges) override;
 
   const std::shared_ptr<DeviceCore>& core() const { return core_; }
-  // False when none is posted.
+  // Returns false when no receive is posted.
   bool Take(ReceiveRequest* request);
 
   void AttachQueuePair(SoftQueuePair* queue_pair);
   void DetachQueuePair(SoftQueuePair* queue_pair);
-  // A queue pair holds a Send back until a receive comes.
-  void AddHungry() { hungry_.fetch_add(1, std::memory_order_seq_cst); }
-  void RemoveHungry() { hungry_.fetch_sub(1, std::memory_order_seq_cst); }
+  // A queue pair holds a Send until a receive is posted.
+  void AddStarved() { starved_.fetch_add(1, std::memory_order_seq_cst); }
+  void RemoveStarved() { starved_.fetch_sub(1, std::memory_order_seq_cst); }
 
  private:
   std::shared_ptr<DeviceCore> core_;
   std::uint32_t max_sge_;
   SpinLock lock_;
   WorkRing<ReceiveRequest> ring_;
-  std::atomic<std::uint32_t> hungry_{0};
+  std::atomic<std::uint32_t> starved_{0};
   SpinLock attach_lock_;
   std::vector<SoftQueuePair*> attached_;
 };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The few synchronisation tools of the data path: a spin lock that yields, and "are we a forked child?".
+// Synchronisation of the data path: a spin lock that yields, detection of forked children, and a process-wide
+// barrier.
 #pragma once
 
 #include <sched.h>
@@ -18,8 +19,8 @@ inline void CpuRelax() {
 #endif
 }
 
-// Held for tens of nanoseconds in the common case, so waiting spins; a holder that lost its core gets it
-// back by sched_yield. Satisfies Lockable.
+// Usually held for tens of nanoseconds, so a waiter spins; sched_yield gives the core to a preempted holder.
+// Satisfies Lockable.
 class SpinLock {
  public:
   void lock() {
@@ -41,8 +42,8 @@ class SpinLock {
 
 using SpinGuard = std::lock_guard<SpinLock>;
 
-// Grows by one in every forked child. An object remembers the value of its birth; when it differs, the
-// caller is a child that must not touch the parent's transports.
+// Incremented in every forked child. An object stores the value at its creation; if it differs, the caller is
+// in a child and must not use the transports of the parent.
 namespace internal {
 extern std::atomic<std::uint32_t> fork_generation;
 }
@@ -56,9 +57,9 @@ void CloseInForkedChild(int fd);
 void ForgetInForkedChild(int fd);
 
 // Makes every store of every registered process of this host, made before now, visible here: the slow half
-// of a fence whose fast half is only a compiler barrier. False when the kernel cannot.
+// of a fence whose fast half is only a compiler barrier. Returns false when the kernel lacks support.
 bool GlobalBarrier();
-// Once per process; false when the kernel cannot.
+// Called once per process; returns false when the kernel lacks support.
 bool RegisterGlobalBarrier();
 
 }  // namespace nd::provider::soft

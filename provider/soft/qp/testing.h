@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Test helper: two queue pairs joined by a hand-made hand-over, on either transport.
+// For tests: two queue pairs connected by a hand-over that the test makes, on either transport.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <future>
 #include <memory>
 #include <numeric>
 #include <string>
@@ -91,13 +92,13 @@ inline Time In(Duration from_now) {
 }
 inline constexpr Duration kPatience = std::chrono::seconds(20);
 
-// One end: a device of its own with everything on it.
+// One end: a device with its objects.
 struct End {
   std::shared_ptr<Device> device;
   std::shared_ptr<CompletionQueue> cq;
   std::shared_ptr<QueuePair> qp;
   QpCounters counters;
-  // The callback may outlive this object by a moment.
+  // The callback may run briefly after the end of this object.
   struct Seen {
     std::atomic<int> closed{0};
     std::atomic<DisconnectReason> reason{DisconnectReason::kUnknown};
@@ -140,7 +141,7 @@ struct End {
     }
     return completion;
   }
-  // Until `condition`, progressing by Wait only.
+  // Waits until `condition` is true; only Wait moves data.
   template <typename F>
   bool Until(F condition) {
     const Time deadline = In(kPatience);
@@ -207,6 +208,30 @@ class QpTest : public testing::TestWithParam<Case> {
   }
   bool foreign() const { return GetParam().link == Link::kIwarpForeign; }
   std::unique_ptr<End> a, b;
+};
+
+// Blocks the progress thread of this process in a callback during its life.
+class HeldUpThread {
+ public:
+  HeldUpThread() {
+    HandOffs both = MakeHandOffs(Link::kShared);
+    End here, there;
+    std::promise<void> held;
+    QpOptions options = there.Options();
+    options.on_peer_closed = [&held, go = let_go_.get_future().share()](DisconnectReason, const Status&) {
+      held.set_value();
+      go.wait();
+    };
+    there.qp = there.device->CreateQueuePair(options).value();
+    EXPECT_TRUE(here.qp->Attach(std::move(both.active)).ok());
+    EXPECT_TRUE(there.qp->Attach(std::move(both.passive)).ok());
+    here.qp->Drop();
+    held.get_future().wait();
+  }
+  ~HeldUpThread() { let_go_.set_value(); }
+
+ private:
+  std::promise<void> let_go_;
 };
 
 inline void* Tag(std::uintptr_t n) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Posted requests: fixed rings, allocated when the queue is made, so that posting never allocates.
 //
-// Thread rule: under the lock of whoever owns the queue.
+// Thread rule: under the lock of the owner of the queue.
 #pragma once
 
 #include <array>
@@ -55,7 +55,7 @@ class SgeCursor {
   SgeCursor() = default;
   explicit SgeCursor(const SgeList& list) : list_(&list) {}
 
-  // The next piece of at most `limit` bytes; empty at the end. `sge` is where it came from.
+  // Returns the next piece of at most `limit` bytes; empty at the end. *sge: its element.
   std::span<std::byte> Next(std::size_t limit, const Sge** sge = nullptr) {
     while (index_ < list_->count && offset_ == list_->sges[index_].length) {
       ++index_;
@@ -90,13 +90,13 @@ struct InitiatorRequest {
   std::uint32_t flags = 0;
   std::uint32_t token = 0;  // Remote STag; of a Bind, the new STag; of an Invalidate, the old one.
   std::uint64_t remote_address = 0;
-  std::uint64_t mark = 0;  // The transport's own.
+  std::uint64_t mark = 0;  // For the transport.
   SgeList list;
-  std::byte* inline_data = nullptr;    // This slot's own space.
+  std::byte* inline_data = nullptr;    // The inline buffer of this slot.
   std::shared_ptr<SoftWindow> window;  // Bind, Invalidate
 };
 
-// Counted by ever-growing positions: [tail, head) is posted, [next, head) not yet started.
+// Positions only grow: [tail, head) is posted, [next, head) is not started.
 template <typename T>
 class WorkRing {
  public:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Out of line, so that a check costs its caller one compare and a cold call.
+// Out of line, so that a check costs the caller one comparison.
 #include "provider/soft/wire/check.h"
 
 #include <cstdio>

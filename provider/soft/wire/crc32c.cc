@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chooses the CRC for this CPU once, and has the table version for every other one.
+// Selects the CRC for this CPU once. Contains the table version for CPUs without a faster one.
 #include "provider/soft/wire/crc32c.h"
 
 #include <algorithm>
@@ -107,7 +107,7 @@ std::uint32_t ExtendCrc32c(std::uint32_t crc, ByteSpan data) {
 }
 
 std::uint32_t CopyAndExtendCrc32c(std::uint32_t crc, std::byte* to, ByteSpan from) {
-  // Small enough that the second pass finds the bytes in the first-level cache.
+  // Small enough that the second pass reads from the first-level cache.
   constexpr std::size_t kPiece = 16384;
   const ExtendFunction extend = Selected();
   std::uint32_t state = ~crc;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// CRC32c (Castagnoli, reflected) as MPA uses it, by the fastest means this CPU has.
+// CRC32c (Castagnoli, reflected) as MPA uses it, by the fastest instructions of this CPU.
 //
 // Values are finished CRCs: Crc32c("123456789") == 0xE3069283, Crc32c of nothing is 0, and
 // ExtendCrc32c(Crc32c(a), b) == Crc32c(a + b). Any thread.
@@ -17,7 +17,7 @@ inline std::uint32_t Crc32c(ByteSpan data) {
 }
 
 // Copies `from` to `to` (no overlap) and returns the CRC extended by exactly the bytes that were written:
-// they are read back from `to`, so a `from` that somebody changes meanwhile cannot part CRC and copy.
+// they are read back from `to`, so the CRC matches the copy even when `from` changes during the call.
 std::uint32_t CopyAndExtendCrc32c(std::uint32_t crc, std::byte* to, ByteSpan from);
 
 // The implementations, for tests and benchmarks; a variant may be called only where Supported().

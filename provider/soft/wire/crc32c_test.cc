@@ -91,7 +91,7 @@ TEST(Crc32c, SelectsASupportedVariant) {
   EXPECT_TRUE(Supported(SelectedCrcVariant()));
 }
 
-TEST(Crc32c, CopiesExactlyWhatItCounts) {
+TEST(Crc32c, CopyMatchesItsCrc) {
   const std::vector<std::byte> data = Noise(40'000);
   for (const std::size_t size : {0u, 1u, 63u, 256u, 16'383u, 16'384u, 16'385u, 40'000u}) {
     std::vector<std::byte> to(size + 1, std::byte{0xAA});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inside of crc32c: each function extends a raw (not inverted) CRC state. The x86 ones need their CPU
-// features.
+// Internal to crc32c. Each function extends a raw (not inverted) CRC state. The x86 variants require their
+// CPU features.
 #pragma once
 
 #include <cstddef>

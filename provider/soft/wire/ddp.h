@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// DDP segment headers (RFC 5041): where a payload goes. Pure codecs; any thread.
+// DDP segment headers (RFC 5041), which say where a payload goes. Pure codecs; any thread.
 #pragma once
 
 #include <cstddef>
@@ -36,10 +36,10 @@ struct DdpHeader {
 // range. Reserved bits are ignored.
 std::optional<Fault> DecodeDdp(ByteSpan ulpdu, DdpHeader* header);
 
-// The same from the front of a ULPDU of `ulpdu_size` bytes, of which `bytes` are there.
+// As DecodeDdp for a ULPDU of `ulpdu_size` bytes whose first part is `bytes`.
 std::optional<Fault> DecodeDdpPrefix(ByteSpan bytes, std::size_t ulpdu_size, DdpHeader* header);
 
-// Writes header.size() bytes and returns that number. Fields of the other kind are not looked at.
+// Writes header.size() bytes and returns that number. Fields of the other kind are ignored.
 std::size_t EncodeDdp(const DdpHeader& header, std::byte* to);
 
 }  // namespace nd::provider::soft::wire

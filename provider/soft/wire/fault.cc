@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One table for names, so that what is known and how it is called cannot part.
+// One table holds the known faults and their names.
 #include "provider/soft/wire/fault.h"
 
 #include <algorithm>

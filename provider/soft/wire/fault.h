@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What was wrong with a frame, in the vocabulary of the Terminate message: layer, error type, error code.
+// The errors of a frame as the Terminate message names them: layer, error type, error code.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The MPA parser is the whole remote attack surface of the broker, so it is one short function per frame.
+// The MPA parser is the remote attack surface of the broker, so each frame has one short function.
 #include "provider/soft/wire/mpa.h"
 
 #include <algorithm>
@@ -82,7 +82,7 @@ MpaDecoded DecodeMpa(MpaKind kind, ByteSpan bytes) {
     const std::uint8_t revision = ToInt(bytes[17]);
     if (revision != 1 && revision != 2) return Bad(MpaFault::kBadRevision);
   }
-  // The upper length byte alone can already be too much.
+  // The high byte of the length alone may exceed the limit.
   if (bytes.size() > 18 && ToInt(bytes[18]) > kMaxMpaPrivateData >> 8)
     return Bad(MpaFault::kPrivateDataTooLong);
   if (bytes.size() < kMpaHeaderSize) return NeedMore(kMpaHeaderSize - bytes.size());

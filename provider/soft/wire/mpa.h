@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// MPA: the start-up frames of RFC 5044 and RFC 6581, and the framing of everything that follows (FPDUs).
+// MPA: the start-up frames of RFC 5044 and RFC 6581, and the framing of the data that follows (FPDUs).
 //
 // Markers are never used (docs/wire.md). Decoding neither allocates nor copies; spans in the results point
 // into the caller's bytes. Any thread.
@@ -49,7 +49,7 @@ enum class MpaFault : std::uint8_t {
   kBadKey,              // Not MPA, or the other kind of frame.
   kBadRevision,         // Neither 1 nor 2.
   kPrivateDataTooLong,  // Announces more than 512 bytes.
-  kEnhancedTooShort,    // Enhanced, but not even room for the words.
+  kEnhancedTooShort,    // Enhanced, but too short for the words.
 };
 std::string_view Name(MpaFault fault);
 
@@ -57,15 +57,15 @@ enum class Verdict : std::uint8_t { kNeedMore, kComplete, kBad };
 
 struct MpaDecoded {
   Verdict verdict = Verdict::kNeedMore;
-  // kNeedMore: at least this many more bytes belong to the frame, so reading exactly so many never takes
-  // a byte behind it. kComplete: 0.
+  // kNeedMore: the frame has at least this many more bytes. Reading that many never reads beyond the frame.
+  // kComplete: 0.
   std::size_t need = 0;
-  std::size_t size = 0;  // kComplete: length of the frame; bytes behind it are not looked at.
+  std::size_t size = 0;  // kComplete: length of the frame; bytes behind it are ignored.
   MpaFault fault = MpaFault::kNone;
   MpaFrame frame;  // kComplete.
 };
 
-// Judges all bytes received so far. The first wrong byte gives kBad at once.
+// Decodes all bytes received so far. Returns kBad at the first wrong byte.
 MpaDecoded DecodeMpa(MpaKind kind, ByteSpan bytes);
 
 std::size_t MpaFrameSize(const MpaFrame& frame);
@@ -98,19 +98,19 @@ constexpr std::size_t MaxUlpduFor(std::size_t segment_size) {
 struct FpduDecoded {
   Verdict verdict = Verdict::kNeedMore;
   std::size_t need = 0;  // As MpaDecoded.
-  std::size_t size = 0;  // Whole FPDU; known (non-zero) as soon as two bytes are there.
+  std::size_t size = 0;  // Of the whole FPDU; known (not 0) from two bytes on.
   bool crc_ok = false;   // kComplete; true when CRC is off.
   ByteSpan ulpdu;        // kComplete.
 };
 
-// Never kBad: any length is legal here, and a CRC mismatch is for the caller to judge (`crc_ok`).
+// Never kBad: any length is legal, and the caller judges a CRC mismatch (`crc_ok`).
 FpduDecoded DecodeFpdu(ByteSpan bytes, bool crc);
 
 // The ULPDU is already in place at frame[2 .. 2 + ulpdu): writes length, pad and CRC (0 when off), returns
 // FpduSize(ulpdu). CHECKs that `frame` has that size.
 std::size_t SealFpdu(MutableByteSpan frame, std::size_t ulpdu, bool crc);
 
-// For gather sending: what goes before and behind a ULPDU that lies in pieces elsewhere. The CRC covers
+// For gather sending: the bytes before and behind a ULPDU that lies in pieces elsewhere. The CRC covers
 // length, ULPDU and pad, so start with ExtendCrc32c(Crc32c(length bytes), piece)...
 struct FpduTrailer {
   std::byte bytes[3 + kFpduCrcSize];

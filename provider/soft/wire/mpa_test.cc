@@ -42,7 +42,7 @@ void ExpectSame(const MpaFrame& a, const MpaFrame& b) {
   EXPECT_TRUE(std::ranges::equal(a.private_data, b.private_data));
 }
 
-// What a frame of these bytes must be judged as, written a second time and independently of the codec.
+// The expected verdict for a frame, computed independently of the codec.
 MpaFault Reference(const char* key, const Frame& bytes) {
   for (std::size_t i = 0; i < 16; ++i) {
     if (ToInt(bytes[i]) != static_cast<unsigned char>(key[i])) return MpaFault::kBadKey;
@@ -117,7 +117,7 @@ TEST(Mpa, RoundTripsEveryCombinationOfFlags) {
   }
 }
 
-TEST(Mpa, AsksForExactlyWhatIsMissingAtEveryCut) {
+TEST(Mpa, AsksForExactlyTheMissingBytesAtEveryCut) {
   const Frame data(240, std::byte{7});
   for (const std::size_t size : {0u, 1u, 240u}) {
     const Frame bytes = Encode(Enhanced(MpaKind::kRequest, ByteSpan(data).first(size)));
@@ -129,7 +129,7 @@ TEST(Mpa, AsksForExactlyWhatIsMissingAtEveryCut) {
   }
 }
 
-TEST(Mpa, DoesNotLookBehindTheFrame) {
+TEST(Mpa, DoesNotReadBeyondTheFrame) {
   Frame bytes = Encode(Enhanced(MpaKind::kReply));
   const std::size_t size = bytes.size();
   bytes.resize(size + 100, std::byte{0xEE});
@@ -138,8 +138,8 @@ TEST(Mpa, DoesNotLookBehindTheFrame) {
   EXPECT_EQ(decoded.size, size);
 }
 
-// Every value of every byte of a request and a reply, at every split point: the verdict equals the
-// reference, comes with the first wrong byte, and never changes its mind.
+// Every value of every byte of a request and a reply, at every split point: the verdict equals the reference,
+// is given at the first wrong byte, and never changes afterwards.
 TEST(Mpa, JudgesEveryOneByteMutationAtEverySplit) {
   const Frame data(9, std::byte{1});
   for (const MpaKind kind : {MpaKind::kRequest, MpaKind::kReply}) {
@@ -193,7 +193,7 @@ TEST(Mpa, BoundsTheAnnouncedLength) {
   }
 }
 
-TEST(Mpa, IgnoresWhatTheRfcsCallReserved) {
+TEST(Mpa, IgnoresReservedBits) {
   Frame bytes = Encode(Enhanced(MpaKind::kRequest));
   bytes[16] |= std::byte{0x2F};  // R in a request, and four reserved bits (siw uses one as a hint).
   const MpaDecoded decoded = DecodeMpa(MpaKind::kRequest, bytes);

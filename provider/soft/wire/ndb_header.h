@@ -20,14 +20,14 @@ enum NdbFlags : std::uint16_t {
 
 struct NdbHeader {
   Detail reason = Detail::kNone;  // Rejecting replies; kNone elsewhere.
-  std::uint16_t flags = 0;        // Unknown bits are kept and mean nothing.
+  std::uint16_t flags = 0;        // Unknown bits are kept and ignored.
   std::uint16_t source_port = 0;  // ND ports as the sender of this frame sees them.
   std::uint16_t destination_port = 0;
   friend bool operator==(const NdbHeader&, const NdbHeader&) = default;
 };
 
-// Empty when the private data does not begin with a header of version 1 (then it is a foreign peer's). An
-// unknown reason code becomes kPeerRejected: newer peers may know more reasons than we do.
+// Returns no value when the private data does not begin with a header of version 1; the peer is then another
+// implementation. An unknown reason becomes kPeerRejected, because a newer peer may send new reasons.
 std::optional<NdbHeader> DecodeNdbHeader(ByteSpan private_data);
 
 // Writes kNdbHeaderSize bytes.

@@ -43,7 +43,7 @@ TEST(NdbHeader, EveryOtherMagicOrVersionIsForeign) {
   }
 }
 
-TEST(NdbHeader, AReasonFromTheFutureIsARejection) {
+TEST(NdbHeader, UnknownReasonIsAPeerRejection) {
   std::array<std::byte, kNdbHeaderSize> bytes;
   EncodeNdbHeader(kHeader, bytes.data());
   bytes[5] = std::byte{200};

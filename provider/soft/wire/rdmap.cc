@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One table says what each opcode must look like; decode and encode both read it.
+// One table holds the rules of every opcode; decoding and encoding both use it.
 #include "provider/soft/wire/rdmap.h"
 
 #include <limits>

@@ -39,7 +39,7 @@ struct OpcodeRule {
   std::size_t max_payload = 0;
   bool one_segment = false;  // L must be set and MO be 0.
 };
-// Null for a number that is no opcode.
+// Returns null for an unknown opcode.
 const OpcodeRule* RuleOf(std::uint8_t opcode);
 inline const OpcodeRule& RuleOf(Opcode opcode) {
   return *RuleOf(static_cast<std::uint8_t>(opcode));
@@ -71,13 +71,14 @@ struct Segment {
   ByteSpan payload;  // Decode only: everything behind the DDP header.
 };
 
-// Judges one ULPDU. On a Fault `segment` holds what could be read (for logs). Faults: those of DecodeDdp,
-// kRdmapVersion, kUnexpectedOpcode, kInvalidQueue, kMessageTooLong, kMessageOffset, kOperationUnspecified.
+// Decodes and checks one ULPDU. On a Fault, `segment` holds the fields that could be read, for logs. Faults:
+// those of DecodeDdp, kRdmapVersion, kUnexpectedOpcode, kInvalidQueue, kMessageTooLong, kMessageOffset,
+// kOperationUnspecified.
 std::optional<Fault> DecodeSegment(ByteSpan ulpdu, Segment* segment);
 
-// The same from the header alone, for receivers that place payload before they have all of it: `header` has
-// at least min(ulpdu_size, kMaxSegmentHeader) bytes of a ULPDU of `ulpdu_size` bytes; `payload` stays empty
-// and
+// As DecodeSegment, from the header alone, for receivers that place payload before all of it has arrived:
+// `header` has at least min(ulpdu_size, kMaxSegmentHeader) bytes of a ULPDU of `ulpdu_size` bytes; `payload`
+// stays empty and
 // `*header_size` tells where it begins.
 std::optional<Fault> DecodeSegmentHeader(ByteSpan header, std::size_t ulpdu_size, Segment* segment,
                                          std::size_t* header_size);

@@ -98,7 +98,7 @@ TEST(Rdmap, EveryTruncationOfAHeaderIsALengthFault) {
   }
 }
 
-TEST(Rdmap, TheHeaderAloneGivesTheSameVerdictAsTheWhole) {
+TEST(Rdmap, HeaderAloneGivesTheSameVerdictAsTheWholeSegment) {
   for (const Opcode opcode : kAll) {
     for (std::size_t payload = 0; payload < 70; ++payload) {
       const std::vector<std::byte> bytes = Encode(Example(opcode), payload);

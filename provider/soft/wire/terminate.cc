@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading is as forgiving as bounds allow, because the peer is going away anyhow; writing is exact.
+// Decoding accepts anything within bounds, because the stream ends anyway. Encoding is exact.
 #include "provider/soft/wire/terminate.h"
 
 #include <algorithm>
@@ -48,7 +48,7 @@ std::optional<Terminate> DecodeTerminate(ByteSpan payload, TerminateLayout layou
   }
   if ((bits & (rfc ? kRfcDdp : kSiwDdp)) == 0) return terminate;
   DdpHeader header;
-  // The payload that followed the quoted header is not here, so only the header itself can be judged.
+  // The payload behind the quoted header is not quoted, so only the header is checked.
   if (DecodeDdp(
           rest.first(std::min(rest.size(), rest.empty() || (ToInt(rest[0]) & 0x80) == 0 ? kUntaggedHeaderSize
                                                                                         : kTaggedHeaderSize)),
@@ -98,7 +98,7 @@ Terminate MakeTerminate(const Fault& fault, ByteSpan offending_ulpdu) {
   if (fault.layer == Layer::kLlp || offending_ulpdu.size() > kMaxUlpdu) return terminate;
   DdpHeader header;
   const std::optional<Fault> header_fault = DecodeDdp(offending_ulpdu, &header);
-  // A header whose offset wraps is still worth quoting; one that is cut off or of another version is not.
+  // A header with a wrapping offset is quoted. A truncated header or one of another version is not.
   if (header_fault && *header_fault != fault::kDdpOffsetWrap && *header_fault != fault::kMessageOffset) {
     return terminate;
   }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The Terminate message (RFC 5040 4.8): the last words of a stream, with the headers of what offended.
+// The Terminate message (RFC 5040 4.8): the error that ends a stream, with the headers of the offending
+// segment.
 #pragma once
 
 #include <array>
@@ -32,15 +33,16 @@ struct Terminate {
 // Which layout a payload has, judged by where the M, D, R bits are; kRfc when none is set.
 TerminateLayout DetectTerminateLayout(ByteSpan payload);
 
-// The payload of a kTerminate segment. Empty when it is shorter than 4 bytes. Included headers that are cut
-// off or make no sense are left out: a stream's last words are never an error.
+// The payload of a kTerminate segment. Empty when it is shorter than 4 bytes. Quoted headers that are
+// truncated or malformed are left out: a Terminate message never causes an error.
 std::optional<Terminate> DecodeTerminate(ByteSpan payload, TerminateLayout layout);
 
 // Writes the payload (the DDP header of the Terminate message itself is not included), returns its size.
 std::size_t EncodeTerminate(const Terminate& terminate, TerminateLayout layout,
                             std::span<std::byte, kMaxTerminateSize> to);
 
-// What to send about an offending ULPDU: includes its length and headers as RFC 5040 asks for that fault.
+// The message for an offending ULPDU. It quotes the length and the headers that RFC 5040 requires for the
+// fault.
 Terminate MakeTerminate(const Fault& fault, ByteSpan offending_ulpdu);
 
 }  // namespace nd::provider::soft::wire

@@ -53,7 +53,7 @@ TEST(Terminate, HasTheLayoutOfTheRfc) {
   EXPECT_TRUE(std::ranges::equal(Encode(llp, TerminateLayout::kRfc), AsBytes(expected)));
 }
 
-TEST(Terminate, TheSiwLayoutIsMirrored) {
+TEST(Terminate, SiwLayoutIsMirrored) {
   const Payload bytes = Encode(Full(), TerminateLayout::kSiw);
   EXPECT_EQ(ToInt(bytes[0]), 0x10);
   EXPECT_EQ(ToInt(bytes[1]), 0x02);
@@ -91,7 +91,7 @@ TEST(Terminate, EveryTruncationKeepsTheFault) {
   }
 }
 
-TEST(Terminate, AnyBytesAreBoundedAndNeverFatal) {
+TEST(Terminate, ArbitraryBytesAreDecodedWithinBounds) {
   for (unsigned seed = 0; seed < 4096; ++seed) {
     Payload bytes(seed % 80);
     std::uint32_t x = seed * 2654435761u + 1;
@@ -105,7 +105,7 @@ TEST(Terminate, AnyBytesAreBoundedAndNeverFatal) {
   }
 }
 
-TEST(Terminate, QuotesWhatOffended) {
+TEST(Terminate, QuotesTheOffendingSegment) {
   Segment segment;
   segment.opcode = Opcode::kReadRequest;
   segment.msn = 3;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exists because a single slow rdma_destroy_id must not stop the daemon's loop.
+// One slow rdma_destroy_id must not stop the loop of the daemon.
 #include "provider/verbs/cm/blocking_pool.h"
 
 #include <utility>
@@ -33,7 +33,7 @@ void BlockingPool::Run() {
     queue_.pop_front();
     lock.unlock();
     work();
-    work = nullptr;  // What it holds may block in its destructor.
+    work = nullptr;  // Its captures may block in their destructors.
     lock.lock();
   }
 }

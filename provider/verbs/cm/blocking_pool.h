@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Threads for the few kernel calls that may block for seconds: rdma_destroy_id, and rdma_connect on iWARP.
+// Threads for the kernel calls that may block for seconds: rdma_destroy_id, and rdma_connect on iWARP.
 //
 // A thread is added whenever work waits and none is idle, up to a bound; idle threads stay.
 #pragma once
@@ -21,7 +21,7 @@ class BlockingPool {
   BlockingPool(const BlockingPool&) = delete;
   BlockingPool& operator=(const BlockingPool&) = delete;
 
-  // Any thread. In order of submission as far as threads are free.
+  // Any thread. Work starts in order of submission.
   void Submit(std::function<void()> work);
 
  private:

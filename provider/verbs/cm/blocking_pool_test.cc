@@ -9,7 +9,7 @@
 namespace nd::provider::verbs {
 namespace {
 
-TEST(BlockingPool, ABlockedJobDoesNotHoldUpTheNext) {
+TEST(BlockingPool, BlockedJobDoesNotDelayTheNext) {
   std::latch blocked(1), passed(1);
   BlockingPool pool(2);
   pool.Submit([&] { blocked.wait(); });
@@ -18,7 +18,7 @@ TEST(BlockingPool, ABlockedJobDoesNotHoldUpTheNext) {
   blocked.count_down();
 }
 
-TEST(BlockingPool, RunsEverythingBeforeItEnds) {
+TEST(BlockingPool, DestructorRunsEveryJobFirst) {
   std::atomic<int> done{0};
   {
     BlockingPool pool(3);

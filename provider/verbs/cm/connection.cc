@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exists because rdma_cm's order of calls for a queue pair of another process is subtle enough for one place.
+// The order of rdma_cm calls for a queue pair of another process is subtle, so it is kept in one place.
 #include "provider/verbs/cm/connection.h"
 
 #include <fcntl.h>
@@ -18,13 +18,14 @@ namespace nd::provider::verbs {
 namespace {
 
 constexpr int kResolveTimeoutMs = 2000;
-constexpr unsigned kIdentities = 3;  // Tries with a fresh id when the peer remembers an old connection.
+constexpr unsigned kIdentities =
+    3;  // Attempts, each with a new id, while the peer still holds an old connection.
 constexpr unsigned kRouteQueries = 3;
-// A peer without a posted receive is tried for about a second: 7 times 163.84 ms (code 28).
+// A Send to a peer without a posted receive is retried for about a second: 7 times 163.84 ms (code 28).
 constexpr std::uint8_t kRnrRetries = 6;
 constexpr std::uint8_t kMinRnrTimer = 28;
-constexpr std::uint8_t kRetries = 6;        // To rxe, 7 is for ever, and a dead peer would never be noticed.
-constexpr std::uint32_t kChelsio = 0x1425;  // cxgb4 alone tells them as InfiniBand does.
+constexpr std::uint8_t kRetries = 6;        // To rxe, 7 means for ever, and a dead peer would not be noticed.
+constexpr std::uint32_t kChelsio = 0x1425;  // Only cxgb4 reports them as InfiniBand does.
 
 std::uint8_t Byte(std::uint32_t value) {
   return static_cast<std::uint8_t>(std::min(value, kMaxReadLimit));
@@ -60,8 +61,9 @@ bool Connection::Watch() {
 
 void Connection::ReleaseWire() {
   if (!wire_) return;
+  channel_.reset();  // Never the last one of its channel: that close may have to wait for the device.
   host_.loop().Remove(wire_->fd());
-  host_.Bury(std::move(wire_), active_ ? params_.local : Address());
+  host_.DestroyLater(std::move(wire_), active_ ? params_.local : Address());
 }
 
 bool Connection::handshaking() const {
@@ -116,7 +118,7 @@ void Connection::Begin() {
   if (!wire.ok()) return Fail(wire.status());
   wire_ = std::move(wire).value();
   if (!Watch()) {
-    host_.Bury(std::move(wire_), Address());
+    host_.DestroyLater(std::move(wire_), Address());
     return Fail({StatusCode::kInsufficientResources, "The broker watches no more descriptors."});
   }
   if (const int error = wire_->Bind(params_.local, true); error != 0) return Fail(FromBind(error));
@@ -154,7 +156,7 @@ void Connection::OnRequestSent(int error) {
 void Connection::OnReplied(const CmEvent& event) {
   ReadLimits peer{event.initiator_depth, event.responder_resources};
   if (own_values_) std::swap(peer.inbound, peer.outbound);
-  // As the core computes them: a peer that wants more than was offered gets it if the adapter can.
+  // Computed as the core does: a peer that asks for more than was offered gets it if the adapter supports it.
   limits_ = {peer.outbound, std::min(params_.offer.outbound, peer.inbound)};
   state_ = State::kReplied;
   host_.sink().OnReply(id_, true, peer, ReceivedData(event));
@@ -163,8 +165,22 @@ void Connection::OnReplied(const CmEvent& event) {
 void Connection::Confirm() {
   if (state_ != State::kReplied || !active_) return;
   if (!iwarp_) return Prepare();
+  Establish();
+}
+
+// Here and not in TakeHandOff(): until now a want of descriptors is an answer to the operation.
+bool Connection::Establish() {
+  channel_.reset(::fcntl(wire_->fd(), F_DUPFD_CLOEXEC, 0));
+  if (!channel_) {
+    const int error = errno;
+    rdma_disconnect(wire_->id());
+    Fail({StatusCode::kInsufficientResources, "The broker has no more descriptors.", Detail::kTransport,
+          error});
+    return false;
+  }
   state_ = State::kEstablished;
   host_.sink().OnEstablished(id_);
+  return true;
 }
 
 // ---- passive --------------------------------------------------------------------------------------------
@@ -175,7 +191,7 @@ bool Connection::StartInbound(std::shared_ptr<WireId> wire, const CmEvent& reque
   iwarp_ = wire_->iwarp();
   if (!Watch()) {
     rdma_reject(wire_->id(), nullptr, 0);
-    host_.Bury(std::move(wire_), Address());
+    host_.DestroyLater(std::move(wire_), Address());
     return false;
   }
   InboundRequest inbound;
@@ -183,7 +199,7 @@ bool Connection::StartInbound(std::shared_ptr<WireId> wire, const CmEvent& reque
   inbound.adapter = adapter_;
   inbound.local = Address::FromSockaddr(rdma_get_local_addr(wire_->id()), sizeof(sockaddr_in6));
   inbound.remote = Address::FromSockaddr(rdma_get_peer_addr(wire_->id()), sizeof(sockaddr_in6));
-  // The event speaks from the listener's side.
+  // The event names the limits as the listener sees them.
   inbound.peer_offer = {request.initiator_depth, request.responder_resources};
   inbound.private_data = ReceivedData(request);
   host_.sink().OnRequest(inbound);
@@ -235,8 +251,7 @@ void Connection::Prepared(const Status& status) {
   }
   if (active_) {
     if (rdma_establish(wire_->id()) != 0) return Fail(FromAccept(errno));
-    state_ = State::kEstablished;
-    host_.sink().OnEstablished(id_);
+    Establish();
     return;
   }
   const Data data = PackPrivateData(iwarp_, Field::kReply, accept_data_);
@@ -249,7 +264,8 @@ void Connection::Reject(Detail detail, const Bytes& private_data) {
   if (!wire_ || (state_ != State::kIncoming && state_ != State::kReplied)) return EndSilently();
   const Data said = detail == Detail::kPeerRejected ? private_data : RefusalBy(detail);
   if (active_ && iwarp_) {
-    rdma_disconnect(wire_->id());  // The connection is up already; the wire has no word for no.
+    rdma_disconnect(
+        wire_->id());  // The connection is established already; the wire has no refusal for this state.
   } else {
     const Data data = PackPrivateData(iwarp_, Field::kRefusal, said);
     rdma_reject(wire_->id(), data.data(), static_cast<std::uint8_t>(data.size()));
@@ -264,7 +280,7 @@ void Connection::Disconnect() {
   }
   if (state_ != State::kEstablished) return;
   state_ = State::kClosing;
-  // Fails only when there is nothing left to say goodbye to.
+  // Fails only when the connection is gone already.
   if (rdma_disconnect(wire_->id()) != 0) host_.sink().OnDisconnected(id_, {});
 }
 
@@ -277,14 +293,7 @@ Result<HandOff> Connection::TakeHandOff() {
   HandOff hand_off;
   hand_off.record.transport = Transport::kVerbs;
   if (active_) hand_off.record.flags |= kHandOffActive;
-  if (wire_) {
-    UniqueFd channel(::fcntl(wire_->fd(), F_DUPFD_CLOEXEC, 0));
-    if (!channel) {
-      return Status{StatusCode::kInsufficientResources, "The broker has no more descriptors.", Detail::kNone,
-                    errno};
-    }
-    hand_off.fds.push_back(std::move(channel));
-  }
+  if (channel_) hand_off.fds.push_back(std::move(channel_));
   hand_off.record.fd_count = static_cast<std::uint32_t>(hand_off.fds.size());
   return hand_off;
 }
@@ -294,7 +303,7 @@ Bytes Connection::ReceivedData(const CmEvent& event) const {
 }
 
 void Connection::OnReadable() {
-  // One; the loop calls again while there are more, and most often there are not.
+  // Reads one event. The loop calls again while there are more, which is rare.
   if (const std::optional<CmEvent> event = wire_->NextEvent()) OnEvent(*event);
 }
 
@@ -312,7 +321,7 @@ void Connection::OnRemoved() {
     default:
       return Fail(removed);
   }
-  // The kernel waits with the removal until every id is gone.
+  // The kernel delays the removal until every id is destroyed.
   state_ = State::kPeerGone;
   ReleaseWire();
 }
@@ -332,7 +341,7 @@ void Connection::OnEvent(const CmEvent& event) {
               : host_.devices().FindPort(ibv_get_device_name(context->device), wire_->id()->port_num);
       if (port == nullptr || port->description.info.name != adapter_) return Fail(FromAddress(ENODEV));
       iwarp_ = port->iwarp;
-      // In the reply's event most iWARP drivers tell the limits that this side will use, not the peer's.
+      // In the event of the reply most iWARP drivers report the limits of this side, not those of the peer.
       own_values_ = iwarp_ && port->description.info.vendor_id != kChelsio;
       state_ = State::kRouting;
       if (rdma_resolve_route(wire_->id(), kResolveTimeoutMs) != 0) Fail(FromRoute(errno));
@@ -371,14 +380,14 @@ void Connection::OnEvent(const CmEvent& event) {
       if (event.type == RDMA_CM_EVENT_ADDR_CHANGE) return;
       if (event.type == RDMA_CM_EVENT_ESTABLISHED) {
         if (state_ != State::kAccepting) return;
-        state_ = State::kEstablished;
-        return host_.sink().OnEstablished(id_);
+        Establish();
+        return;
       }
       if (event.type == RDMA_CM_EVENT_DISCONNECTED && state_ == State::kAccepting && !iwarp_) {
-        // Only a peer that saw the connection up says goodbye: its confirmation was lost.
+        // Only a peer with an established connection disconnects, so its confirmation was lost.
+        if (!Establish()) return;
         rdma_disconnect(wire_->id());
         state_ = State::kPeerGone;
-        host_.sink().OnEstablished(id_);
         return host_.sink().OnPeerClosed(id_, DisconnectReason::kPeerDisconnected);
       }
       Bytes data;

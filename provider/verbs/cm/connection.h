@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// One connection attempt on rdma_cm, from Connect or the request's arrival to its end.
+// One connection on rdma_cm, from Connect or the arrival of the request to its end.
 //
 //   active   Resolving -> Routing -> Connecting -> Replied -> Preparing -> Established
 //   passive  Incoming -> Preparing -> Accepting -> Established
 //   both     Established -> Closing (our goodbye) | PeerGone
 //
-// On iWARP the kernel moves the queue pair by itself: there is no Preparing, and on the active side the reply
-// already is the connection, so that Confirm is a local matter.
+// On iWARP the kernel changes the state of the queue pair, so there is no Preparing. On the active side the
+// reply establishes the connection, so Confirm sends nothing.
 #pragma once
 
 #include <memory>
@@ -20,7 +20,7 @@
 
 namespace nd::provider::verbs {
 
-// What every connection uses; owned by the connection manager, which outlives them.
+// The services that every connection uses. The connection manager implements it and outlives the connections.
 class ConnectionHost {
  public:
   virtual ~ConnectionHost() = default;
@@ -29,10 +29,11 @@ class ConnectionHost {
   virtual BlockingPool& pool() = 0;
   virtual Nldev& nldev() = 0;
   virtual const DeviceTable& devices() const = 0;
-  // The id is finished: drop the connection. It may be in the middle of a call.
+  // Drops the connection with this id. The caller may be one of its member functions.
   virtual void Forget(CmId id) = 0;
-  // Destroys the wire off the loop's thread; `bound` is the shared port that it held, or malformed.
-  virtual void Bury(std::shared_ptr<WireId> wire, const Address& bound) = 0;
+  // Destroys the id on the blocking pool. `bound` is the shared address that it held; a malformed address
+  // means none.
+  virtual void DestroyLater(std::shared_ptr<WireId> wire, const Address& bound) = 0;
 };
 
 // Thread rule: the loop's thread.
@@ -42,7 +43,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   ~Connection();
 
   void StartActive(const ConnectParams& params);
-  // The request has been read; tells the sink. False (nothing told): it cannot be watched.
+  // Reports the request to the sink. Returns false, and reports nothing, when the id cannot be watched.
   bool StartInbound(std::shared_ptr<WireId> wire, const CmEvent& request);
 
   void Accept(const AcceptParams& params);
@@ -80,7 +81,10 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void OnReplied(const CmEvent& event);
   void OnRemoved();
   void Prepare();
-  // Before the connection was up: tells the sink what fits the state and ends.
+  // The connection is established on the wire: reports it to the sink if there is a descriptor for the
+  // application. Returns false when it failed.
+  bool Establish();
+  // Before establishment: reports to the sink the failure that fits the state, and ends.
   void Fail(const Status& status, const Bytes& private_data = {});
   void EndSilently();
   Status CheckQueuePair() const;
@@ -100,6 +104,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Bytes accept_data_;
   std::uint32_t device_qp_ = 0, owner_pid_ = 0;
   std::shared_ptr<WireId> wire_;
+  UniqueFd channel_;  // For the application, from Establish() on.
 };
 
 }  // namespace nd::provider::verbs

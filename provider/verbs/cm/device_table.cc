@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exists because nobody should have to restart a broker for a plugged-in network card.
+// A network card that is plugged in becomes an adapter without a restart of the broker.
 #include "provider/verbs/cm/device_table.h"
 
 #include <fcntl.h>
@@ -18,9 +18,10 @@
 namespace nd::provider::verbs {
 namespace {
 
-// Addresses are announced by the kernel; new devices are looked for.
+// The kernel announces changes of addresses; new devices are found by looking.
 constexpr Duration kLookEvery = std::chrono::seconds(1);
-// A device that could not be opened (rights, a driver still loading) is tried again this often.
+// How often a device that could not be opened is tried again. Permissions may change, and a driver may still
+// be loading.
 constexpr unsigned kTicksBetweenRetries = 10;
 
 bool SameDescription(const DeviceTable::Port& a, const DeviceTable::Port& b) {
@@ -37,8 +38,9 @@ struct DeviceTable::Device {
   ibv_context* context = nullptr;
   bool gone = false;
   std::vector<Port> ports;
-  // Bound to one of its addresses, for RDMA_CM_EVENT_DEVICE_REMOVAL: drivers that cannot take a device away
-  // from its users (rxe and siw among them) say it nowhere else, and then wait.
+  // An id bound to one of the addresses of the device. It receives RDMA_CM_EVENT_DEVICE_REMOVAL. Drivers that
+  // cannot take a device from its users, rxe and siw among them, announce the removal only there and then
+  // wait.
   std::shared_ptr<WireId> sentinel;
   Address sentinel_address;
 };
@@ -86,7 +88,7 @@ void DeviceTable::WatchRemoval(Device* device) {
     auto wire = WireId::Create();
     const Address& address = port.description.info.addresses.front();
     if (!wire.ok()) return;
-    // Port 0: the kernel picks one, outside of what applications are given.
+    // Port 0: the kernel selects a port outside the range for applications.
     if ((*wire)->Bind(address, true) != 0 ||
         !loop_.Add((*wire)->fd(), EPOLLIN, [this, name = device->name](std::uint32_t) { OnRemoval(name); })) {
       pool_.Submit([wire = std::move(wire).value()]() mutable { wire.reset(); });
@@ -108,7 +110,7 @@ void DeviceTable::OnRemoval(const std::string& name) {
   }
   if (!removed) return;
   (*found)->sentinel->ReleaseDevice();
-  // Outside of the callbacks of the descriptors that are about to close.
+  // Posted, because the descriptors that are about to be closed may be the ones whose callbacks run now.
   loop_.Post([this, alive = alive_, name] {
     if (!*alive) return;
     const auto gone = std::find_if(devices_.begin(), devices_.end(),
@@ -141,12 +143,13 @@ void DeviceTable::WatchAddresses() {
   groups.nl_groups = RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR;
   if (!route_socket_ ||
       ::bind(route_socket_.get(), reinterpret_cast<sockaddr*>(&groups), sizeof groups) != 0) {
-    route_socket_.reset();  // The timer looks as well, only later.
+    route_socket_.reset();  // The timer looks too, but later.
     return;
   }
   const bool watched = loop_.Add(route_socket_.get(), EPOLLIN, [this](std::uint32_t) {
     char buffer[8192];
-    // What changed does not matter, and an overrun (ENOBUFS) only means that something did.
+    // Any change leads to a new look, so the messages are dropped. ENOBUFS means that messages were lost,
+    // which is a change too.
     while (::recv(route_socket_.get(), buffer, sizeof buffer, 0) > 0 || errno == ENOBUFS) errno = 0;
     Refresh();
   });
@@ -179,8 +182,8 @@ void DeviceTable::OnAsyncEvent(Device* device) {
     Refresh();
     return;
   }
-  // Closing its context inside its own callback would pull the descriptor from under the loop's feet; the
-  // next tick does it. Until then it must not wake the loop again and again.
+  // The next tick closes the context, because its descriptor must not be closed inside its own callback.
+  // Until then the descriptor must not wake the loop.
   loop_.Modify(device->context->async_fd, 0);
 }
 
@@ -251,7 +254,7 @@ void DeviceTable::SyncDevices() {
     devices_.push_back(std::move(device));
   }
   if (list != nullptr) ibv_free_device_list(list);
-  // The kernel has them, but this process sees no /dev/infiniband/uverbs* of theirs.
+  // The kernel has these devices, but this process sees no /dev/infiniband/uverbs* node for them.
   for (const std::string& name : seen_) {
     const auto known = [&](const auto& device) { return device->name == name; };
     const bool wanted =

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The RDMA devices of this host as adapters, kept true while devices, ports and addresses come and go.
+// The RDMA devices of this host as adapters. The table follows devices, ports and addresses as they come and
+// go.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -47,12 +48,12 @@ class DeviceTable {
   void Tick();
   void WatchAddresses();
   void OnAsyncEvent(Device* device);
-  // The device is being removed: everything of it in this process must go, or the kernel waits for ever.
+  // The device is being removed. This process must release everything of it, or the kernel waits for ever.
   void OnRemoval(const std::string& name);
   void WatchRemoval(Device* device);
   void Close(Device* device);
   void SyncDevices();
-  // Reads addresses anew and reports a difference.
+  // Reads the addresses again and reports a change.
   void Refresh();
 
   EventLoop& loop_;
@@ -68,7 +69,7 @@ class DeviceTable {
   std::vector<std::unique_ptr<Device>> devices_;
   std::vector<Port> ports_;
   std::map<std::string, Status> problems_;
-  std::string said_;  // All problems as changed() has told them.
+  std::string said_;  // All problems, as changed() reported them last.
 };
 
 }  // namespace nd::provider::verbs

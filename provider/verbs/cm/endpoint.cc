@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exists because a port must be ours alone although several ids of ours use it.
+// A port belongs to this broker alone although several of its ids use it.
 #include "provider/verbs/cm/endpoint.h"
 
 #include <sys/epoll.h>
@@ -14,7 +14,7 @@
 namespace nd::provider::verbs {
 namespace {
 
-// Of the kernel's own queue; ours is drained at once and has its own limit.
+// The backlog of the kernel. The loop empties it at once; the queue of the listener has a limit of its own.
 constexpr int kKernelBacklog = 1024;
 
 }  // namespace
@@ -30,8 +30,8 @@ Endpoint::~Endpoint() {
 void Endpoint::Drop(Holder* holder) {
   if (!holder->wire) return;
   host_.loop().Remove(holder->wire->fd());
-  // An id that only holds a port goes at once; one that listens has others in its care.
-  listened_ ? host_.Bury(std::move(holder->wire), holder->address) : holder->wire.reset();
+  // An id that only holds a port can be destroyed here. Destroying a listening id may block on its requests.
+  listened_ ? host_.DestroyLater(std::move(holder->wire), holder->address) : holder->wire.reset();
 }
 
 std::vector<Address> Endpoint::Covered() const {
@@ -48,7 +48,8 @@ std::vector<Address> Endpoint::Covered() const {
 int Endpoint::Open(Holder* holder) {
   auto wire = WireId::Create();
   if (!wire.ok()) return wire.status().native();
-  // Alone first, so that a foreign holder is noticed; shared among our own ids from then on.
+  // The first bind is exclusive, so that a foreign holder is noticed. Later binds of our own ids share the
+  // port.
   int error = (*wire)->Bind(holder->address, false);
   if (error == 0) error = (*wire)->ShareFromNowOn();
   if (error == 0 && iwarp_ && !holder->tcp) {
@@ -57,7 +58,7 @@ int Endpoint::Open(Holder* holder) {
     sockaddr_storage storage{};
     const auto size = static_cast<socklen_t>(holder->address.ToSockaddr(&storage));
     const int on =
-        1;  // The driver's own sockets say so too, and none of them listens while this one is bound.
+        1;  // The driver's sockets use the option too, and none of them listens while this one is bound.
     if (!holder->tcp || ::setsockopt(holder->tcp.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0 ||
         ::bind(holder->tcp.get(), reinterpret_cast<sockaddr*>(&storage), size) != 0) {
       error = errno;
@@ -71,7 +72,7 @@ int Endpoint::Open(Holder* holder) {
     error = errno;
   }
   if (error != 0) {
-    host_.Bury(std::move(wire).value(), holder->address);
+    host_.DestroyLater(std::move(wire).value(), holder->address);
     return error;
   }
   holder->wire = std::move(wire).value();
@@ -107,8 +108,8 @@ Status Endpoint::Listen() {
 
 void Endpoint::Unlisten() {
   if (!std::exchange(listening_, false)) return;
-  // A listening id cannot stop listening; a new one takes over the port as soon as the old one is gone. For
-  // iWARP the TCP socket keeps the port meanwhile.
+  // A listening id cannot stop listening. A new id takes the port when the old one is destroyed. On iWARP the
+  // TCP socket holds the port meanwhile.
   for (Holder& holder : holders_) {
     if (!holder.wire) continue;
     host_.loop().Remove(holder.wire->fd());

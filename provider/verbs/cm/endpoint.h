@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One reserved local address: bound ids that hold the port, and listen when told to.
+// One reserved local address: the bound ids that hold its port and listen on command.
 #pragma once
 
 #include <functional>
@@ -25,7 +25,8 @@ class Endpoint : public std::enable_shared_from_this<Endpoint> {
   const std::string& adapter() const { return adapter_; }
   const Address& local() const { return local_; }
 
-  // Takes the port on every address that `local` covers. EADDRINUSE may pass once older ids are buried.
+  // Takes the port on every address that `local` covers. Returns 0 or an errno. After EADDRINUSE the call may
+  // succeed once ids that are being destroyed are gone.
   int Hold();
   Status Listen();
   void Unlisten();
@@ -36,7 +37,7 @@ class Endpoint : public std::enable_shared_from_this<Endpoint> {
   struct Holder {
     Address address;
     std::shared_ptr<WireId> wire;
-    UniqueFd tcp;  // iWARP ports are TCP ports: keeps ordinary programs away.
+    UniqueFd tcp;  // iWARP ports are TCP ports: keeps other programs from taking the port.
   };
   std::vector<Address> Covered() const;
   int Open(Holder* holder);
@@ -50,7 +51,7 @@ class Endpoint : public std::enable_shared_from_this<Endpoint> {
   const Address local_;
   const std::function<void(const CmEvent&)> on_request_;
   bool iwarp_ = false;
-  bool listening_ = false, listened_ = false;  // Now; ever.
+  bool listening_ = false, listened_ = false;  // Now; at any time.
   std::vector<Holder> holders_;
 };
 

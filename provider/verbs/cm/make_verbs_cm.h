@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The daemon half of verbs without its parts.
+// Makes the daemon half of verbs without including its headers.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@
 
 namespace nd::provider::verbs {
 
-// Never fails: without devices it has no adapters, until one comes. `loop` and `sink` outlive it.
+// Never fails. Without a device it has no adapters until a device appears. `loop` and `sink` must outlive it.
 std::unique_ptr<ConnectionManager> MakeVerbsCm(const Options& options, EventLoop& loop, CmSink& sink);
 
 }  // namespace nd::provider::verbs

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the daemon can say about RDMA devices; free of RDMA headers, so that a build without them has it too.
+// The options of the verbs provider. This file includes no RDMA header, so that a build without rdma-core has
+// it too.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exists because InfiniBand's handshake messages forget how long their private data was.
+// The handshake messages of InfiniBand do not carry the length of their private data.
 #include "provider/verbs/cm/private_data.h"
 
 #include <algorithm>

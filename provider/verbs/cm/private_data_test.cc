@@ -47,15 +47,15 @@ TEST(PrivateData, ForeignFieldsAreReportedWhole) {
   EXPECT_EQ(UnpackPrivateData(false, Data{0xBD}), Data{0xBD});
 }
 
-TEST(PrivateData, ATrailerThatLiesIsNone) {
+TEST(PrivateData, TrailerWithAWrongLengthIsData) {
   Data field = PackPrivateData(false, Field::kRequest, Pattern(20));
-  field.back() = 55;  // Longer than the room.
+  field.back() = 55;  // Longer than the field.
   EXPECT_EQ(UnpackPrivateData(false, field), field);
   field.back() = 10;  // Data behind the length.
   EXPECT_EQ(UnpackPrivateData(false, field), field);
 }
 
-TEST(PrivateData, RefusalsOfBrokersNameTheirDetail) {
+TEST(PrivateData, RefusalByABrokerCarriesItsDetail) {
   for (const Detail detail : {Detail::kNoListener, Detail::kBacklogFull, Detail::kPaused,
                               Detail::kListenerClosed, Detail::kPolicy, Detail::kStaleConnection}) {
     EXPECT_EQ(RefusalDetail(RefusalBy(detail)), detail);

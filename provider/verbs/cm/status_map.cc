@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exists so that every errno, event and reject reason has one place where its ND meaning is decided.
+// The one place that decides the Network Direct meaning of every errno, event and reject reason.
 #include "provider/verbs/cm/status_map.h"
 
 #include <cerrno>
@@ -237,7 +237,8 @@ Status FromAcceptEvent(rdma_cm_event_type event, int status) {
       return Make(StatusCode::kIoTimeout, "The peer did not confirm the connection.", Detail::kWireTimeout,
                   error);
     case RDMA_CM_EVENT_REJECTED:
-      // 28 may be an application's refusal or its end; the wire does not separate the two.
+      // Reason 28 is a refusal by the application or the end of its process. The wire does not distinguish
+      // them.
       return Make(StatusCode::kConnectionAborted, "The peer withdrew.",
                   status == kConsumer ? Detail::kPeerRejected : Detail::kPeerWithdrew, error);
     case RDMA_CM_EVENT_DISCONNECTED:
@@ -258,7 +259,7 @@ Status FromAccept(int error) {
                   error);
     case ENOMEM:
       return Make(StatusCode::kInsufficientResources, Errno("rdma_accept", error), Detail::kTransport, error);
-    default:  // EINVAL: the peer has gone meanwhile.
+    default:  // EINVAL: the peer is gone.
       return Make(StatusCode::kConnectionAborted, "The peer withdrew.", Detail::kPeerWithdrew, error);
   }
 }

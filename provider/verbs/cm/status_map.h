@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What rdma_cm says, in the words of Network Direct. Pure tables.
+// Maps errors and events of rdma_cm to statuses of Network Direct. Pure functions.
 #pragma once
 
 #include <rdma/rdma_cma.h>
@@ -20,19 +20,19 @@ Status FromBind(int error);
 Status FromListen(int error);
 // rdma_resolve_addr or RDMA_CM_EVENT_ADDR_ERROR.
 Status FromAddress(int error);
-// rdma_resolve_route or RDMA_CM_EVENT_ROUTE_ERROR; ETIMEDOUT is worth another try first.
+// rdma_resolve_route or RDMA_CM_EVENT_ROUTE_ERROR. After ETIMEDOUT the caller tries again first.
 Status FromRoute(int error);
-// rdma_connect itself.
+// The call rdma_connect.
 Status FromConnect(int error);
 // RDMA_CM_EVENT_UNREACHABLE, REJECTED, CONNECT_ERROR and the others that end an unanswered Connect.
 Status FromConnectEvent(rdma_cm_event_type event, int status);
-// True when the same Connect with a fresh identity may pass: stale connection, duplicate id.
+// True when the same Connect may succeed with a new identity: stale connection, duplicate id.
 bool WantsFreshIdentity(rdma_cm_event_type event, int status);
-// What ends an Accept or a CompleteConnect before the connection is up.
+// The event that ended an Accept or a CompleteConnect before establishment.
 Status FromAcceptEvent(rdma_cm_event_type event, int status);
 // rdma_accept, rdma_establish.
 Status FromAccept(int error);
-// RDMA_CM_EVENT_DISCONNECTED as the answer to our own goodbye.
+// RDMA_CM_EVENT_DISCONNECTED as the answer to our own disconnect.
 Status FromDisconnected(int status);
 
 // "REJECTED 28 (consumer)", "UNREACHABLE: Connection timed out".

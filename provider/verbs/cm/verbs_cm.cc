@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exists to answer provider/cm.h with rdma_cm: finds the object that is meant and lets it act.
+// Implements provider/cm.h: finds the object for an id and calls it.
 #include "provider/verbs/cm/verbs_cm.h"
 
 #include <arpa/inet.h>
@@ -17,7 +17,7 @@ namespace nd::provider::verbs {
 namespace {
 
 constexpr unsigned kBlockingThreads = 32;
-// Apart from the inbound ids of other providers, which count from 1.
+// Separates these ids from the inbound ids of other providers, which count from 1.
 constexpr std::uint64_t kOwnBit = std::uint64_t{1} << 62;
 constexpr Duration kPatienceForOldIds = std::chrono::seconds(2);
 
@@ -50,7 +50,7 @@ VerbsCm::~VerbsCm() {
   endpoints_.clear();
 }
 
-void VerbsCm::Bury(std::shared_ptr<WireId> wire, const Address& bound) {
+void VerbsCm::DestroyLater(std::shared_ptr<WireId> wire, const Address& bound) {
   if (!bound.well_formed()) {
     pool_->Submit([wire = std::move(wire)] {});
     return;
@@ -142,10 +142,10 @@ void VerbsCm::OnRequest(const CmEvent& event) {
       event.id->verbs == nullptr ? std::string() : ibv_get_device_name(event.id->verbs->device);
   const DeviceTable::Port* const port = devices_.FindPort(device, event.id->port_num);
   auto wire = WireId::Adopt(event.id);
-  if (!wire.ok()) return;  // Refused already; the peer may try again.
+  if (!wire.ok()) return;  // The request is refused already; the peer may try again.
   if (port == nullptr) {
     rdma_reject((*wire)->id(), nullptr, 0);
-    return Bury(std::move(wire).value(), Address());
+    return DestroyLater(std::move(wire).value(), Address());
   }
   const CmId id{kInboundBit | kOwnBit | next_inbound_++};
   const auto connection = std::make_shared<Connection>(*this, id, port->description.info.name);
@@ -198,7 +198,8 @@ Result<Address> VerbsCm::Resolve(const std::string& adapter, const Address& remo
   const DeviceTable::Port* const port = devices_.Find(adapter);
   if (port == nullptr) return Status{StatusCode::kDeviceRemoved, "The RDMA device was removed."};
   if (!remote.well_formed()) return Status{StatusCode::kInvalidAddress, "That is no complete address."};
-  // The kernel's routing decides, as it will for rdma_resolve_addr; a datagram socket asks without sending.
+  // The routing table decides, as it does for rdma_resolve_addr. Connecting a datagram socket asks it without
+  // sending.
   sockaddr_storage storage{};
   const auto size = static_cast<socklen_t>(remote.WithPort(9).ToSockaddr(&storage));
   const UniqueFd probe(::socket(storage.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));

@@ -2,11 +2,11 @@
 // The daemon half of verbs: rdma_cm on behalf of applications that own the queue pairs.
 //
 // Beyond provider/cm.h:
-// - A queue pair's number is used only after the kernel said that it belongs to the process that names it
-//   (ACCESS_DENIED otherwise).
+// - A queue pair number is used only after the kernel confirmed that the queue pair belongs to the process
+// that names it; otherwise ACCESS_DENIED.
 // - On InfiniBand and RoCE, OnPrepare comes between Confirm or Accept and OnEstablished. On iWARP the kernel
-//   moves the queue pair itself; there Confirm is a local matter and the peer's Accept has completed with the
-//   reply already (docs/verbs.md).
+// changes the state of the queue pair, Confirm sends nothing, and the peer's Accept has completed with the
+// reply (docs/verbs.md).
 #pragma once
 
 #include <map>
@@ -54,21 +54,22 @@ class VerbsCm final : public ConnectionManager, public ConnectionHost {
   Nldev& nldev() override { return nldev_; }
   const DeviceTable& devices() const override { return devices_; }
   void Forget(CmId id) override { connections_.erase(id); }
-  void Bury(std::shared_ptr<WireId> wire, const Address& bound) override;
+  void DestroyLater(std::shared_ptr<WireId> wire, const Address& bound) override;
 
   void OnDevicesChanged();
   void OnRequest(const CmEvent& event);
-  // Tries to hold the port; waits while an id of ours that used it is being destroyed.
+  // Takes the port. Waits while an id of ours that used it is being destroyed.
   void TryReserve(const std::shared_ptr<Endpoint>& endpoint, bool last);
   std::shared_ptr<Connection> Find(CmId id) const;
 
   EventLoop& loop_;
   CmSink& sink_;
   Nldev nldev_;
-  // What is posted from the pool's threads after this object is gone does nothing.
+  // A function that a pool thread posts after the end of this object does nothing.
   const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
   bool ready_ = false;
-  std::map<Address, unsigned> dying_;  // Bound ids on their way out, by address and port.
+  std::map<Address, unsigned>
+      dying_;  // The number of bound ids that are being destroyed, by address and port.
   std::map<std::shared_ptr<Endpoint>, EventLoop::TimerId> waiting_;  // Reservations that wait for them.
   std::unique_ptr<BlockingPool> pool_;
   DeviceTable devices_;

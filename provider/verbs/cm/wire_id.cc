@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exists because events must be copied and acknowledged at once: rdma_destroy_id waits for every one of them.
+// Events are copied and acknowledged at once, because rdma_destroy_id waits until every event is
+// acknowledged.
 #include "provider/verbs/cm/wire_id.h"
 
 #include <fcntl.h>

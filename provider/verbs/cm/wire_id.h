@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One rdma_cm_id on an event channel of its own, whose descriptor can be given to the client as well.
+// One rdma_cm_id with an event channel of its own. The descriptor of the channel can also be given to the
+// client.
 #pragma once
 
 #include <rdma/rdma_cma.h>
@@ -13,7 +14,7 @@
 
 namespace nd::provider::verbs {
 
-// A copy of an event; the event itself is acknowledged before anything is done about it.
+// A copy of an event. The event itself is acknowledged before the copy is acted on.
 struct CmEvent {
   rdma_cm_event_type type{};
   int status = 0;
@@ -27,7 +28,7 @@ class WireId {
  public:
   // INSUFFICIENT_RESOURCES, DEVICE_NOT_READY, ACCESS_DENIED with the cause.
   static Result<std::shared_ptr<WireId>> Create();
-  // Takes over an id that a CONNECT_REQUEST brought. On failure the request is refused and the id destroyed.
+  // Takes over the id of a CONNECT_REQUEST. On failure the request is refused and the id is destroyed.
   static Result<std::shared_ptr<WireId>> Adopt(rdma_cm_id* id);
   ~WireId();  // May block; only on the blocking pool.
   WireId(const WireId&) = delete;
@@ -36,17 +37,17 @@ class WireId {
   rdma_cm_id* id() const { return id_; }
   int fd() const { return channel_->fd; }
 
-  // 0 or an errno. `share`: other ids that say so too may have the port.
+  // Returns 0 or an errno. `share`: ids that share may hold the same port together.
   int Bind(const Address& local, bool share);
   int ShareFromNowOn();
 
-  // The next waiting event, acknowledged. Nothing: none waits.
+  // Takes and acknowledges the next event; returns no value when there is none.
   std::optional<CmEvent> NextEvent();
 
   bool iwarp() const;
 
-  // librdmacm keeps a device open for as long as the process lives, which keeps some drivers from removing
-  // it. After this its descriptors lead nowhere; only when the device is being removed.
+  // librdmacm keeps a device open until the process ends, which keeps some drivers from removing it. This
+  // call makes the descriptors of the device useless. Call it only when the device is being removed.
   void ReleaseDevice();
 
  private:

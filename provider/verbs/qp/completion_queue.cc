@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exists because the device's queue alone neither knows contexts nor tells about what it already holds.
+// The queue of a device neither knows contexts nor signals completions that it holds already.
 #include "provider/verbs/qp/completion_queue.h"
 
 #include <fcntl.h>
@@ -19,11 +19,11 @@ namespace nd::provider::verbs {
 namespace {
 
 constexpr int kBatch = 16;
-// Entries beyond those asked for: silent requests report now and then, to free the queue before them.
+// Entries beyond those requested, for silent requests that are signalled to free queue entries.
 constexpr std::uint32_t kSpareEntries = 16;
-// The device's events (an overrun, a fatal error) are looked at this often while nothing completes.
+// How many empty polls pass between two looks at the events of the device (an overrun, a fatal error).
 constexpr std::uint32_t kEmptyPollsBetweenLooks = 4096;
-// Two threads that wait may take each other's event; none of them sleeps longer than this on it.
+// Of two waiting threads, one may take the event of the other. No thread sleeps longer than this.
 constexpr Duration kLongestSleep = std::chrono::milliseconds(100);
 
 Status InParent() {
@@ -88,10 +88,11 @@ std::size_t VerbsCompletionQueue::PollDevice(Completion* out, std::size_t room, 
   const int asked = static_cast<int>(std::min<std::size_t>(room, kBatch));
   const int n = ibv_poll_cq(cq_, asked, wc);
   if (n < 0) MarkLost();
-  *more = n == asked;  // Else that was all; asking again would cost each message a look.
+  *more = n == asked;  // Fewer than asked means that the queue is empty; another poll would cost time at
+                       // every message.
   std::size_t filled = 0;
   for (int i = 0; i < n; ++i) {
-    // A number that is not there belonged to a queue pair that has been destroyed.
+    // An unknown number belonged to a queue pair that has been destroyed.
     const auto found = queue_pairs_.find(wc[i].qp_num);
     if (found == queue_pairs_.end()) continue;
     bool lost = false;
@@ -228,7 +229,7 @@ Status VerbsCompletionQueue::Wait(Time deadline) {
     if (::ppoll(&waiting, 1, &timeout, nullptr) > 0) {
       std::lock_guard guard(lock_);
       DrainChannel();
-      if (armed_) Fire();  // The event was also the application's.
+      if (armed_) Fire();  // The application had armed the queue too.
     } else {
       context_->DrainAsyncEvents();
     }

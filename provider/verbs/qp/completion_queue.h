@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The device's completion queue, with what Network Direct adds: contexts instead of numbers, silent success,
-// a handle that also fires for what is there already, and room for what a flush completes in software.
+// The completion queue of a device with the additions of Network Direct: contexts instead of numbers, silent
+// success, a handle that also fires for completions that are present already, and completions that a flush
+// makes in software.
 //
-// The device can be armed for everything or for solicited and failed completions; ERRORS is therefore armed
-// as SOLICITED, and a solicited completion may wake a handle that was armed for errors only.
+// A device can be armed for every completion or for solicited and failed ones. ERRORS is therefore armed as
+// SOLICITED, so a solicited completion may wake a handle that was armed for errors only.
 //
 // Thread rule: any thread. Lock order: this queue, then nothing.
 #pragma once
@@ -45,11 +46,11 @@ class VerbsCompletionQueue final : public CompletionQueue {
   // From queue pairs.
   void Attach(std::uint32_t number, VerbsQueuePair* queue_pair);
   void Detach(std::uint32_t number);
-  // Takes everything that the device has finished, so that the queue pairs know it.
+  // Takes every completion from the device, so that the queue pairs see them.
   void Collect();
   // A completion made in software.
   void Push(const Completion& completion);
-  // The device says that completions were lost. Any thread.
+  // Records that the device lost completions. Any thread.
   void MarkLost() { lost_.store(true, std::memory_order_relaxed); }
 
  private:
@@ -58,7 +59,8 @@ class VerbsCompletionQueue final : public CompletionQueue {
     ibv_wc_status status;
   };
   explicit VerbsCompletionQueue(std::shared_ptr<Context> context) : context_(std::move(context)) {}
-  // With the lock held. How many of `room` were filled, and whether the device had anything.
+  // Requires the lock. Returns how many of `room` entries were filled; *more: the device may have further
+  // ones.
   std::size_t PollDevice(Completion* out, std::size_t room, bool* more, std::vector<PeerLoss>* losses);
   bool CollectLocked(std::vector<PeerLoss>* losses);
   void Fire();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One opened device with one protection domain, shared by everything that was made from it.
+// One opened device with one protection domain. Every object made from it shares it.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -15,24 +15,25 @@
 
 namespace nd::provider::verbs {
 
-// Counts fork()s into this process: what the parent made must not be touched in the child, because both
-// share the descriptors through which it would be destroyed.
+// The number of forks between the first process and this one. A child must not destroy an object of its
+// parent, because both share the descriptors through which the device would destroy it.
 std::uint32_t ForkCount();
 
 class Maker;
 
 struct Context {
   Context();
-  ~Context();  // Nothing in a forked child.
+  ~Context();  // Does nothing in a forked child.
 
   bool forked() const { return fork_count != ForkCount(); }
-  // Runs `make` on a thread that lives as long as the process or this context: a kernel up to 6.1 remembers
-  // the thread that made a queue pair as its owner and forgets the owner when that thread ends, and the
-  // broker connects no queue pair without one. Waits for it.
+  // Runs `make` on a thread that lives as long as this context or the process, and waits for it. Kernels up
+  // to 6.1 record the thread that created a queue pair as its owner and drop the record when that thread
+  // ends. The broker connects no queue pair without an owner.
   void OnLastingThread(const std::function<void()>& make);
   // Nldev::CheckQpOwner() for this process.
   Status CheckOwn(std::uint32_t qp_number);
-  // Reads the device's asynchronous events; never blocks. A completion queue that overran is marked lost.
+  // Reads the asynchronous events of the device and marks a completion queue that overran as lost. Never
+  // blocks.
   void DrainAsyncEvents();
 
   ibv_context* device = nullptr;
@@ -46,7 +47,8 @@ struct Context {
   std::atomic<std::uint32_t> next_generation{1};
 
  private:
-  std::unique_ptr<Maker> maker_;  // When a thread other than the process's first one has made something.
+  std::unique_ptr<Maker>
+      maker_;  // Made when a thread other than the first one of the process creates a queue pair.
   std::mutex making_;
   Nldev nldev_;
   std::mutex asking_;

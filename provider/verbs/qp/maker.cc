@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exists because the thread that makes a queue pair must outlive it (context.h).
+// The thread that creates a queue pair must outlive it (context.h).
 #include "provider/verbs/qp/maker.h"
 
 #include <pthread.h>
@@ -8,7 +8,7 @@
 namespace nd::provider::verbs {
 
 Maker::Maker() {
-  // The application's signals are not this thread's business.
+  // Signals are left to the threads of the application.
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);

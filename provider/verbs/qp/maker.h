@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One thread that does what others ask, one thing at a time. Thread rule: any thread.
+// One thread that runs functions of other threads, one at a time. Thread rule: any thread.
 #pragma once
 
 #include <condition_variable>

@@ -8,7 +8,7 @@
 namespace nd::provider::verbs {
 namespace {
 
-TEST(Maker, EverythingOnOneThreadOneAtATime) {
+TEST(Maker, FunctionsRunOnOneThreadOneAtATime) {
   Maker maker;
   int at_once = 0, done = 0;  // Touched by the maker's thread only.
   std::vector<std::thread::id> ids;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exists to give ND's rights and tokens to the device's, and to refuse what would leave a window dangling.
+// Maps rights and tokens of Network Direct to those of the device. Refuses to deregister a region with a
+// bound window.
 #include "provider/verbs/qp/memory.h"
 
 #include <sys/mman.h>
@@ -25,7 +26,7 @@ Result<std::shared_ptr<Buffer>> VerbsBuffer::Create(std::size_t size) {
   const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
   if (size > SIZE_MAX - page) return Status{StatusCode::kNoMemory, "a buffer of that size cannot exist"};
   const std::size_t rounded = (size + page - 1) / page * page;
-  // Shared, so that a fork does not part the application from the pages that the device knows.
+  // A shared mapping: after a fork the parent keeps the pages that the device knows.
   void* const data = ::mmap(nullptr, rounded, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (data == MAP_FAILED) {
     return Status{StatusCode::kNoMemory, std::string("no memory for the buffer: ") + std::strerror(errno)};
@@ -52,7 +53,8 @@ Result<std::shared_ptr<MemoryRegion>> VerbsRegion::Create(std::shared_ptr<Contex
     rights |= IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_LOCAL_WRITE;
   if ((access & kRdmaReadSink) != 0) {
     rights |= IBV_ACCESS_LOCAL_WRITE;
-    if (context->iwarp) rights |= IBV_ACCESS_REMOTE_WRITE;  // There the response is a write by the peer.
+    if (context->iwarp)
+      rights |= IBV_ACCESS_REMOTE_WRITE;  // On iWARP a Read Response is a write by the peer.
   }
   if (context->windows) rights |= IBV_ACCESS_MW_BIND;
   errno = 0;

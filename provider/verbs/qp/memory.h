@@ -61,7 +61,7 @@ class VerbsWindow final : public MemoryWindow, public std::enable_shared_from_th
   std::uint32_t NextToken() const;
   // The bind with `token` was posted.
   void Bound(std::shared_ptr<VerbsRegion> region, std::uint32_t token);
-  // It was invalidated, here or by the peer.
+  // The window was invalidated, by this side or by the peer.
   void Unbound();
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exists to say what ND wants posted in the device's words, and what the device finished in ND's.
+// Translates requests of Network Direct into work requests of the device, and its completions back.
 #include "provider/verbs/qp/queue_pair.h"
 
 #include <algorithm>
@@ -34,7 +34,7 @@ Status SgeList::Fill(std::span<const Sge> from, std::uint32_t max_sge, std::uint
   std::uint64_t total = 0;
   for (const Sge& sge : from) {
     total += sge.length;
-    if (sge.length == 0) continue;  // To some devices a length of 0 means 2 GiB.
+    if (sge.length == 0) continue;  // For some devices a length of 0 means 2 GiB.
     sges[count++] = {reinterpret_cast<std::uintptr_t>(sge.address), sge.length, sge.local_token};
   }
   if (total > max_bytes) {
@@ -68,7 +68,7 @@ Status VerbsQueuePair::Post(ibv_send_wr* request, RequestType type, void* contex
     request->send_flags |= IBV_SEND_SIGNALED;
     since_signal_ = 0;
   }
-  // iWARP answers Reads in order, so that a Read needs no fence there; siw even refuses one.
+  // iWARP answers Reads in order, so a Read needs no fence there, and siw refuses a fence.
   const bool ordered = context_->iwarp && type == RequestType::kRead;
   if ((flags & kOpReadFence) != 0 && !ordered) request->send_flags |= IBV_SEND_FENCE;
   if ((flags & kOpSendAndSolicit) != 0) request->send_flags |= IBV_SEND_SOLICITED;
@@ -221,7 +221,7 @@ Status VerbsQueuePair::Receive(void* context, std::span<const Sge> sges) {
   if (slot == nullptr) return {StatusCode::kNoMoreEntries, "the receive queue is full"};
   if (state_.load(std::memory_order_acquire) == State::kClosed) {
     receive_cq_->Push({StatusCode::kCanceled, 0, user_context_, context, RequestType::kReceive});
-    return {};  // Nothing can ever arrive.
+    return {};  // No completion can arrive any more.
   }
   slot->context = context;
   slot->length = list.length;
@@ -252,7 +252,7 @@ bool VerbsQueuePair::OnCompletion(const ibv_wc& wc, Completion* out, bool* lost)
     out->type = RequestType::kReceive;
     if (ok) out->bytes_transferred = wc.byte_len;
   } else {
-    // Otherwise it is what an earlier queue pair with this number left behind.
+    // A completion of another generation belongs to an earlier queue pair with this number.
     if (static_cast<std::uint32_t>(wc.wr_id >> 32) != generation_) return false;
     RequestRing& ring = (low & kReceiveBit) != 0 ? receives_ : initiator_;
     PostedRequest* const request = ring.Finish(low & RequestRing::kSequenceMask);

@@ -2,11 +2,11 @@
 // A reliable connected queue pair of the device.
 //
 //   Idle       INIT: receives may be posted
-//   Prepared   RTS by Prepare(); on iWARP the kernel does it without a word
+//   Prepared   RTS by Prepare(); on iWARP the kernel makes this transition
 //   Connected  after Attach(): requests may be posted
-//   Closed     ERR: everything outstanding was completed CANCELED
+//   Closed     ERR: every outstanding request has completed with CANCELED
 //
-// Flush on a queue pair that was never connected puts it back to Idle where the device can.
+// Flush returns a queue pair that was never connected to Idle, if the device can do that.
 //
 // Thread rule: as provider/qp.h. OnCompletion runs under the lock of the completion queue that calls it.
 #pragma once
@@ -60,12 +60,13 @@ class VerbsQueuePair final : public QueuePair, public std::enable_shared_from_th
   Status BindWindow(void* request_context, MemoryRegion& region, MemoryWindow& window, void* address,
                     std::size_t length, std::uint32_t flags) override;
   Status Invalidate(void* request_context, MemoryWindow& window, std::uint32_t flags) override;
-  // May wait, at most a second, for a device that takes its time.
+  // May wait for a slow device, at most a second.
   Status Flush() override;
   void Disconnect(Duration timeout, std::function<void(Status)> done) override;
   void Drop() override;
 
-  // From completion queues. True: `out` is to be delivered. `lost`: nobody here ended the connection.
+  // Called by completion queues. Returns true when `out` is to be delivered. *lost: the connection failed and
+  // this side did not end it.
   bool OnCompletion(const ibv_wc& wc, Completion* out, bool* lost);
   void TellPeerClosed(ibv_wc_status status);
 
@@ -75,7 +76,7 @@ class VerbsQueuePair final : public QueuePair, public std::enable_shared_from_th
   VerbsQueuePair(std::shared_ptr<Context> context, const QpOptions& options);
   Status Build(const QpOptions& options);
   Status Create(ibv_qp_init_attr attr);
-  bool InTheBooks() const;
+  bool OwnerIsRecorded() const;
   Status ToInit();
   Status CheckPostable() const;
   int Modify(ibv_qp_attr attr, int mask) { return ibv_modify_qp(qp_, &attr, mask); }
@@ -83,7 +84,7 @@ class VerbsQueuePair final : public QueuePair, public std::enable_shared_from_th
               std::uint32_t flags, std::shared_ptr<VerbsWindow> window);
   Status PostData(ibv_wr_opcode opcode, RequestType type, void* context, std::span<const Sge> sges,
                   std::uint32_t flags, std::uint32_t max_sge, ibv_send_wr* request);
-  // Moves the device's queue pair to ERR and makes sure that everything outstanding has completed.
+  // Moves the queue pair to ERR and completes every outstanding request.
   void CancelAll();
   void Collect();
   void CancelRest(RequestRing* ring, VerbsCompletionQueue* queue);
@@ -100,13 +101,16 @@ class VerbsQueuePair final : public QueuePair, public std::enable_shared_from_th
   QpCounters own_counters_;
   QpCounters* counters_;
   RequestRing receives_, initiator_;
-  std::uint32_t signal_every_ = 1, since_signal_ = 0;  // Silent requests report now and then.
+  std::uint32_t signal_every_ = 1,
+                since_signal_ =
+                    0;  // Every signal_every_-th silent request is signalled, to free queue entries.
 
   std::atomic<State> state_{State::kIdle};
-  std::atomic<bool> ending_{false};  // This side ended the connection: failures are not the peer's.
+  std::atomic<bool> ending_{
+      false};  // This side ended the connection, so failed requests say nothing about the peer.
   std::atomic<std::uint32_t> read_outbound_{0};
   std::mutex mutex_;  // State changes, windows, callback.
-  UniqueFd pin_;      // Keeps the kernel's half of the connection alive without the broker.
+  UniqueFd pin_;      // Keeps the connection alive in the kernel when the broker ends.
   std::function<void(DisconnectReason, Status)> on_peer_closed_;
   std::vector<std::weak_ptr<VerbsWindow>> windows_;
 };

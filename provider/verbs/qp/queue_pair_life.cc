@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From birth to the end of a queue pair: the device's states, the hand-over, flushing, goodbye.
+// The life of a queue pair: creation, states of the device, hand-over, flush, disconnect.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -18,7 +18,7 @@
 namespace nd::provider::verbs {
 namespace {
 
-// How long a device may take to complete what it flushes, before it is completed here.
+// How long a device may take to complete flushed requests before this file completes them.
 constexpr Duration kFlushPatience = std::chrono::seconds(1);
 constexpr Duration kFlushLook = std::chrono::microseconds(50);
 
@@ -96,9 +96,9 @@ Status VerbsQueuePair::Build(const QpOptions& options) {
   attr.cap.max_recv_sge = srq_ ? 0 : std::max(1u, options.max_receive_sge);
   attr.cap.max_inline_data = options.inline_size;
   Status status = Create(attr);
-  if (status.ok() && !InTheBooks()) {
+  if (status.ok() && !OwnerIsRecorded()) {
     ibv_qp* const unknown = std::exchange(qp_, nullptr);
-    status = Create(attr);  // Has another number, since the first one is still there.
+    status = Create(attr);  // The new queue pair has another number, because the first one still exists.
     ibv_destroy_qp(unknown);
   }
   if (!status.ok()) return status;
@@ -118,9 +118,9 @@ Status VerbsQueuePair::Create(ibv_qp_init_attr attr) {
   return qp_ == nullptr ? OpenFailure(context_->info.name, error) : ToInit();
 }
 
-// A kernel (6.1) forgets to enter a queue pair whose number was another one's a moment ago, and the broker
-// connects none whose owner it cannot tell.
-bool VerbsQueuePair::InTheBooks() const {
+// Kernel 6.1 sometimes does not record the owner of a queue pair whose number was in use a moment ago. The
+// broker connects no queue pair without a recorded owner.
+bool VerbsQueuePair::OwnerIsRecorded() const {
   const Status status = context_->CheckOwn(qp_->qp_num);
   return status.ok() || status.native() != ENOENT;
 }
@@ -130,7 +130,8 @@ Status VerbsQueuePair::ToInit() {
   attr.qp_state = IBV_QPS_INIT;
   attr.port_num = context_->port;
   attr.qp_access_flags = static_cast<unsigned>(AccessOf(*context_));
-  // The port also on iWARP, where it means nothing: the kernel remembers it for those who look for the owner.
+  // The port is set on iWARP too, where it has no effect on the device. The kernel records it, and the search
+  // for the owner needs it.
   int mask = IBV_QP_STATE | IBV_QP_ACCESS_FLAGS | IBV_QP_PORT;
   if (!context_->iwarp) mask |= IBV_QP_PKEY_INDEX;
   const int error = Modify(attr, mask);
@@ -210,7 +211,8 @@ void VerbsQueuePair::CancelRest(RequestRing* ring, VerbsCompletionQueue* queue) 
 void VerbsQueuePair::CancelAll() {
   ibv_qp_attr attr{};
   attr.qp_state = IBV_QPS_ERR;
-  static_cast<void>(Modify(attr, IBV_QP_STATE));  // Fails when the device is gone; then it is done here.
+  static_cast<void>(
+      Modify(attr, IBV_QP_STATE));  // Fails when the device is gone; the requests are then completed below.
   const Time deadline = Time(std::chrono::steady_clock::now()) + kFlushPatience;
   const auto busy = [&] { return initiator_.outstanding() > 0 || (!srq_ && receives_.outstanding() > 0); };
   Collect();
@@ -246,7 +248,7 @@ Status VerbsQueuePair::Flush() {
   ibv_qp_attr attr{};
   attr.qp_state = IBV_QPS_RESET;
   if (Modify(attr, IBV_QP_STATE) != 0 || !ToInit().ok()) {
-    state_.store(State::kClosed, std::memory_order_release);  // This device has no way back.
+    state_.store(State::kClosed, std::memory_order_release);  // This device cannot leave the state ERR.
     return {};
   }
   ending_.store(false, std::memory_order_release);
@@ -265,7 +267,7 @@ void VerbsQueuePair::Drop() {
   state_.store(State::kClosed, std::memory_order_release);
   CancelAll();
   ForgetWindows();
-  pin_.reset();  // Without a broker this is the goodbye.
+  pin_.reset();  // When the broker is gone, closing the channel ends the connection.
 }
 
 void VerbsQueuePair::Disconnect(Duration timeout, std::function<void(Status)> done) {
@@ -281,8 +283,7 @@ void VerbsQueuePair::Disconnect(Duration timeout, std::function<void(Status)> do
     Drop();
     return done({});
   }
-  // The requests on the wire may take their time, and so may the device with what it flushes; this call may
-  // not.
+  // This call must not block, but requests on the wire and the flush may take long.
   std::thread([self = shared_from_this(), timeout, done = std::move(done)] {
     const Time deadline = Time(std::chrono::steady_clock::now()) + timeout;
     bool late = false;

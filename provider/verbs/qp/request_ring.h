@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What was posted to one queue of a queue pair and has not completed, in posting order.
+// The outstanding requests of one queue of a queue pair, in posting order.
 //
-// The device says only a number when it finishes; context, type and length wait here. One poster, one
-// completer (under the completion queue's lock); neither waits for the other.
+// A completion of the device carries only a number; the ring holds context, type and length. One thread posts
+// and one thread completes (under the lock of the completion queue). Neither waits for the other.
 #pragma once
 
 #include <atomic>
@@ -27,12 +27,13 @@ struct PostedRequest {
 
 class RequestRing {
  public:
-  // Sequence numbers have 31 bits: bit 31 of the low word of a wr_id says "receive".
+  // Sequence numbers have 31 bits: bit 31 of the low word of a wr_id marks a receive.
   static constexpr std::uint32_t kSequenceMask = 0x7FFFFFFF;
 
   explicit RequestRing(std::uint32_t depth) : depth_(depth), slots_(std::bit_ceil(depth == 0 ? 1u : depth)) {}
 
-  // Poster. Full: null. The sequence number of the next request is next(); Commit makes it outstanding.
+  // For the poster. Returns the entry of the next request, whose sequence number is next(), or null when the
+  // ring is full. Commit() makes the request outstanding.
   PostedRequest* Next() {
     const std::uint32_t head = head_.load(std::memory_order_relaxed);
     if (head - tail_.load(std::memory_order_acquire) >= depth_) return nullptr;
@@ -42,7 +43,8 @@ class RequestRing {
   void Commit() { head_.store(head_.load(std::memory_order_relaxed) + 1, std::memory_order_release); }
   void TakeBack() { head_.store(head_.load(std::memory_order_relaxed) - 1, std::memory_order_release); }
 
-  // Completer. The request with this number, when it is outstanding; those before it are finished too.
+  // For the completer. Returns the request with this number if it is outstanding. Requests before it are
+  // finished too.
   PostedRequest* Finish(std::uint32_t sequence) {
     const std::uint32_t tail = tail_.load(std::memory_order_relaxed);
     const std::uint32_t ahead = (sequence - tail) & kSequenceMask;
@@ -51,9 +53,9 @@ class RequestRing {
     finished_ = tail + ahead;
     return &slots_[finished_ & (slots_.size() - 1)];
   }
-  // After Finish, when its result has been read.
+  // After Finish(), once the result has been read.
   void Retire() { tail_.store(finished_ + 1, std::memory_order_release); }
-  // The oldest outstanding request, as Finish; null: none.
+  // As Finish() for the oldest outstanding request; null when there is none.
   PostedRequest* FinishOldest() { return Finish(tail_.load(std::memory_order_relaxed) & kSequenceMask); }
 
   std::uint32_t outstanding() const {

@@ -29,7 +29,7 @@ TEST(RequestRing, HoldsExactlyItsDepth) {
   EXPECT_NE(ring.Next(), nullptr);
 }
 
-TEST(RequestRing, ALaterCompletionFinishesTheSilentOnesBefore) {
+TEST(RequestRing, CompletionFinishesTheSilentRequestsBeforeIt) {
   RequestRing ring(8);
   for (int i = 0; i < 6; ++i) Post(&ring, i);
   PostedRequest* const request = ring.Finish(4);
@@ -55,7 +55,7 @@ TEST(RequestRing, NumbersWrapAround) {
   EXPECT_EQ(ring.outstanding(), 0u);
 }
 
-TEST(RequestRing, ARefusedPostLeavesNoTrace) {
+TEST(RequestRing, RefusedPostLeavesTheRingUnchanged) {
   RequestRing ring(1);
   Post(&ring, 1);
   ring.TakeBack();

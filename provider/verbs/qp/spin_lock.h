@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// For sections of tens of nanoseconds: waiting spins a little, then gives the core away.
+// A lock for sections of tens of nanoseconds. A waiter spins briefly, then yields the core.
 #pragma once
 
 #include <sched.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exists to give the receives of a shared queue their contexts back, whichever queue pair takes them.
+// Returns each receive of a shared queue to its context, whichever queue pair took it.
 #include "provider/verbs/qp/srq.h"
 
 #include <cerrno>

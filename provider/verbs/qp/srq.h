@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Receives that several queue pairs take from; they complete in any order, so each has a numbered slot.
+// A shared receive queue. Its receives complete in any order, so each has a numbered slot.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -22,7 +22,7 @@ class VerbsSharedReceiveQueue final : public SharedReceiveQueue {
 
   const std::shared_ptr<Context>& context() const { return context_; }
   ibv_srq* srq() const { return srq_; }
-  // The context of the receive with this wr_id, which is free afterwards. False: it is none of ours.
+  // Frees the receive with this wr_id and returns its context. Returns false when no receive has it.
   bool Finish(std::uint64_t wr_id, void** request_context);
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exists to open the device by the adapter's name and to make everything else from it.
+// Opens the device by the name of its adapter and creates the other objects from it.
 #include "provider/verbs/qp/verbs_device.h"
 
 #include <fcntl.h>
@@ -76,7 +76,7 @@ Context::Context() = default;
 
 Context::~Context() {
   if (forked()) {
-    static_cast<void>(maker_.release());  // Its thread stayed in the parent.
+    static_cast<void>(maker_.release());  // The thread exists only in the parent.
     return;
   }
   if (pd != nullptr) ibv_dealloc_pd(pd);

@@ -9,7 +9,7 @@
 namespace nd::provider::verbs {
 
 // Opens the device behind an adapter that the broker offered. DEVICE_NOT_READY, ACCESS_DENIED or
-// INSUFFICIENT_RESOURCES, each with the remedy in the sentence.
+// INSUFFICIENT_RESOURCES; the message names the remedy.
 Result<std::shared_ptr<Device>> MakeVerbsDevice(const AdapterInfo& adapter, const DeviceOptions& options);
 
 }  // namespace nd::provider::verbs

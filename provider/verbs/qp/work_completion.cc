@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exists so that the table of statuses has one place.
+// The one table of statuses.
 #include "provider/verbs/qp/work_completion.h"
 
 #include <cerrno>
@@ -31,7 +31,7 @@ StatusCode FromWcStatus(ibv_wc_status status, bool receive) {
       return StatusCode::kRemoteError;
     case IBV_WC_LOC_LEN_ERR:
       return StatusCode::kBufferOverflow;
-    case IBV_WC_LOC_QP_OP_ERR:  // rxe's word for a message that is longer than its receive.
+    case IBV_WC_LOC_QP_OP_ERR:  // rxe reports this for a message that is longer than its receive.
       return receive ? StatusCode::kBufferOverflow : StatusCode::kInternalError;
     default:
       return StatusCode::kInternalError;
@@ -53,7 +53,7 @@ Status CauseOf(ibv_wc_status status) {
 }
 
 Status FromPost(int result) {
-  const int error = result < 0 ? -result : result;  // Some libraries return it negative.
+  const int error = result < 0 ? -result : result;  // Some libraries return a negative errno.
   switch (error) {
     case 0:
       return {};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The status of a finished work request, from libibverbs' words to Network Direct's. Pure.
+// Maps the status of a finished work request from libibverbs to Network Direct. Pure functions.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -11,12 +11,12 @@ namespace nd::provider::verbs {
 
 StatusCode FromWcStatus(ibv_wc_status status, bool receive);
 
-// What the failure of a request says about the connection, when nobody here ended it.
+// Why the connection ended, judged by a failed request, when this side did not end it.
 DisconnectReason ReasonOf(ibv_wc_status status);
-// The same in words; SUCCESS when the device had nothing to say of its own.
+// The cause as a Status; SUCCESS when the device reported none.
 Status CauseOf(ibv_wc_status status);
 
-// ibv_post_send and ibv_post_recv.
+// The result of ibv_post_send or ibv_post_recv.
 Status FromPost(int result);
 
 }  // namespace nd::provider::verbs

@@ -37,7 +37,7 @@ TEST(WorkCompletion, EveryStatusHasItsCode) {
   EXPECT_EQ(Name(FromWcStatus(IBV_WC_LOC_QP_OP_ERR, true)), Name(StatusCode::kBufferOverflow));
 }
 
-TEST(WorkCompletion, OnlySilenceIsALostPeer) {
+TEST(WorkCompletion, OnlyRetryExhaustionIsALostPeer) {
   EXPECT_EQ(ReasonOf(IBV_WC_RETRY_EXC_ERR), DisconnectReason::kTransportRetryExceeded);
   EXPECT_EQ(ReasonOf(IBV_WC_RNR_RETRY_EXC_ERR), DisconnectReason::kTransportRetryExceeded);
   EXPECT_EQ(ReasonOf(IBV_WC_REM_ACCESS_ERR), DisconnectReason::kUnknown);

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # agent.sh FOLDER: runs FOLDER/jobs/N.job as they appear, several at once; output in N.out, exit code in N.rc.
-# Ends when FOLDER/stop exists. A line on the second serial port says when to look: looking all the time would take a
-# fifth of an emulated processor from what is measured.
+# Ends when FOLDER/stop exists. A line on the second serial port announces a job. Polling would take a fifth of an
+# emulated processor from the measured programs.
 cd "$1/jobs" || exit 1
 stty -F /dev/ttyS1 raw -echo
 exec 3</dev/ttyS1

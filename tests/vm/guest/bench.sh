@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# bench.sh FOLDER [ROUNDS]: in the virtual machine, ours against rdmacm-utils and perftest on the same device, in
-# interleaved rounds (3); prints the medians and their ratio, SLOW where it is beyond its bound. Under emulation only
-# ratios mean something. Exit code: rows without a value.
+# bench.sh FOLDER [ROUNDS]: in the virtual machine, compares ndbroker with rdmacm-utils and perftest on the same
+# device, in interleaved rounds (3). Prints the medians and their ratio, and SLOW when the ratio exceeds its bound.
+# Under emulation only ratios are meaningful. Exit code: rows without a value.
 FOLDER=$1 ROUNDS=${2:-3}
 export LD_LIBRARY_PATH=$FOLDER NDBROKER_DIR=/run/ndbroker-bench
 OUT=$(mktemp -d)
@@ -75,7 +75,7 @@ row() { # adapter row theirs-name unit ours-expression bound
     FAILED=$((FAILED + 1))
 }
 for adapter in rxe0 siw0; do
-  # ndperf's clock runs only while it connects: the second row is without what starting ucmatose costs.
+  # The clock of ndperf runs only while it connects, so the second row excludes the start of ucmatose.
   row $adapter connect ucmatose s seconds-of-100 2.5
   row $adapter connect-net ucmatose s seconds-of-100 -
   row $adapter rping "rping" s as-it-is 2.5

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# brokered.sh FOLDER: with a real broker, in the virtual machine. FOLDER has ndbrokerd, ndctl, broker_pair and
+# brokered.sh FOLDER: tests with a real broker, in the virtual machine. FOLDER has ndbrokerd, ndctl, broker_pair and
 # the library. Each check prints "ok" or "FAIL"; the exit code is the number of failures.
 FOLDER=$1
 export LD_LIBRARY_PATH=$FOLDER NDBROKER_DIR=/run/ndbroker-vm
@@ -42,7 +42,7 @@ for pair in "rxe0 10.9.0.1" "siw0 10.9.1.1"; do
   wait $server
   verdict $((client + $?)) "$1: ndctl ping" "$(grep -E 'connect_us|avg_us' /tmp/client | tr -s ' \n' ' ')"
 
-  # The broker dies between two rounds of messages.
+  # The broker is killed between two rounds of messages.
   : > /tmp/server
   timeout 60 "$FOLDER/broker_pair" server "$1" "$2:7002" 100 5 >/tmp/server 2>&1 & server=$!
   until_says /tmp/server listening

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-# cables.sh KIND [N]: in the virtual machine, RDMA devices of KIND (rxe or siw) for two hosts in one, A and P: on both
-# ends of a cable each has an adapter with two IPv4 addresses and an IPv6 one, and another adapter. N (0..6) tells
-# several such pairs of hosts apart. Prints the variables that tell nd_conformance (tests/conformance/site.h).
+# cables.sh KIND [N]: in the virtual machine, makes RDMA devices of KIND (rxe or siw) for two hosts, A and P, in one
+# kernel. Each has an adapter at its end of a cable, with two IPv4 addresses and an IPv6 one, and a second adapter. N
+# (0..6) distinguishes several such pairs. Prints variables for nd_conformance (tests/conformance/site.h).
 KIND=$1 N=${2:-0} SIX=0
 case $KIND in rxe) NET=$((70 + N)) ;; siw) NET=$((80 + N)) ;; *) echo "cables.sh: rxe or siw" >&2; exit 2 ;; esac
 NAME=$KIND$N
-# Both ends are addresses of this one kernel, and must still be reached over the cable.
+# Both ends are addresses of one kernel but must be reached over the cable.
 sysctl -qw net.ipv4.conf.all.accept_local=1 net.ipv4.conf.all.rp_filter=0 net.ipv4.conf.default.rp_filter=0
 sysctl -qw net.ipv4.conf.all.arp_ignore=1 net.ipv4.conf.all.arp_announce=2
 end() { # interface device addresses...
@@ -20,7 +20,7 @@ end() { # interface device addresses...
 cable() { # one end, the other
   ip link add "$1" type veth peer name "$2" && ip link set "$1" mtu 4200 up && ip link set "$2" mtu 4200 up || exit 1
 }
-# IPv6 has no accept_local: what A and P say to each other is routed ahead of the table of local addresses.
+# IPv6 has no accept_local, so traffic between A and P is routed ahead of the table of local addresses.
 six() { # interface, its address, the other end's
   local table=$((NET * 10 + ++SIX))
   ip -6 rule add pref 10 iif "$1" lookup local
@@ -43,8 +43,8 @@ A="${NAME}_a=10.$NET.0.2,10.$NET.0.12,fd00:$NET::2 ${NAME}_a2=10.$NET.1.2"
 P="${NAME}_p=10.$NET.0.3,10.$NET.0.13,fd00:$NET::3 ${NAME}_p2=10.$NET.1.3"
 WIRE=
 if [ "$NAME" = rxe0 ]; then
-  # The wired one: each end's cable leads to the test, which carries frames from one to the other, or not. Not for
-  # siw: its TCP never leaves a kernel that has both addresses.
+  # The wired pair: the cable of each end leads to the test, which forwards or drops frames. Not for siw, because its
+  # TCP does not leave a kernel that has both addresses.
   cable rxeaw rxean
   cable rxepw rxepn
   sysctl -qw net.ipv6.conf.rxean.disable_ipv6=1 net.ipv6.conf.rxepn.disable_ipv6=1

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# changes.sh FOLDER: in the virtual machine, what happens to the applications of a real broker when addresses come
-# and go, a port goes down and up, and at last the device itself is removed. Devices of its own, "hot".
+# changes.sh FOLDER: in the virtual machine, checks the applications of a real broker while addresses come and go, a
+# port goes down and up, and at last the device is removed. Uses devices of its own, named "hot".
 # Each check prints "ok" or "FAIL"; the exit code is the number of failures.
 FOLDER=$1
 export LD_LIBRARY_PATH=$FOLDER NDBROKER_DIR=/run/ndbroker-changes
@@ -41,7 +41,7 @@ for kind in rxe siw; do
   ip link set $net up
   until_addresses $name $subnet.1
   wait $client; code=$?; wait $server; code=$((code + $?))
-  # siw itself ends every connection of a port that goes down (its netdev_down work); rxe tries again.
+  # siw itself ends every connection of a port that goes down (its netdev_down work); rxe retransmits.
   [ $kind = siw ] && { grep -q "CANCELED\|CONNECTION_INVALID" /tmp/client && grep -q CANCELED /tmp/server; code=$?; }
   [ $code = 0 ] || cat /tmp/server
   verdict $code "$name: $([ $kind = siw ] && echo ended by || echo outlives) a port that goes down" "$(tail -1 /tmp/client)"

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-# conformance.sh FOLDER REPORTS cases|waits: in the virtual machine, the conformance suite over rxe and over siw, in
-# several processes that each have devices of their own. waits: the cases that mostly wait for the kernel's own
-# retransmissions, for minutes; cases: all others. JSON reports in REPORTS/rxe and REPORTS/siw; only failures are shown.
+# conformance.sh FOLDER REPORTS cases|waits: in the virtual machine, runs the conformance suite over rxe and siw, in
+# several processes with devices of their own. waits: the cases that mostly wait for the kernel's own
+# retransmissions, for minutes; cases: all others. JSON reports in REPORTS/rxe and REPORTS/siw; only failures are
+# shown.
 FOLDER=$1 REPORTS=$2 WHICH=$3
 export LD_LIBRARY_PATH=$FOLDER NDBROKER_BIN=$FOLDER
-# How much slower than an ordinary machine this one is taken to be; every time-out of the suite is multiplied by it.
+# The factor by which this machine is slower than an ordinary one. Every time-out of the suite is multiplied by it.
 export NDBROKER_TIME_FACTOR=${NDBROKER_TIME_FACTOR:-4}
 WAITING='*ND_081*:*ND_082*:*ND_083*:*ND_088*:*ND_089*:*ND_090*:*ND_138*:*ND_140*:*ND_169_Unreachable*:*ND_185*:*ND_197*'
 pids=()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# faults.sh FOLDER: in the virtual machine, what is not as it should be is named with its remedy, by ndctl, the log
-# and the API. One line for each; the exit code is the number of failures.
+# faults.sh FOLDER: in the virtual machine, checks that ndctl, the log and the API name each misconfiguration with its
+# remedy. One line for each; the exit code is the number of failures.
 FOLDER=$1
 export LD_LIBRARY_PATH=$FOLDER NDBROKER_DIR=/run/ndbroker-faults
 FAILED=0 NOBODY="setpriv --reuid 65534 --regid 65534 --clear-groups"

@@ -7,7 +7,7 @@ FAILED=0 PORT=7300
 "$FOLDER/ndbrokerd" --dir "$NDBROKER_DIR" >/tmp/foreign.log 2>&1 & BROKER=$!
 for _ in $(seq 200); do "$FOLDER/ndctl" adapter list 2>/dev/null | grep -q siw0 && break; sleep 0.1; done
 until_says() { for _ in $(seq 300); do grep -qs "$2" "$1" && return; sleep 0.1; done; }
-# An rdma_cm listener is no socket: it answers, or refuses.
+# An rdma_cm listener is not a socket, so ss does not list it.
 until_rdma_listens() { # port; the kernel lists who listens, on RoCE by the service, on iWARP as a TCP port
   for _ in $(seq 100); do
     rdma resource show cm_id 2>/dev/null | grep -q "state LISTEN.*:$1 " && return

@@ -5,7 +5,7 @@ export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/r
 hostname ndvm
 ulimit -l unlimited
 ulimit -n 65536
-# Else every program would load the drivers of all devices that there are, to find these two.
+# Without this every program would load the drivers of all kinds of devices to find these two.
 mount -t tmpfs drivers /etc/libibverbs.d
 for driver in rxe siw; do echo "driver $driver" > /etc/libibverbs.d/$driver.driver; done
 ip link set lo up

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// What starts this process, watches it and is told how it is doing: systemd here, by its documented protocol
+// (sd_notify(3), sd_listen_fds(3), sd_watchdog_enabled(3)); nothing when a person started it.
+//
+// FromEnvironment(): once, before the first thread. Everything else: any thread; without a service manager
+// the calls do nothing. No call waits: a notification that finds no room is dropped, and the next one
+// follows.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/unique_fd.h"
+#include "nd/status.h"
+
+namespace nd::os {
+
+// A descriptor that the service manager opened for this process, with the name it has there.
+struct InheritedDescriptor {
+  std::string name;
+  UniqueFd fd;
+};
+
+class ServiceManager {
+ public:
+  // Nobody to talk to.
+  ServiceManager() = default;
+  // Reads what the environment says and removes it, so that no child takes it for its own. INVALID_PARAMETER:
+  // a variable has a value that no service manager sets; the message names it.
+  static Result<ServiceManager> FromEnvironment();
+
+  // Whether somebody waits for Ready() and reads the rest.
+  bool present() const { return static_cast<bool>(socket_); }
+  // Alive() is expected at least this often; absent: nobody watches.
+  std::optional<Duration> watchdog() const { return watchdog_; }
+  // Each descriptor once; close-on-exec.
+  std::vector<InheritedDescriptor> TakeDescriptors() { return std::move(descriptors_); }
+
+  // The process serves (after its start, or again after Reloading()). `status` is one line for people.
+  void Ready(std::string_view status) const;
+  void Status(std::string_view status) const;
+  void Reloading(std::string_view status) const;
+  void Stopping(std::string_view status) const;
+  void Alive() const;
+
+  // Gives the service manager a copy of `fd`, which the next process of this service inherits under `name`:
+  // at most 255 printable ASCII characters without ':'. The copy ends with Unstore(), when the service is
+  // stopped for good, or when the descriptor hangs up. False: there is no service manager, or no room in its
+  // queue.
+  bool Store(const std::string& name, int fd) const;
+  void Unstore(const std::string& name) const;
+
+ private:
+  bool Send(const std::string& message, int fd = -1) const;
+
+  UniqueFd socket_;  // Connected to whoever is told.
+  std::optional<Duration> watchdog_;
+  std::vector<InheritedDescriptor> descriptors_;
+};
+
+}  // namespace nd::os

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// The actions of one step. All parts of the broker append to the same list.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "daemon/core/action.h"
+
+namespace nd::core {
+
+class Output {
+ public:
+  // Null: no step is running, and nothing may be emitted.
+  void set_actions(Actions* actions) { actions_ = actions; }
+  template <typename A>
+  void Emit(A action) {
+    actions_->emplace_back(std::move(action));
+  }
+  void Note(Notice::Level level, std::string_view type, std::string object, std::string message) {
+    Emit(Notice{level, std::string(type), std::move(object), std::move(message)});
+  }
+
+ private:
+  Actions* actions_ = nullptr;
+};
+
+}  // namespace nd::core

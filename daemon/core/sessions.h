@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// The sessions of clients: their pending operations, the completions that are kept for repeats, and the order
+// in which ended sessions are reclaimed.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <optional>
+
+#include "absl/container/btree_map.h"
+#include "absl/container/btree_set.h"
+#include "daemon/core/action.h"
+#include "daemon/core/op_log.h"
+#include "daemon/core/quota.h"
+
+namespace nd::core {
+
+// A pending operation. Exactly one place holds it; Sessions::End empties that place.
+struct Pending {
+  OpId op_id = 0;
+  std::uint64_t sequence = 0;  // Order of submission over all sessions.
+  explicit operator bool() const { return op_id != 0; }
+};
+
+enum class ObjectKind : std::uint8_t { kAdapter, kQueuePair, kConnector, kListener, kSharedEndpoint };
+inline constexpr std::size_t kObjectKinds = 5;
+
+struct Session {
+  SessionId id{};
+  Identity who;
+  Time opened{};
+  bool ending = false;  // EndSession was sent; no operation is accepted.
+  bool closed = false;  // SessionClosed arrived: it gets no messages, and its objects are being reclaimed.
+  bool killed = false;  // By the administrator.
+  Status ended_because;
+  Quota::Token charge;
+  using Objects = absl::btree_map<std::uint64_t, Handle>;  // By order of creation.
+  std::array<Objects, kObjectKinds> objects;
+  Objects& Of(ObjectKind kind) { return objects[static_cast<std::size_t>(kind)]; }
+  const Objects& Of(ObjectKind kind) const { return objects[static_cast<std::size_t>(kind)]; }
+  std::uint32_t Count(ObjectKind kind) const { return static_cast<std::uint32_t>(Of(kind).size()); }
+  absl::btree_set<std::uint32_t> free_slots;  // Counter slots below next_slot.
+  std::uint32_t next_slot = 0;
+
+  const OpLog& ops() const { return ops_; }
+  std::uint64_t operations() const { return operations_; }               // Since it was opened.
+  std::uint64_t remembered_bytes() const { return remembered_.held(); }  // Charged to the user for ops().
+
+ private:
+  friend class Sessions;
+  OpLog ops_;
+  Quota::Bytes remembered_;
+  std::uint64_t operations_ = 0;
+};
+
+class Sessions {
+ public:
+  using Table = absl::btree_map<SessionId, Session>;
+
+  // `quota` outlives this object.
+  explicit Sessions(Quota& quota) : quota_(quota) {}
+
+  // Adds a session whose id is not in use.
+  Session& Add(SessionId id, const Identity& who, Time now);
+  // Null: there is none.
+  Session* Find(SessionId id);
+  const Session* Find(SessionId id) const;
+  // The session must exist.
+  Session& At(SessionId id);
+  const Session& At(SessionId id) const;
+  const Table& all() const { return table_; }
+
+  // ---- operations
+  // Begins an operation with an id that the session has not used lately. Returns false when all sessions of
+  // the user together have too many pending operations; the operation is pending nevertheless.
+  bool Begin(Session& session, const Pending& pending, Time now);
+  // Ends a pending operation, empties `pending` and returns the completion, which is kept for repeats.
+  Complete End(Pending& pending, SessionId id, Status status, Reply reply);
+  // Operations of all sessions that have not completed.
+  std::size_t pending() const { return submitted_.size(); }
+  std::optional<Time> OldestPending() const;
+  // Completions that were not SUCCESS.
+  const absl::btree_map<StatusCode, std::uint64_t>& failures() const { return failures_; }
+
+  // ---- reclaiming
+  // The client is gone. The session is the next to be reclaimed.
+  void Close(Session& session, const Status& why);
+  bool reclaiming() const { return !reclaim_line_.empty(); }
+  // Returns the closed session whose turn it is, and takes it out of the line; null: no session is closed.
+  Session* NextToReclaim();
+  // It still has objects, so it goes to the end of the line.
+  void ReclaimLater(const Session& session) { reclaim_line_.push_back(session.id); }
+  // It has no objects and no pending operations any more.
+  void Erase(const Session& session);
+  const std::deque<SessionId>& reclaim_line() const { return reclaim_line_; }
+
+ private:
+  Quota& quota_;
+  Table table_;
+  std::deque<SessionId> reclaim_line_;              // Closed sessions; they take turns.
+  absl::btree_map<std::uint64_t, Time> submitted_;  // Of pending operations, by sequence.
+  absl::btree_map<StatusCode, std::uint64_t> failures_;
+};
+
+}  // namespace nd::core

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Counts the calls of the admin socket by method and outcome, at the point where gRPC sends the response.
+//
+// Any thread. Unknown method names count as "other", so that a client cannot grow the table.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "grpcpp/support/server_interceptor.h"
+
+namespace nd::service {
+
+class AdminTally {
+ public:
+  // {method, outcome}: "KillConnection", "INVALID_HANDLE". Changes count by their outcome; failed calls by
+  // the status of gRPC, such as "INVALID_ARGUMENT".
+  using Counts = std::map<std::pair<std::string, std::string>, std::uint64_t>;
+  Counts counts() const;
+  void Add(std::string_view method, std::string_view status);
+
+ private:
+  mutable std::mutex mutex_;
+  Counts counts_;
+};
+
+// Makes the interceptor for grpc::ServerBuilder. `tally` outlives the server.
+std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface> CountCalls(AdminTally& tally);
+
+}  // namespace nd::service

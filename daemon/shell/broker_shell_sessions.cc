@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+// The beginning and end of sessions.
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "base/locate.h"
+#include "daemon/ops/logging.h"
+#include "daemon/ops/probes.h"
+#include "daemon/ops/process.h"
+#include "daemon/service/lane_stream.h"
+#include "daemon/service/pod_name.h"
+#include "daemon/shell/broker_shell.h"
+#include "daemon/shell/id_text.h"
+#include "session/check.h"
+#include "session/codec.h"
+#include "session/limits.h"
+
+namespace nd::service {
+namespace {
+
+std::string Who(const Peer& peer) {
+  return "uid " + std::to_string(peer.uid) + " (pid " + std::to_string(peer.pid) + ")";
+}
+
+}  // namespace
+
+Session* BrokerShell::Find(core::SessionId id) {
+  const auto it = sessions_.find(id);
+  return it == sessions_.end() ? nullptr : it->second.get();
+}
+
+void BrokerShell::AdmitLane(UniqueFd socket, const Peer& peer) {
+  const core::SessionId id{++last_session_};
+  auto lane = std::make_unique<Lane>(
+      loop_, std::move(socket), peer,
+      Lane::Callbacks{
+          [this, id] { LaneRoom(id); },
+          [this, id](const Status& why) { EndSession(id, Status(why.code(), "fd lane: " + why.message())); },
+          [this, id](std::span<const std::byte> bytes) { LaneMessage(id, bytes); },
+          [this, id] { return MayBeLate(id); }});
+  provider::TokenRecord record;
+  record.features = provider::kLaneMessages;
+  std::array<std::byte, 16> token;
+  ops::RandomBytes(token);
+  std::copy(token.begin(), token.end(), reinterpret_cast<std::byte*>(record.token));
+  if (!lane->Open() || !lane->SendPlain(std::as_bytes(std::span(&record, 1))).ok()) {
+    return lane_gate_.Gone(peer.uid, false);
+  }
+  auto session = std::make_unique<Session>(id, std::move(lane), token, in_flight_);
+  session->hello_timer = loop_.At(loop_.clock().Now() + options_.config.limits.hello_timeout, [this, id] {
+    Find(id)->hello_timer.reset();
+    doors_[kLaneSocketName].Refuse(ops::Refusal::kNoHello);
+    EndSession(id, Status(StatusCode::kIoTimeout, "it sent no Hello in time"));
+  });
+  by_pid_.emplace(peer.pid, id);
+  sessions_.emplace(id, std::move(session));
+}
+
+core::SessionId BrokerShell::Attach(const std::shared_ptr<SessionSink>& stream, HelloFacts hello) {
+  Session* session = nullptr;
+  // Only lanes of the process that owns the stream, according to the kernel, can match.
+  const auto [first, last] = by_pid_.equal_range(hello.identity.pid);
+  for (auto it = first; it != last; ++it) {
+    Session& candidate = *sessions_.at(it->second);
+    if (candidate.peer().uid == hello.identity.uid && candidate.TokenIs(hello.token)) session = &candidate;
+  }
+  if (session == nullptr) {
+    RefuseToken(kBrokerSocketName, hello.identity);
+    Refuse(stream, hello.op_id,
+           Status(StatusCode::kAccessDenied,
+                  "the token is not that of an open and unused fd lane of this process"));
+    return {};
+  }
+  options_.on_proven(hello.socket_cookie);
+  return Begin(*session, stream, std::move(hello));
+}
+
+void BrokerShell::LaneMessage(core::SessionId id, std::span<const std::byte> bytes) {
+  Session* session = Find(id);
+  if (session == nullptr) return;
+  Result<session::ClientMessage> message = session::DecodeClientMessage(bytes);
+  if (!message.ok()) {
+    return EndSession(id, Status(message.code(), "a message on the fd lane: " + message.status().message()));
+  }
+  if (!session->on_lane) {
+    if (session->stream == nullptr) return LaneHello(*session, std::move(*message));
+    return EndSession(id, Status(StatusCode::kInvalidDeviceRequest,
+                                 "a message on the fd lane of a session that is held by gRPC"));
+  }
+  const core::OpId op_id = message->op_id;
+  Result<session::Operation> op = session::TakeOperation(std::move(*message));
+  if (!op.ok()) return EndIf(id, session->Send(session::Completion{op_id, op.status(), {}}));
+  Operation(id, op_id, std::move(op.value()));
+}
+
+// The lane is not read again until the reply to Hello.
+void BrokerShell::LaneHello(Session& session, session::ClientMessage message) {
+  session.on_lane = true;
+  session.lane().SetReading(false);
+  Claim(session);
+  // The worker outlives this object.
+  hello_worker_.Post([this, &loop = loop_, id = session.id(), peer = session.peer(),
+                      version = options_.version, pods = options_.directory + "/" + kPodsDirectoryName,
+                      op_id = message.op_id, message = std::move(message)] {
+    auto hello = std::make_shared<Result<HelloFacts>>(HelloFrom(message, peer, version));
+    if (hello->ok()) NamePod(pods, (*hello)->identity);
+    loop.Post([this, id, hello, op_id] {
+      Session* client = Find(id);
+      if (client == nullptr) return;
+      auto stream = std::make_shared<LaneStream>(client->lane(), options_.config.limits.session_queue_bytes);
+      Status refused = hello->status();
+      if (!refused.ok()) {
+        doors_[kLaneSocketName].Refuse(ops::Refusal::kBadHello);
+      } else if (!client->TokenIs((*hello)->token)) {
+        RefuseToken(kLaneSocketName, (*hello)->identity);
+        refused = Status(StatusCode::kAccessDenied, "the token is not the one that this fd lane delivered");
+      }
+      if (!refused.ok()) {
+        stream->Send(session::Completion{op_id, refused, {}});
+        stream->End(refused);
+        return EndSession(id, refused, /*logged=*/true);
+      }
+      client->lane().SetReading(true);
+      Begin(*client, stream, std::move(hello->value()));
+    });
+  });
+}
+
+void BrokerShell::RefuseToken(const char* door, const core::Identity& who) {
+  doors_[door].Refuse(ops::Refusal::kBadToken);
+  ops::LogWarning("hello refused", "uid " + std::to_string(who.uid) + " (pid " + std::to_string(who.pid) +
+                                       ") said Hello with a wrong token");
+}
+
+void BrokerShell::Claim(const Session& session) {
+  const auto [first, last] = by_pid_.equal_range(session.peer().pid);
+  const auto entry = std::find_if(first, last, [&](const auto& e) { return e.second == session.id(); });
+  if (entry != last) by_pid_.erase(entry);
+}
+
+core::SessionId BrokerShell::Begin(Session& opened, const std::shared_ptr<SessionSink>& stream,
+                                   HelloFacts hello) {
+  Session* session = &opened;
+  Claim(*session);
+  const core::SessionId id = session->id();
+  loop_.Cancel(*session->hello_timer);
+  session->hello_timer.reset();
+  session->stream = stream;
+  lane_gate_.Proven(session->peer().uid);
+  // The namespace of the lane counts: the process may have received the stream from another one.
+  const std::uint64_t network = session->peer().network;
+  if (network != 0 && own_network_ != 0 && network != own_network_ &&
+      !options_.config.broker.allow_foreign_networks) {
+    hello.identity.foreign_network = true;
+    ops::LogInfo("session of another network namespace: " + Who(session->peer()) +
+                 " has no addresses (foreign-network-namespaces of [broker])");
+  }
+  session::Completion answer{hello.op_id, {}, {}};
+  answer.reply.version = session::kProtocolVersion;
+  answer.reply.boot_epoch = options_.boot_epoch;
+  answer.reply.broker_version = hello.broker_version;
+  // The core may refuse the session (quota); its refusal is then the completion of Hello.
+  const core::OpId op_id = hello.op_id;
+  session->hello_op = op_id;
+  for (RecordSink* const sink : record_sinks_) sink->OnSession(id, hello.identity);
+  Run(core::SessionOpened{id, std::move(hello.identity)});
+  session = Find(id);
+  if (session == nullptr) return {};
+  session->hello_op = 0;
+  const Status status = session->Send(std::move(answer));
+  EndIf(id, status);
+  return status.ok() ? id : core::SessionId{};
+}
+
+void BrokerShell::Operation(core::SessionId id, core::OpId op_id, session::Operation op) {
+  Session* session = Find(id);
+  if (session == nullptr) return;
+  if (session->pending.size() >= options_.config.limits.pending_operations &&
+      !session->pending.contains(op_id)) {
+    return EndIf(id, session->Send(session::Completion{
+                         op_id,
+                         Status(StatusCode::kInsufficientResources,
+                                "this session has " + std::to_string(session->pending.size()) +
+                                    " operations pending; wait for some or cancel them",
+                                Detail::kQuota),
+                         {}}));
+  }
+  const bool repeated = session->pending.contains(op_id);
+  if (const Status lacking = repeated ? Status::Ok() : Provide(id, op); !lacking.ok()) {
+    return EndIf(id, session->Send(session::Completion{op_id, lacking, {}}));
+  }
+  if ((session = Find(id)) == nullptr) return;
+  NDB_PROBE(operation_begin, id, op_id, op.index());
+  if (op_id != 0) session->pending.emplace(op_id, Session::PendingOperation{op.index(), loop_.clock().Now()});
+  Run(core::ClientOp{id, op_id, std::move(op)});
+}
+
+void BrokerShell::StreamEnded(core::SessionId id, const Status& why) {
+  EndSession(id, why);
+}
+
+void BrokerShell::LaneRoom(core::SessionId id) {
+  if (Session* session = Find(id)) EndIf(id, session->Flush());
+}
+
+void BrokerShell::Refuse(const std::shared_ptr<SessionSink>& stream, core::OpId op_id, const Status& why) {
+  stream->Send(session::Completion{op_id, why, {}});
+  Retire(stream, why);
+}
+
+void BrokerShell::Retire(std::shared_ptr<SessionSink> stream, const Status& why) {
+  stream->End(why);
+  const std::uint64_t number = ++last_retired_;
+  const auto timer = loop_.At(loop_.clock().Now() + std::chrono::seconds(1), [this, number] {
+    const std::shared_ptr<SessionSink> late = std::move(retiring_.at(number).second);
+    retiring_.erase(number);
+    late->Cut();  // Does nothing if the stream has ended in time.
+  });
+  retiring_.emplace(number, std::pair(timer, std::move(stream)));
+}
+
+void BrokerShell::EndSession(core::SessionId id, const Status& why, bool logged) {
+  const auto it = sessions_.find(id);
+  if (it == sessions_.end()) return;
+  std::unique_ptr<Session> session = std::move(it->second);
+  sessions_.erase(it);
+  const bool opened = session->stream != nullptr;
+  if (session->hello_timer) loop_.Cancel(*session->hello_timer);
+  Claim(*session);
+  lane_gate_.Gone(session->peer().uid, opened);
+  // A hang-up or a goodbye is the choice of the client. Every other end is an error.
+  const bool ordinary = why.ok() || why == StatusCode::kConnectionDisconnected;
+  const std::string line =
+      IdText('s', static_cast<std::uint64_t>(id)) + " of " + Who(session->peer()) + ": " + why.ToString();
+  if (ordinary) ops::LogDebug("session ended by its client: " + line);
+  if (!ordinary && !logged) ops::LogWarning("session ended", line);
+  if (opened) {
+    if (session->hello_op != 0) {
+      Refuse(session->stream, session->hello_op, why);
+    } else {
+      Retire(session->stream, why);
+    }
+  }
+  session->lane().Close();  // After the last messages were sent.
+  ended_.push_back(std::move(session));
+  loop_.Post([this] { ForgetEnded(); });
+  if (opened) {
+    for (RecordSink* const sink : record_sinks_) sink->OnSessionEnd(id, why);
+  }
+  if (opened) Run(core::SessionClosed{id, ordinary ? Status::Ok() : why});
+}
+
+void BrokerShell::ForgetEnded() {
+  std::erase_if(ended_, [this](const auto& session) { return !core_->HasSession(session->id()); });
+}
+
+void BrokerShell::Stop() {
+  Run(core::Stopping{});
+  stopped_ = true;
+  leases_.Stop();
+  for (auto& [id, session] : sessions_) {
+    if (session->hello_timer) loop_.Cancel(*session->hello_timer);
+    session->hello_timer.reset();
+    if (session->stream != nullptr) {
+      session->stream->End(
+          Status(StatusCode::kDeviceNotReady, "the broker is stopping", Detail::kBrokerUnreachable));
+    }
+    session->lane().Close();
+    ended_.push_back(std::move(session));
+  }
+  sessions_.clear();
+  by_pid_.clear();
+}
+
+}  // namespace nd::service

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/shell/record_sink.h"
+
+#include <algorithm>
+#include <chrono>
+
+namespace nd::service {
+
+std::vector<PhaseSpan> SpansOf(const core::PhaseTimes& times) {
+  std::vector<PhaseSpan> spans;
+  Time from = times.began;
+  for (std::size_t i = 0; i < core::kPhases; ++i) {
+    if (!times.ended[i]) continue;
+    const std::chrono::duration<double> took = *times.ended[i] - from;
+    spans.push_back({static_cast<core::Phase>(i), std::max(0.0, took.count())});
+    from = *times.ended[i];
+  }
+  return spans;
+}
+
+const char* TransportName(provider::Transport transport) {
+  switch (transport) {
+    case provider::Transport::kShared:
+      return "local";
+    case provider::Transport::kIwarp:
+      return "iwarp";
+    case provider::Transport::kVerbs:
+      return "verbs";
+    case provider::Transport::kNone:
+      break;
+  }
+  return "";
+}
+
+}  // namespace nd::service

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Distributes events to all watchers and remembers the newest ones for later watchers. A watcher that falls
+// behind receives the number of events that it missed.
+//
+// On the loop thread, so that past and future events of a new watcher meet without a gap; watchers may leave
+// on any thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "daemon/shell/time_text.h"
+#include "ndbroker/v1/admin.pb.h"
+
+namespace nd::service {
+
+class Watcher {
+ public:
+  virtual ~Watcher() = default;
+  virtual void Offer(const ndbroker::v1::WatchEvent& event) = 0;
+  // Called after the last of the requested past events.
+  virtual void PastIsOver() {}
+};
+
+class WatchHub {
+ public:
+  static constexpr std::size_t kRemembered = 8192;
+
+  // Adds a watcher. It receives the remembered events from `since` on, then every new event. The first event
+  // has the number of forgotten ones in that time. `past_only`: no new events.
+  void Add(const std::shared_ptr<Watcher>& watcher, std::optional<WallTime> since = {},
+           bool past_only = false);
+  void Remove(const Watcher* watcher);
+  // Returns the number of events so far, which is the number of the next event.
+  std::uint64_t published() const { return forgotten_ + events_.size(); }
+  // Visits the last `most` remembered events with a number from `after` on, oldest first.
+  void Newest(
+      std::uint64_t after, std::size_t most,
+      const std::function<void(std::uint64_t number, const ndbroker::v1::WatchEvent& event)>& visit) const;
+  void Publish(std::string_view type, std::string_view object, std::string_view message) {
+    Publish(std::chrono::system_clock::now(), type, object, message);
+  }
+  void Publish(WallTime now, std::string_view type, std::string_view object, std::string_view message);
+
+ private:
+  struct Event {
+    WallTime time;
+    std::string type, object, message;
+  };
+  static ndbroker::v1::WatchEvent Encode(const Event& event);
+
+  std::deque<Event> events_;  // Loop thread.
+  std::uint64_t forgotten_ = 0;
+  WallTime last_forgotten_{};
+  std::mutex mutex_;
+  std::vector<std::shared_ptr<Watcher>> watchers_;
+};
+
+}  // namespace nd::service

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who moves the data of one queue pair when its application does not: the scheduler's state of a queue pair.
+//
+// Three parties move data. The application does when it polls, posts or returns from Wait. For the rest the
+// process's progress thread watches the connection. An application that polls would only be disturbed by
+// that thread, so the thread puts such a queue pair off and comes back a millisecond later, or at once when
+// Notify says that the application is about to sleep.
+//
+// The invariant, which duty_test.cc proves for all interleavings: whenever something is left to do, somebody
+// is awake who will do it, or somebody sleeps whom the peer's next wake-up reaches. Each party that moved
+// data therefore reports what it left undone, and a sleeper's wake-up that another party has taken counts as
+// undone work.
+//
+// On a device without a progress thread the watchers are the threads in Wait and the event loops behind
+// Notify: "call" wakes all of them, and kCalled means that nobody relies on being woken.
+#pragma once
+
+#include <cstdint>
+
+namespace nd::provider::soft {
+
+enum class Duty : std::uint8_t {
+  kNobody,    // There is no connection.
+  kWatching,  // The watcher sleeps until its Interest comes true.
+  kCalled,    // The watcher was called, or its time has come; it visits soon.
+  kVisiting,  // The progress thread moves data, or has done so and is arming.
+  kPutOff,    // The application polls. The progress thread comes back by itself.
+};
+
+enum class DutyEvent : std::uint8_t {
+  kAttach,      // The connection is there.
+  kLeftUndone,  // Another party moved data, and the watched Interest does not cover what is left.
+  kVisit,       // The progress thread comes, and the application does not poll.
+  kLeave,       // The progress thread comes, and leaves the queue pair to the application that polls.
+  kNotify,      // The application is about to sleep.
+  kSleep,       // The watcher has armed the transport and found nothing to do.
+  kGoOn,        // The progress thread has armed the transport and found something to do: it comes again.
+  kDetach,      // The connection is gone.
+};
+
+// Rows: DutyEvent. Columns: Duty. An event that cannot happen in a state leaves it alone.
+inline constexpr Duty kDutyTable[8][5] = {
+    // clang-format off
+    // kNobody         kWatching         kCalled          kVisiting         kPutOff
+    {Duty::kCalled,  Duty::kWatching, Duty::kCalled,   Duty::kVisiting, Duty::kPutOff},   // kAttach
+    {Duty::kNobody,  Duty::kCalled,   Duty::kCalled,   Duty::kVisiting, Duty::kPutOff},   // kLeftUndone
+    {Duty::kNobody,  Duty::kVisiting, Duty::kVisiting, Duty::kVisiting, Duty::kVisiting}, // kVisit
+    {Duty::kNobody,  Duty::kPutOff,   Duty::kPutOff,   Duty::kPutOff,   Duty::kPutOff},   // kLeave
+    {Duty::kNobody,  Duty::kWatching, Duty::kCalled,   Duty::kVisiting, Duty::kCalled},   // kNotify
+    {Duty::kNobody,  Duty::kWatching, Duty::kWatching, Duty::kWatching, Duty::kPutOff},   // kSleep
+    {Duty::kNobody,  Duty::kWatching, Duty::kCalled,   Duty::kCalled,   Duty::kPutOff},   // kGoOn
+    {Duty::kNobody,  Duty::kNobody,   Duty::kNobody,   Duty::kNobody,   Duty::kNobody},   // kDetach
+    // clang-format on
+};
+
+// True: call the watcher. It sleeps, or it would come too late.
+constexpr bool Step(Duty* duty, DutyEvent event) {
+  const Duty before = *duty;
+  *duty = kDutyTable[static_cast<int>(event)][static_cast<int>(before)];
+  return *duty == Duty::kCalled && (before == Duty::kWatching || before == Duty::kPutOff);
+}
+
+}  // namespace nd::provider::soft

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+// Polls drive the hot queue pairs; one epoll descriptor tells which of the cold ones were woken.
+#include "provider/soft/qp/drive/poll_set.h"
+
+#include <sys/epoll.h>
+
+#include <algorithm>
+
+#include "provider/soft/qp/queue_pair.h"
+
+namespace nd::provider::soft {
+namespace {
+
+// How many queue pairs one poll looks at; the next poll goes on where this one stopped. A set with no more
+// hot ones than this cools none.
+constexpr std::size_t kDrivenPerPoll = 16;
+constexpr std::uint32_t kDrivesBetweenCooling = 256;
+// After Notify an application polls once more, or a few times. One that goes on is not going to sleep.
+constexpr std::uint32_t kPollsBeforeSleep = 64;
+// Becoming cold and hot again costs some microseconds on either side, as much as the least number of rounds.
+// When more are woken than one poll takes, all are busy, and polling all of them is cheaper.
+constexpr std::uint32_t kLeastQuiet = 16, kMostQuiet = 16384;
+
+bool DriveOne(SoftQueuePair& queue_pair, bool look_at_fd, std::vector<Deferred>* deferred) {
+  Deferred later;
+  const bool moved = queue_pair.Drive(look_at_fd, &later);
+  if (later) deferred->push_back(std::move(later));
+  return moved;
+}
+
+}  // namespace
+
+void PollSet::Add(SoftQueuePair* queue_pair) {
+  SpinGuard guard(lock_);
+  members_.try_emplace(queue_pair->number(), Member{queue_pair});
+}
+
+void PollSet::Remove(SoftQueuePair* queue_pair) {
+  {
+    SpinGuard guard(put_off_lock_);
+    put_off_.erase(queue_pair->number());
+  }
+  SpinGuard guard(lock_);
+  const auto found = members_.find(queue_pair->number());
+  if (found == members_.end()) return;
+  std::erase_if(hot_, [=](const Hot& hot) { return hot.queue_pair == queue_pair; });
+  members_.erase(found);
+}
+
+void PollSet::MakeHot(Member& member) {
+  if (member.hot) return;
+  member.hot = true;
+  hot_.push_back({member.queue_pair, &member});
+}
+
+void PollSet::Heat(std::uint32_t number) {
+  SpinGuard guard(lock_);
+  if (const auto found = members_.find(number); found != members_.end()) MakeHot(found->second);
+}
+
+std::size_t PollSet::hot() const {
+  SpinGuard guard(lock_);
+  return hot_.size();
+}
+
+bool PollSet::Drive(bool look_at_fds) {
+  CountPollBeforeSleep();
+  // Another thread that drives this set does the same work; waiting for it would gain nothing.
+  if (!lock_.try_lock()) return false;
+  std::vector<Deferred> deferred;
+  bool moved = woken_ && hot_.size() < members_.size() && DriveWoken(&deferred);
+  const std::size_t some = look_at_fds ? hot_.size() : std::min(hot_.size(), kDrivenPerPoll);
+  for (std::size_t i = 0; i < some; ++i) {
+    if (next_ >= hot_.size()) next_ = 0;
+    Hot& hot = hot_[next_++];
+    const bool it_moved = DriveOne(*hot.queue_pair, look_at_fds, &deferred);
+    hot.quiet = it_moved ? 0 : hot.quiet + 1;
+    moved |= it_moved;
+  }
+  if (hot_.size() > kDrivenPerPoll && ++drives_ % kDrivesBetweenCooling == 0) {
+    quiet_limit_ = std::exchange(crowd_, false) ? std::min(quiet_limit_ * 4, kMostQuiet)
+                                                : std::max(quiet_limit_ / 2, kLeastQuiet);
+    Cool(quiet_limit_);
+  }
+  lock_.unlock();
+  for (Deferred& later : deferred) later.Run();
+  return moved;
+}
+
+bool PollSet::DriveWoken(std::vector<Deferred>* deferred) {
+  epoll_event events[kDrivenPerPoll];
+  const int count = epoll_wait(woken_.get(), events, kDrivenPerPoll, 0);
+  crowd_ |= count == kDrivenPerPoll;
+  bool moved = false;
+  for (int i = 0; i < count; ++i) {
+    const auto found = members_.find(events[i].data.u32);
+    if (found == members_.end()) continue;  // A copy of its descriptor lives on in another process.
+    MakeHot(found->second);
+    moved |= DriveOne(*found->second.queue_pair, true, deferred);
+  }
+  return moved;
+}
+
+void PollSet::Cool(std::uint32_t quiet) {
+  if (!may_cool_) return;
+  if (!woken_) woken_ = UniqueFd(epoll_create1(EPOLL_CLOEXEC));
+  // The quiet ones go to the end of the list. They are armed, and become cold if the kernel watches them.
+  const auto first =
+      std::partition(hot_.begin(), hot_.end(), [=](const Hot& hot) { return hot.quiet < quiet; });
+  const std::vector<Interest> interests = Arm({first, hot_.end()});
+  auto interest = interests.begin();
+  for (auto hot = first; hot != hot_.end(); ++hot, ++interest) {
+    hot->member->hot = !WatchCold(*hot->member, *interest);
+    hot->quiet = 0;
+  }
+  hot_.erase(std::remove_if(first, hot_.end(), [](const Hot& hot) { return !hot.member->hot; }), hot_.end());
+}
+
+std::vector<Interest> PollSet::Arm(std::span<const Hot> some) {
+  std::vector<SoftQueuePair*> queue_pairs;
+  queue_pairs.reserve(some.size());
+  for (const Hot& hot : some) queue_pairs.push_back(hot.queue_pair);
+  return ArmForSleep(queue_pairs, Sleeper::kApplication);
+}
+
+bool PollSet::WatchCold(Member& member, const Interest& interest) {
+  // A queue pair with a deadline, with data that does not fit into its socket or with work at hand stays hot.
+  if (interest.runnable || interest.write || interest.deadline != Time::max()) return false;
+  member.queue_pair->SetCold();
+  if (interest.fd < 0) return true;
+  epoll_event event{};
+  event.events = static_cast<std::uint32_t>(interest.events()) | EPOLLONESHOT;
+  event.data.u32 = member.queue_pair->number();
+  // A queue pair has one connection in its life, and so one descriptor.
+  const int operation = std::exchange(member.watched, true) ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
+  if (epoll_ctl(woken_.get(), operation, interest.fd, &event) == 0) return true;
+  member.watched = operation == EPOLL_CTL_MOD;
+  return false;
+}
+
+bool PollSet::PrepareToSleep(std::vector<pollfd>* fds, Time* deadline) {
+  SpinGuard guard(lock_);
+  if (hot_.size() > kDrivenPerPoll) Cool(0);
+  bool runnable = false;
+  for (const Interest& interest : Arm(hot_)) {
+    runnable |= interest.runnable;
+    *deadline = std::min(*deadline, interest.deadline);
+    // A reset is told whatever is asked for.
+    if (interest.fd >= 0) fds->push_back({interest.fd, interest.events(), 0});
+  }
+  if (woken_) fds->push_back({woken_.get(), POLLIN, 0});
+  return runnable;
+}
+
+bool PollSet::CountPollBeforeSleep() {
+  std::uint32_t left = polls_before_sleep_.load(std::memory_order_seq_cst);
+  if (left == 0) return false;
+  // Two polls at a time may count as one, but what ExpectSleep sets meanwhile stays.
+  polls_before_sleep_.compare_exchange_strong(left, left - 1, std::memory_order_relaxed);
+  return true;
+}
+
+bool PollSet::LeaveToPolls(std::uint32_t number) {
+  // A turn of the thread counts as a poll: the queue pair may be polled through its other queue.
+  if (CountPollBeforeSleep()) return false;
+  {
+    SpinGuard guard(put_off_lock_);
+    put_off_.insert(number);
+  }
+  // Either ExpectSleep found the number in the list, or its count is seen here.
+  return !CountPollBeforeSleep();
+}
+
+void PollSet::ExpectSleep() {
+  polls_before_sleep_.store(kPollsBeforeSleep, std::memory_order_seq_cst);
+  std::unordered_set<std::uint32_t> put_off;
+  {
+    SpinGuard guard(put_off_lock_);
+    put_off.swap(put_off_);
+  }
+  if (put_off.empty()) return;
+  SpinGuard guard(lock_);
+  for (const std::uint32_t number : put_off) {
+    if (const auto found = members_.find(number); found != members_.end()) {
+      found->second.queue_pair->ExpectSleep();
+    }
+  }
+}
+
+std::vector<Interest> ArmForSleep(std::span<SoftQueuePair* const> queue_pairs, Sleeper sleeper) {
+  bool barrier = false;
+  for (SoftQueuePair* queue_pair : queue_pairs) barrier |= queue_pair->Arm();
+  barrier = barrier && GlobalBarrier();
+  std::vector<Interest> interests;
+  interests.reserve(queue_pairs.size());
+  for (SoftQueuePair* queue_pair : queue_pairs) interests.push_back(queue_pair->Settle(sleeper, barrier));
+  return interests;
+}
+
+}  // namespace nd::provider::soft

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// The process's one background thread: serves queue pairs whose application does not poll.
+//
+// It sleeps in epoll, and is the watcher of duty.h. It keeps of each queue pair the descriptor and the time
+// of the next visit; the queue pair's own state says whether it is served or put off.
+//
+// Thread rule: any thread; no lock of a queue pair is taken while its own mutex is held, and Add, Remove and
+// Call may be called under a queue pair's lock.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/unique_fd.h"
+#include "provider/soft/qp/drive/interest.h"
+
+namespace nd::provider::soft {
+
+class SoftQueuePair;
+
+class ProgressThread {
+ public:
+  // Starts the thread on first use in this process. Null when the kernel gives no epoll or thread.
+  static ProgressThread* Get();
+
+  // Watches a queue pair's transport; returns its id, never 0, or 0 when the kernel refuses. Visits it soon.
+  std::uint64_t Add(std::weak_ptr<SoftQueuePair> queue_pair, int fd);
+  // Before `fd` is closed.
+  void Remove(std::uint64_t id);
+  // Visits it soon.
+  void Call(std::uint64_t id);
+
+ private:
+  struct Entry {
+    std::weak_ptr<SoftQueuePair> queue_pair;
+    int fd = -1;
+    Time next = Time::max();
+  };
+  ProgressThread() = default;
+  bool Start();
+  void Run();
+  // All together, with one barrier for those that are armed.
+  void Visit(const std::vector<std::uint64_t>& ids);
+  void VisitAgainAt(std::uint64_t id, Time when);
+  void Watch(std::uint64_t id, const Interest& interest);
+  void Schedule(std::uint64_t id, Entry& entry, Time when);
+  int TimeoutMs();
+
+  UniqueFd epoll_, wake_;
+  std::mutex mutex_;
+  std::map<std::uint64_t, Entry> entries_;
+  std::set<std::pair<Time, std::uint64_t>> timers_;
+  std::vector<std::uint64_t> called_;
+  std::uint64_t next_id_ = 1;
+};
+
+}  // namespace nd::provider::soft

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// Drives the transport from polls, sleepers and the progress thread, under the lock of the queue pair.
+// drive/duty.h has the states.
+#include <algorithm>
+
+#include "provider/soft/qp/drive/progress_thread.h"
+#include "provider/soft/qp/queue_pair.h"
+
+namespace nd::provider::soft {
+namespace {
+
+// A poll reads memory only. Every kRoundsBetweenLooks rounds it also checks the descriptor.
+constexpr unsigned kRoundsBetweenLooks = 1024;
+// The rounds of one visit of the progress thread, before it serves other queue pairs.
+constexpr int kRoundsPerVisit = 16;
+
+}  // namespace
+
+Interest SoftQueuePair::CurrentInterest() const {
+  Interest now = transport_->interest();
+  now.deadline = std::min(now.deadline, disconnect_deadline_);
+  return now;
+}
+
+bool SoftQueuePair::Round(bool look_at_fd) {
+  if (!transport_ || transport_dead_) return false;
+  if (++idle_rounds_ >= kRoundsBetweenLooks) {
+    idle_rounds_ = 0;
+    look_at_fd = true;
+  }
+  const bool moved = transport_->Progress(look_at_fd);
+  if (transport_dead_) return moved;
+  const Interest left = transport_->interest();
+  if (left.deadline == Time::max() && disconnect_deadline_ == Time::max()) return moved;
+  const Time now = std::chrono::steady_clock::now();
+  if (now >= left.deadline) transport_->OnDeadline(now);
+  if (now < disconnect_deadline_) return moved;
+  disconnect_deadline_ = Time::max();
+  transport_dead_ = true;
+  if (state_ == State::kDisconnecting) {
+    FinishDisconnect({StatusCode::kIoTimeout, "the peer did not answer the goodbye in time"});
+  }
+  return true;
+}
+
+bool SoftQueuePair::Drive(bool look_at_fd, Deferred* deferred) {
+  polled_.store(true, std::memory_order_relaxed);
+  if (!lock_.try_lock()) return false;
+  const bool moved = Round(look_at_fd);
+  ReportUndone();  // The application may not call again.
+  Leave(deferred);
+  lock_.unlock();
+  return moved;
+}
+
+bool SoftQueuePair::DriveBlocking(Deferred* deferred) {
+  SpinGuard guard(lock_);
+  if (transport_ && !transport_dead_) transport_->OnReceivePosted();
+  const bool moved = Round(false);
+  ReportUndone();
+  Leave(deferred);
+  return moved;
+}
+
+bool SoftQueuePair::Serve(Deferred* deferred) {
+  bool moved = false;
+  {
+    SpinGuard guard(lock_);
+    if (polled_.exchange(false, std::memory_order_relaxed) && receive_cq_->poll_set().LeaveToPolls(number_) &&
+        initiator_cq_->poll_set().LeaveToPolls(number_)) {
+      Step(&duty_, DutyEvent::kLeave);
+      return false;
+    }
+    Step(&duty_, DutyEvent::kVisit);
+    QpCounters::Add(counters_->wakeups, 1);
+    bool more = true;
+    for (int i = 0; i < kRoundsPerVisit && more; ++i) {
+      more = Round(true);
+      moved |= more;
+    }
+    Leave(deferred);
+  }
+  // A cold queue pair with data is polled again from now on.
+  if (moved && cold_.exchange(false, std::memory_order_relaxed)) {
+    receive_cq_->poll_set().Heat(number_);
+    initiator_cq_->poll_set().Heat(number_);
+  }
+  return true;
+}
+
+bool SoftQueuePair::Arm() {
+  SpinGuard guard(lock_);
+  return transport_ && !transport_dead_ && transport_->Arm();
+}
+
+Interest SoftQueuePair::Settle(Sleeper sleeper, bool barrier) {
+  SpinGuard guard(lock_);
+  Interest now;
+  if (transport_ && !transport_dead_) {
+    now = transport_->Settle(barrier);
+    now.deadline = std::min(now.deadline, disconnect_deadline_);
+  }
+  // Arm may send and may find the end; the next round then frees the transport.
+  now.runnable = now.runnable || transport_dead_ || deferred_;
+  if (sleeper == Sleeper::kApplication) ReportUndone();
+  // Without a progress thread every sleeper is the watcher. The report woke a sleeper that armed earlier and
+  // does not watch enough.
+  if (sleeper == Sleeper::kProgressThread || watch_ == 0) {
+    if (!now.runnable) {
+      watched_ = now;
+      Step(&duty_, DutyEvent::kSleep);
+    } else if (sleeper == Sleeper::kProgressThread) {
+      Step(&duty_, DutyEvent::kGoOn);
+    }
+  }
+  return now;
+}
+
+void SoftQueuePair::ReportUndone() {
+  if (duty_ != Duty::kWatching || !transport_ || transport_dead_) return;
+  if (!Covers(watched_, CurrentInterest()) && Step(&duty_, DutyEvent::kLeftUndone)) CallWatcher();
+}
+
+void SoftQueuePair::ExpectSleep() {
+  SpinGuard guard(lock_);
+  if (Step(&duty_, DutyEvent::kNotify)) CallWatcher();
+}
+
+void SoftQueuePair::CallWatcher() {
+  if (watch_ == 0) return WakeSleepers();
+  if (ProgressThread* progress = ProgressThread::Get()) progress->Call(watch_);
+}
+
+void SoftQueuePair::WakeSleepers() {
+  receive_cq_->WakeSleepers();
+  if (initiator_cq_ != receive_cq_) initiator_cq_->WakeSleepers();
+}
+
+}  // namespace nd::provider::soft

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+// No thread sleeps for ever: in every order of polls, visits of the progress thread and sleepers, the next
+// message wakes its receiver.
+#include <poll.h>
+#include <sched.h>
+
+#include <condition_variable>
+#include <optional>
+#include <thread>
+
+#include "provider/soft/qp/completion_queue.h"
+#include "provider/soft/qp/queue_pair.h"
+#include "provider/soft/qp/testing.h"
+
+namespace nd::provider::soft {
+namespace {
+
+constexpr Duration kSoon = std::chrono::seconds(5);
+
+bool Readable(int fd, int timeout_ms = 0) {
+  pollfd ready{fd, POLLIN, 0};
+  return poll(&ready, 1, timeout_ms) == 1;
+}
+
+// Returns false when the caller was not woken. Wait polls once more at its deadline, so its status does not
+// tell.
+bool Woken(CompletionQueue& queue) {
+  const Time deadline = In(kSoon);
+  return queue.Wait(deadline).ok() && Time(std::chrono::steady_clock::now()) < deadline;
+}
+
+// The test visits a queue pair in place of the progress thread, which is blocked.
+class VisitTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    HandOffs both = MakeHandOffs(Link::kSharedRingOnly);
+    doorbell_ = UniqueFd(dup(both.active.fds[1].get()));
+    ASSERT_TRUE(a_.qp->Attach(std::move(both.active)).ok());
+    ASSERT_TRUE(b_.qp->Attach(std::move(both.passive)).ok());
+    for (int i = 0; i < 16; ++i) ASSERT_TRUE(a_.qp->Receive(nullptr, {}).ok());
+  }
+  void SendToA() { ASSERT_TRUE(b_.qp->Send(nullptr, {}, kOpSilentSuccess).ok()); }
+  // Polls and checks the descriptor, as Poll does regularly.
+  void PollWithALook() {
+    Deferred none;
+    visited_.Drive(true, &none);
+    Completion got;
+    EXPECT_EQ(a_.cq->Poll({&got, 1}), 1u);
+  }
+  // A visit as the thread makes it. `meanwhile` runs between arming and the check for remaining work.
+  template <typename F>
+  Interest Visit(F meanwhile) {
+    Deferred none;
+    EXPECT_TRUE(visited_.Serve(&none));
+    const bool barrier = visited_.Arm();
+    meanwhile();
+    return visited_.Settle(Sleeper::kProgressThread, barrier && GlobalBarrier());
+  }
+
+  HeldUpThread held_up_;
+  End a_, b_;
+  SoftQueuePair& visited_ = dynamic_cast<SoftQueuePair&>(*a_.qp);
+  UniqueFd doorbell_;
+};
+
+TEST_F(VisitTest, PollThatTakesTheDoorbellDuringAVisitCausesAnotherVisit) {
+  ASSERT_FALSE(Visit([] {}).runnable);
+  SendToA();
+  ASSERT_TRUE(Readable(doorbell_.get())) << "the thread sleeps, so b rings";
+  PollWithALook();  // Takes the doorbell and calls the thread.
+  ASSERT_TRUE(a_.cq->Notify(NotifyType::kAny).ok());
+  const Interest left = Visit([&] {
+    SendToA();
+    PollWithALook();  // The thread is visiting already, so it is not called.
+    a_.cq->ConsumeNotification();
+    ASSERT_TRUE(a_.cq->Notify(NotifyType::kAny).ok());
+  });
+  // From here on a sleeps until its handle is readable.
+  SendToA();
+  EXPECT_TRUE(left.runnable || Readable(doorbell_.get()))
+      << "the thread sleeps, and b does not ring any more";
+}
+
+class WakeTest : public QpTest {};
+
+void PinTo(int cpu) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(cpu, &set);
+  ASSERT_EQ(sched_setaffinity(0, sizeof set, &set), 0);
+}
+
+// On one processor, so that the first woken thread finishes before the other one checks the signal.
+TEST_P(WakeTest, TwoThreadsInWaitAndTwoCompletionsAtOnce) {
+  Connect();
+  std::mutex mutex;
+  std::condition_variable changed;
+  int round = 0, waiting = 0, got = 0;
+  bool over = false;
+  const int cpu = sched_getcpu();
+  const auto wait = [&] {
+    PinTo(cpu);
+    for (int mine = 0;;) {
+      {
+        std::unique_lock lock(mutex);
+        changed.wait(lock, [&] { return over || round > mine; });
+        if (over) return;
+        mine = round;
+        ++waiting;
+        changed.notify_all();
+      }
+      Completion completion;
+      bool woken = true;
+      while (woken && b->cq->Poll({&completion, 1}) == 0) woken = Woken(*b->cq);
+      const std::lock_guard lock(mutex);
+      EXPECT_TRUE(woken) << "a completion is there, and the thread slept on";
+      ++got;
+      over = over || !woken;
+      changed.notify_all();
+    }
+  };
+  std::thread first(wait), second(wait);
+  const auto tell = [&](auto change) {
+    const std::lock_guard lock(mutex);
+    change();
+    changed.notify_all();
+  };
+  const auto until = [&](auto condition) {
+    std::unique_lock lock(mutex);
+    changed.wait(lock, [&] { return over || condition(); });
+  };
+  for (int i = 0; i < 200 && !over; ++i) {
+    for (int j = 0; j < 2; ++j) ASSERT_TRUE(b->qp->Receive(nullptr, {}).ok());
+    tell([&] {
+      waiting = got = 0;
+      ++round;
+    });
+    until([&] { return waiting == 2; });
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));  // Wait polls for 50 us.
+    ASSERT_TRUE(b->qp->Flush().ok());
+    until([&] { return got == 2; });
+  }
+  tell([&] { over = true; });
+  first.join();
+  second.join();
+}
+
+// Without a progress thread, a thread that takes a doorbell wakes the others that relied on it.
+TEST_P(WakeTest, SleeperIsWokenWhenAnotherThreadTakesTheDoorbell) {
+  Connect(16, {}, false);
+  QpOptions options = b->Options();
+  options.initiator_cq = b->device->CreateCompletionQueue(64).value();
+  b->qp = b->device->CreateQueuePair(options).value();
+  a->qp = a->device->CreateQueuePair(a->Options()).value();
+  Join();
+  auto& of_b = dynamic_cast<SoftQueuePair&>(*b->qp);
+  for (int i = 0; i < 300; ++i) {
+    SCOPED_TRACE(i);
+    bool woken = false;
+    Completion got;
+    ASSERT_TRUE(b->qp->Receive(nullptr, {}).ok());
+    ASSERT_TRUE(a->qp->Receive(nullptr, {}).ok());
+    std::thread sleeper([&] { woken = Woken(*b->cq); });
+    std::this_thread::sleep_for(std::chrono::microseconds(i % 3 * 100 + 100));
+    ASSERT_TRUE(b->qp->Send(nullptr, {}, 0).ok());
+    // The other thread of b consumes wake-ups until its own request is complete.
+    ASSERT_TRUE(b->Until([&] {
+      Deferred none;
+      a->cq->Poll({&got, 1});
+      of_b.Drive(true, &none);
+      return options.initiator_cq->Poll({&got, 1}) == 1;
+    }));
+    ASSERT_TRUE(a->qp->Send(nullptr, {}, kOpSilentSuccess).ok());
+    sleeper.join();
+    ASSERT_TRUE(woken);
+    ASSERT_EQ(b->cq->Poll({&got, 1}), 1u);
+    while (a->cq->Poll({&got, 1}) != 0) {
+    }
+  }
+}
+
+TEST_P(WakeTest, HandleReportsAllMessagesBeforeNotify) {
+  Connect(16, {}, false);
+  Memory mine = Mem(*a, 64), theirs(*b, 64, false);
+  const Sge out = mine.At(0, 64);
+  ASSERT_TRUE(b->qp->Receive(nullptr, {}).ok());
+  for (int i = 0; i < 200; ++i) {
+    ASSERT_TRUE(a->qp->Write(nullptr, {&out, 1}, theirs.Address(), theirs.token(), kOpSilentSuccess).ok());
+  }
+  ASSERT_TRUE(a->qp->Send(nullptr, {}, kOpSilentSuccess).ok());
+  Completion got;
+  for (bool received = false; !received;) {
+    ASSERT_TRUE(b->cq->Notify(NotifyType::kAny).ok());
+    received = b->cq->Poll({&got, 1}) == 1;
+    if (received) break;
+    ASSERT_TRUE(Readable(b->cq->handle(), 5000)) << "the rest is here, and nothing tells of it";
+    b->cq->ConsumeNotification();
+    received = b->cq->Poll({&got, 1}) == 1;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Links, WakeTest,
+                         testing::Values(Case{Link::kShared, true}, Case{Link::kIwarp, false}),
+                         [](const auto& c) { return NameOf(c.param.link); });
+
+}  // namespace
+}  // namespace nd::provider::soft

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "session/codec.h"
+
+#include <gtest/gtest.h>
+
+#include "session/limits.h"
+
+namespace nd::session {
+namespace {
+
+const Address kV4 = Address::Parse("192.0.2.7:4420").value();
+const Address kV6 = Address::Parse("[2001:db8::7]:65535").value();
+
+template <typename M>
+std::vector<std::byte> Encoded(const M& message) {
+  std::vector<std::byte> out;
+  Append(message, &out);
+  return out;
+}
+
+Result<ClientMessage> Decoded(std::string_view bytes) {
+  return DecodeClientMessage(std::as_bytes(std::span(bytes.data(), bytes.size())));
+}
+
+template <typename Op>
+Op RoundTrip(Op op) {
+  const auto back = DecodeClientMessage(Encoded(ClientMessage{7, Operation(std::move(op))}));
+  EXPECT_TRUE(back.ok()) << back.status().ToString();
+  EXPECT_EQ(back->op_id, 7u);
+  return std::get<Op>(std::get<Operation>(back->content));
+}
+
+TEST(SessionCodec, HasTheBytesOfProtobuf) {
+  // protoc --encode=ndbroker.v1.ClientMessage: op_id 5, bind of handle 300 to 192.0.2.7:4420.
+  const std::string_view bytes(
+      "\x08\x05\x62\x10\x08\xac\x02\x12\x0b\x08\x04\x12\x04\xc0\x00\x02\x07\x18\xc4\x22", 20);
+  const ClientMessage message{5, Operation(BindOp{{300}, kV4})};
+  const std::vector<std::byte> ours = Encoded(message);
+  EXPECT_EQ(std::string_view(reinterpret_cast<const char*>(ours.data()), ours.size()), bytes);
+}
+
+TEST(SessionCodec, CarriesAnEmptySourceAsOne) {
+  EXPECT_FALSE(RoundTrip(ConnectOp{}).source.has_value());
+  ConnectOp connect;
+  connect.source = Address();
+  EXPECT_TRUE(RoundTrip(connect).source.has_value()) << "NDK: refused, and not taken for ND2";
+  ListenOp listen;
+  listen.local = kV6;
+  EXPECT_EQ(RoundTrip(listen).local, kV6);
+}
+
+TEST(SessionCodec, KeepsMalformedAddressesMalformed) {
+  const auto from = [](std::uint32_t family, const std::string& ip, std::uint32_t port) {
+    // A Bind with an address of these parts.
+    std::string address = "\x08" + std::string(1, static_cast<char>(family)) + "\x12" +
+                          std::string(1, static_cast<char>(ip.size())) + ip + "\x18";
+    for (; port > 127; port >>= 7) address += static_cast<char>(port | 0x80);
+    address += static_cast<char>(port);
+    const std::string bind = "\x12" + std::string(1, static_cast<char>(address.size())) + address;
+    const auto message = Decoded("\x62" + std::string(1, static_cast<char>(bind.size())) + bind);
+    EXPECT_TRUE(message.ok()) << message.status().ToString();
+    return std::get<BindOp>(std::get<Operation>(message->content)).local;
+  };
+  EXPECT_TRUE(from(4, "abcd", 1).well_formed());
+  EXPECT_FALSE(from(4, "abc", 1).well_formed());
+  EXPECT_FALSE(from(6, std::string(15, 'a'), 1).well_formed());
+  EXPECT_FALSE(from(6, std::string(17, 'a'), 1).well_formed()) << "must not be cut to fit";
+  EXPECT_FALSE(from(6, std::string(90, 'a'), 1).well_formed());
+  EXPECT_FALSE(from(4, "abcd", 65536).well_formed()) << "must not wrap to port 0";
+  EXPECT_FALSE(from(5, "abcd", 1).well_formed());
+}
+
+TEST(SessionCodec, NamesTheFieldThatItCannotRead) {
+  const auto why = [](std::string_view bytes) { return Decoded(bytes).status().message(); };
+  EXPECT_EQ(why("\x08"), "the bytes are no ndbroker.v1.ClientMessage: field op_id: its number is cut off");
+  EXPECT_EQ(
+      why("\x6a\x05\x1a\x03\x12\x04\x61"),
+      "the bytes are no ndbroker.v1.ClientMessage: field connect.remote.ip: its length goes beyond the end");
+  EXPECT_EQ(why("\x22\x03\x0a\x01\xff"),
+            "the bytes are no ndbroker.v1.ClientMessage: field open_adapter.name: it is not UTF-8");
+  EXPECT_EQ(why("\x9a\x06\x05\x61"),
+            "the bytes are no ndbroker.v1.ClientMessage: field 99: its length goes beyond the end");
+  EXPECT_EQ(why("\x0c"), "the bytes are no ndbroker.v1.ClientMessage: a group ends that has not begun");
+}
+
+TEST(SessionCodec, RefusesAMessageThatIsGivenTwice) {
+  EXPECT_FALSE(Decoded(std::string_view("\x1a\x00\x1a\x00", 4)).ok()) << "list_adapters twice";
+  EXPECT_FALSE(Decoded(std::string_view("\x1a\x00\x62\x00", 4)).ok()) << "two operations";
+  EXPECT_FALSE(Decoded(std::string_view("\x62\x04\x12\x00\x12\x00", 6)).ok()) << "bind.local twice";
+  const auto numbers = Decoded("\x08\x01\x08\x02\x62\x04\x08\x03\x08\x04");
+  ASSERT_TRUE(numbers.ok()) << "of numbers the last counts";
+  EXPECT_EQ(numbers->op_id, 2u);
+  EXPECT_EQ(std::get<BindOp>(std::get<Operation>(numbers->content)).handle.value, 4u);
+}
+
+TEST(SessionCodec, CarriesMessagesOfMoreThanOneHundredAndTwentySevenBytes) {
+  for (const std::size_t size : {0u, 1u, 100u, 118u, 119u, 120u, 127u, 128u, 512u, 16379u, 16384u, 70000u}) {
+    EXPECT_EQ(RoundTrip(RejectOp{{1}, Bytes(size, 0xAB), 9}).private_data, Bytes(size, 0xAB)) << size;
+  }
+}
+
+TEST(SessionCodec, GivesNumbersOfANewerBrokerANeutralMeaning) {
+  Completion completion;
+  completion.status = Status(static_cast<StatusCode>(0x12345678), "new", static_cast<Detail>(200), 3);
+  completion.reply.adapters.emplace_back().technology = static_cast<RdmaTechnology>(77);
+  const auto back = DecodeServerMessage(Encoded(ServerMessage(completion)));
+  ASSERT_TRUE(back.ok() && back->has_value());
+  const auto& read = std::get<Completion>(**back);
+  EXPECT_EQ(read.status.code(), StatusCode::kInternalError);
+  EXPECT_EQ(read.status.detail(), Detail::kNone);
+  EXPECT_EQ(read.status.message(), "new");
+  EXPECT_EQ(read.status.native(), 3);
+  EXPECT_EQ(read.reply.adapters[0].technology, RdmaTechnology::kUndefined);
+  const auto gone =
+      DecodeServerMessage(Encoded(ServerMessage(DisconnectEvent{{1}, static_cast<DisconnectReason>(99)})));
+  EXPECT_EQ(std::get<DisconnectEvent>(**gone).reason, DisconnectReason::kUnknown);
+  const std::string_view newer("\x7a\x01\x61", 3);
+  const auto unknown = DecodeServerMessage(std::as_bytes(std::span(newer.data(), newer.size())));
+  ASSERT_TRUE(unknown.ok());
+  EXPECT_FALSE(unknown->has_value());
+}
+
+TEST(SessionCodec, KnowsTheNameOfEachOperation) {
+  EXPECT_STREQ(OperationName(Operation(ListAdaptersOp{}).index()), "ListAdapters");
+  EXPECT_STREQ(OperationName(Operation(ReattachOp{}).index()), "Reattach");
+  EXPECT_STREQ(OperationName(kOperationCount), "?");
+}
+
+}  // namespace
+}  // namespace nd::session
