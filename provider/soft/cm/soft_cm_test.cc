@@ -479,8 +479,8 @@ int Thefts(const Address& at) {
   return thefts + (bind(both.get(), reinterpret_cast<const sockaddr*>(&storage), length) == 0);
 }
 
-// Whether a connection to the address succeeds. It ends with a reset, so that neither end leaves one in TIME_WAIT,
-// which would keep the port from some of the Thefts.
+// Whether a connection to the address succeeds. It ends with a reset, so that neither end leaves one in
+// TIME_WAIT, which would keep the port from some of the Thefts.
 bool Accepts(const Address& at) {
   const UniqueFd fd = RawConnect(at);
   const linger reset{1, 0};
