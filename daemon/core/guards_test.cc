@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+// The checks that precede the state of an object: which handle an operation may name, and what it may name of
+// an adapter that is gone.
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "daemon/core/core_harness.h"
+
+namespace nd::core {
+namespace {
+
+using SC = StatusCode;
+using Stage = World::Stage;
+
+struct Named {
+  const char* name;
+  Operation op;
+};
+
+// The operations of a connector; the other handles are good.
+std::vector<Named> OnConnector(Handle c, Handle qp, Handle listener) {
+  return {{"Bind", BindOp{c, Ip("10.0.0.1:6500")}},
+          {"Connect", ConnectOp{c, qp, Ip("10.0.1.1:7000"), {1, 1}, {}, 0, {}, {}}},
+          {"CompleteConnect", CompleteConnectOp{c, false}},
+          {"Accept", AcceptOp{c, qp, {1, 1}, {}, 0, false}},
+          {"Reject", RejectOp{c, {}, 0}},
+          {"GetReadLimits", GetReadLimitsOp{c}},
+          {"GetPrivateData", GetPrivateDataOp{c}},
+          {"GetLocalAddress", GetLocalAddressOp{c}},
+          {"GetPeerAddress", GetPeerAddressOp{c}},
+          {"NotifyDisconnect", NotifyDisconnectOp{c}},
+          {"Disconnect", DisconnectOp{c}},
+          {"GetConnectionRequest", GetConnectionRequestOp{listener, c}},
+          {"TransportReport", TransportReportOp{c, TransportReportOp::What::kPeerClosed, {}, {}}}};
+}
+
+std::vector<Named> OnListener(Handle l, Handle connector) {
+  return {{"Bind", BindOp{l, Ip("10.0.0.1:6500")}},
+          {"Listen", ListenOp{l}},
+          {"GetConnectionRequest", GetConnectionRequestOp{l, connector}},
+          {"ControlConnectEvents", ControlConnectEventsOp{l, true}},
+          {"GetLocalAddress", GetLocalAddressOp{l}}};
+}
+
+TEST(Guards, AnOperationNamesAnObjectOfItsSessionAndKind) {
+  World w(2);
+  const World::Up up = w.Pair(Stage::kConnected);
+  const auto thief = w.Open(0, 1000);
+  const Handle qp = w.Qp(thief), listener = w.Listener(thief, "10.0.0.2:7100"), own = w.Connector(thief);
+  const Handle closed = w.Connector(thief);
+  w.Close(thief, closed);
+  for (const Handle bad : {Handle{}, Handle{0xFFFFFFFFFFFFFFFF}, up.ac, up.aq, qp, thief.adapter, closed}) {
+    for (const Named& on : OnConnector(bad, qp, listener)) {
+      EXPECT_EQ(w.Try(thief, on.op), SC::kInvalidHandle) << on.name << " of " << bad.value;
+    }
+  }
+  for (const Handle bad : {Handle{}, up.listener, own, qp, closed}) {
+    for (const Named& on : OnListener(bad, own)) {
+      const bool of_connectors =
+          bad == own && (std::string(on.name) == "Bind" || std::string(on.name) == "GetLocalAddress");
+      if (of_connectors) continue;
+      EXPECT_EQ(w.Try(thief, on.op), SC::kInvalidHandle) << on.name << " of " << bad.value;
+    }
+  }
+  for (const Handle bad : {Handle{}, up.ac, up.aq, closed}) {
+    EXPECT_EQ(w.Try(thief, CancelOp{bad}), SC::kInvalidHandle) << bad.value;
+    EXPECT_EQ(w.Try(thief, CloseOp{bad, false}), SC::kInvalidHandle) << bad.value;
+    EXPECT_EQ(w.Try(thief, CreateConnectorOp{bad}), SC::kInvalidHandle) << bad.value;
+    EXPECT_EQ(w.Try(thief, CreateListenerOp{bad}), SC::kInvalidHandle) << bad.value;
+    EXPECT_EQ(w.Try(thief, CreateQueuePairOp{bad, 1, 1, 0}), SC::kInvalidHandle) << bad.value;
+    EXPECT_EQ(w.Try(thief, CreateSharedEndpointOp{bad, Ip("10.0.0.1:9999")}), SC::kInvalidHandle);
+    EXPECT_EQ(w.Try(thief, CheckAddressOp{bad, Ip("10.0.0.1:1")}), SC::kInvalidHandle);
+    EXPECT_EQ(w.Try(thief, ResolveAddressOp{bad, Ip("10.0.1.1:1")}), SC::kInvalidHandle);
+    // The other handles of Connect, Accept and Reattach.
+    for (const Named& on : OnConnector(own, bad, listener)) {
+      if (std::string(on.name) != "Connect" && std::string(on.name) != "Accept") continue;
+      EXPECT_EQ(w.Try(thief, on.op), SC::kInvalidHandle) << on.name << " with " << bad.value;
+    }
+    ReattachOp back = w.Returning(thief, "10.0.0.1:6100", "10.0.5.1:7000", false);
+    back.queue_pair = bad;
+    EXPECT_EQ(w.Try(thief, back), SC::kInvalidHandle);
+    if (!bad) continue;  // No endpoint is given.
+    ConnectOp shared{own, qp, Ip("10.0.1.1:7000"), {1, 1}, {}, 0, {}, {}};
+    shared.shared_endpoint = bad;
+    EXPECT_EQ(w.Try(thief, shared), SC::kInvalidHandle);
+  }
+  EXPECT_EQ(w.State(up.a, up.ac), ConnectorState::kConnected) << "nothing touched it";
+}
+
+TEST(Guards, AnAdapterThatIsGoneTakesItsObjectsWithIt) {
+  World w(2);
+  const World::Up up = w.Pair(Stage::kConnected);
+  const Handle idle = w.Connector(up.a), listener = w.Listener(up.a, "10.0.0.2:7100"), qp = w.Qp(up.a);
+  const Handle endpoint = w.Endpoint(up.a, "10.0.0.1:9999");
+  w.Step(0, SetAdapter{"a0", false});
+  w.Step(0, SetAdapter{"a0", true});
+  for (const Handle gone : {up.ac, idle}) {
+    for (const Named& on : OnConnector(gone, qp, listener)) {
+      if (std::string(on.name) == "TransportReport") continue;  // It comes too late, and says nothing new.
+      EXPECT_EQ(w.Try(up.a, on.op), SC::kDeviceRemoved) << on.name;
+    }
+    EXPECT_EQ(w.Try(up.a, CancelOp{gone}), SC::kSuccess);
+  }
+  for (const Named& on : OnListener(listener, idle)) {
+    EXPECT_EQ(w.Try(up.a, on.op), SC::kDeviceRemoved) << on.name;
+  }
+  EXPECT_EQ(w.Try(up.a, GetLocalAddressOp{endpoint}), SC::kDeviceRemoved);
+  // Each of the objects that are named together may be the one that is gone.
+  const Handle opened = w.Call(up.a, OpenAdapterOp{"a0", {}}).reply.handle;
+  const Handle live = w.Call(up.a, CreateConnectorOp{opened}).reply.handle;
+  const Handle live_qp = w.Call(up.a, CreateQueuePairOp{opened, 1, 1, 0}).reply.handle;
+  const Handle live_listener = w.Call(up.a, CreateListenerOp{opened}).reply.handle;
+  ASSERT_EQ(w.Try(up.a, BindOp{live, Ip("10.0.0.1:6600")}), SC::kSuccess);
+  ASSERT_EQ(w.Try(up.a, BindOp{live_listener, Ip("10.0.0.1:7200")}), SC::kSuccess);
+  ASSERT_EQ(w.Try(up.a, ListenOp{live_listener}), SC::kSuccess);
+  EXPECT_EQ(w.Try(up.a, ConnectOp{live, qp, Ip("10.0.1.1:7000"), {1, 1}, {}, 0, {}, {}}), SC::kDeviceRemoved);
+  EXPECT_EQ(w.Try(up.a, AcceptOp{live, qp, {1, 1}, {}, 0, false}), SC::kDeviceRemoved);
+  EXPECT_EQ(w.Try(up.a, GetConnectionRequestOp{live_listener, idle}), SC::kDeviceRemoved);
+  ConnectOp shared{live, live_qp, Ip("10.0.1.1:7000"), {1, 1}, {}, 0, {}, {}};
+  shared.shared_endpoint = endpoint;
+  EXPECT_EQ(w.Try(up.a, shared), SC::kDeviceRemoved);
+  EXPECT_EQ(w.State(up.a, live), ConnectorState::kBound) << "nothing was consumed";
+}
+
+// From the submission of Connect or Accept; after a connection it is spent.
+TEST(Guards, AQueuePairTakesPartInOneAttempt) {
+  World w(2);
+  const World::Up up = w.Pair(Stage::kConnecting);
+  const auto again = [&](Handle connector) {
+    return w.Try(up.a, ConnectOp{connector, up.aq, Ip("10.0.1.1:7000"), {1, 1}, {}, 0, {}, {}});
+  };
+  const Handle second = w.Bound(up.a, "10.0.0.1:6001");
+  EXPECT_EQ(again(second), SC::kConnectionActive);
+  EXPECT_EQ(w.State(up.a, second), ConnectorState::kDead);
+  EXPECT_EQ(w.State(up.a, up.ac), ConnectorState::kConnecting) << "the pending one goes on";
+  const Handle incoming = w.Incoming(up.p, up.listener);
+  w.Submit(up.p, AcceptOp{incoming, up.pq, {1, 1}, {}, 0, false});
+  EXPECT_EQ(again(w.Bound(up.a, "10.0.0.1:6002")), SC::kConnectionActive);
+  ASSERT_EQ(w.Try(up.a, CompleteConnectOp{up.ac, false}), SC::kSuccess);
+  EXPECT_EQ(again(w.Bound(up.a, "10.0.0.1:6003")), SC::kConnectionActive);
+  ASSERT_EQ(w.Try(up.a, DisconnectOp{up.ac}), SC::kSuccess);
+  EXPECT_EQ(again(w.Bound(up.a, "10.0.0.1:6004")), SC::kInvalidDeviceState);
+}
+
+// A connection that waits for its port after a restart of the broker has no state yet.
+TEST(Guards, NothingCanBeDoneWithAConnectionThatIsComingBack) {
+  World w(2);
+  w.KeepPorts();
+  const auto c = w.Open();
+  const Handle qp = w.Qp(c), listener = w.Listener(c, "10.0.0.2:7100");
+  w.answer_reserves = false;
+  const ReattachOp back = w.Returning(c, "10.0.0.1:6100", "10.0.5.1:7000", false);
+  const OpId coming = w.Submit(c, back);
+  ASSERT_EQ(w.Code(c, coming), SC::kPending);
+  const std::vector<ConnectionRow> rows = w.broker().Connections();
+  ASSERT_EQ(rows.size(), 1u);
+  for (const Named& on : OnConnector(rows[0].id, qp, listener)) {
+    if (std::string(on.name) == "Bind") continue;  // ADDRESS_ALREADY_ASSOCIATED: it has one.
+    EXPECT_EQ(w.Try(c, on.op), SC::kInvalidHandle) << on.name;
+  }
+  EXPECT_EQ(w.Code(c, coming), SC::kPending);
+  w.Step(0, CmReserved{w.Seen<CmReserve>().back().endpoint, {}});
+  ASSERT_EQ(w.Code(c, coming), SC::kSuccess);
+  EXPECT_EQ(w.Result(c, coming).reply.handle, rows[0].id);
+  EXPECT_EQ(w.Try(c, GetPeerAddressOp{rows[0].id}), SC::kSuccess);
+}
+
+}  // namespace
+}  // namespace nd::core
