@@ -10,6 +10,11 @@ namespace {
 
 ND_GROUP(D04);
 
+// 228: each of these failures raises the counter of A's broker by one.
+std::uint64_t Failures(World& w) {
+  return w.Counter(w.broker_a(), "connect_failure");
+}
+
 TEST_P(D04Own, ND_081_NoRoute) {
   ND_NEEDS_WIRE("081");
   World w(GetParam(), {.wired = true});
@@ -18,10 +23,13 @@ TEST_P(D04Own, ND_081_NoRoute) {
   const Listener l = w.Listening();
   const Connector c = w.BoundA();
   const Qp qp = w.A().CreateQp();
+  std::uint64_t failures = Failures(w);
   EXPECT_ND(c.Connect(qp, World::Ip("203.0.113.9", 7000)), w.no_route());
+  EXPECT_EQ(Failures(w), ++failures);
   if (!w.verbs()) {  // On devices it would be found all the same.
     ASSERT_EQ(Ip("route del 10.77.0.0/24 dev " + w.wire_a(), w.host_a()), "");
     EXPECT_ND(c.Connect(qp, w.p(7000)), NETWORK_UNREACHABLE);
+    EXPECT_EQ(Failures(w), ++failures);
     ASSERT_EQ(Ip("route add 10.77.0.0/24 dev " + w.wire_a() + " src 10.77.0.2", w.host_a()), "");
   }
   Link link{.l = l,
@@ -47,7 +55,9 @@ TEST_P(D04Own, ND_082_AbsentHost) {
   ASSERT_EQ(Ip("neigh flush dev " + w.wire_a(), w.host_a()), "");  // The host was never seen.
   const Connector c = w.BoundA();
   const Qp qp = w.A().CreateQp();
+  const std::uint64_t failures = Failures(w);
   EXPECT_ND(c.Connect(qp, w.p(7000)).Wait(milliseconds(20'000)), HOST_UNREACHABLE);
+  EXPECT_EQ(Failures(w), failures + 1);
   w.wire().Mend();
   ASSERT_EQ(Ip("neigh flush dev " + w.wire_a(), w.host_a()),
             "");  // The kernel forgets that the host is absent.
@@ -61,7 +71,9 @@ TEST_P(D04Own, ND_083_SilentPeer) {
   w.wire().SetFilter([](const Frame& frame) { return !frame.transport; });
   const Connector c = w.BoundA();
   const Qp qp = w.A().CreateQp();
+  const std::uint64_t failures = Failures(w);
   EXPECT_ND(c.Connect(qp, w.p(7000)).Wait(w.silence(20'000)), IO_TIMEOUT);
+  EXPECT_EQ(Failures(w), failures + 1);
   w.wire().Mend();
   w.ExpectTraffic(w.Up({.aq = qp, .a = c}));
 }

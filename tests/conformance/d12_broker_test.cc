@@ -189,6 +189,8 @@ TEST_P(D12Own, ND_223_BrokerKilled) {
   Link waiting = w.Queued({.port = 7001});
   const Outcome notify = up.a.NotifyDisconnect();
   const Outcome request = up.l.GetConnectionRequest(w.P().CreateConnector());
+  const auto epoch = [&] { return w.broker_a().Admin("GetStatus").Number("boot_epoch"); };
+  const std::uint64_t former = epoch();
   w.broker_a().Kill();
   EXPECT_ND(waiting.connect, DEVICE_REMOVED);
   if (w.local()) {
@@ -199,6 +201,9 @@ TEST_P(D12Own, ND_223_BrokerKilled) {
   ASSERT_TRUE(w.broker_a().Start()) << w.broker_a().log();
   EXPECT_TRUE(Eventually([&] { return w.A().Connected(); }));
   EXPECT_ND(w.A().CreateConnector().Bind(w.a()), SUCCESS);
+  // The session is a new one: an unconnected object of the former epoch stays removed.
+  EXPECT_NE(epoch(), former);
+  EXPECT_ND(waiting.a.Bind(w.a()), DEVICE_REMOVED);
   w.ExpectTraffic(up);
   const Outcome bye = up.p.Disconnect();
   EXPECT_ND(notify, DEVICE_REMOVED);

@@ -123,8 +123,10 @@ TEST_P(D13, ND_236_Ndmval) {
   const Link up = w.Up();
   EXPECT_ND(up.pq.Receive(1, 0, 1023), SUCCESS);
   EXPECT_ND(up.aq.Send(2, 0, 1024), SUCCESS);
-  EXPECT_ND(up.pq.cq.Next(), BUFFER_OVERFLOW, DATA_OVERRUN);
-  EXPECT_ND(up.aq.cq.Next(), SUCCESS, REMOTE_ERROR, CANCELED);
+  EXPECT_ND(up.pq.cq.Next(), BUFFER_OVERFLOW, w.verbs() ? DATA_OVERRUN : BUFFER_OVERFLOW);
+  // An RDMA device may say nothing of it (siw), or see the connection end first.
+  EXPECT_ND(up.aq.cq.Next(), REMOTE_ERROR, w.verbs() ? SUCCESS : REMOTE_ERROR,
+            w.verbs() ? CANCELED : REMOTE_ERROR);
   const Outcome bye = up.a.Disconnect(), answer = up.p.Disconnect();
   EXPECT_ND(bye, SUCCESS);
   EXPECT_ND(answer, SUCCESS);
@@ -241,7 +243,7 @@ TEST_P(D13, ND_239_Violations) {
 }
 
 TEST_P(D13, ND_240_MemoryRegions) {
-  EXPECT_ND(A.RegisterRaw(0, 4096, kAllowLocalWrite), INVALID_PARAMETER, ACCESS_VIOLATION);
+  EXPECT_ND(A.RegisterRaw(0, 4096, kAllowLocalWrite), INVALID_PARAMETER);
   EXPECT_ND(A.RegisterRaw(0x10000, 0, kAllowLocalWrite), INVALID_BUFFER_SIZE);
   ND_NEEDS_WINDOWS("240");
   const Link up = w.Up();
