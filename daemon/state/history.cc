@@ -170,12 +170,17 @@ void History::Run() {
   os::NameThisThread("nd-history");
   std::chrono::milliseconds backoff = options_.retry;
   bool trimming = true;  // Rows may have become too old while nothing was written.
+  // Waits after trouble. False: the history ends, and the rows that wait are not tried again.
+  const auto pause = [&] {
+    std::unique_lock lock(mutex_);
+    if (Await(lock, backoff, [this] { return stop_; })) return false;
+    backoff = std::min(backoff * 2, options_.retry * 64);
+    return true;
+  };
   for (;;) {
     if (const Status opened = Open(); !opened.ok()) {
       Trouble(opened);
-      std::unique_lock lock(mutex_);
-      if (Await(lock, backoff, [this] { return stop_; })) return;
-      backoff = std::min(backoff * 2, options_.retry * 64);
+      if (!pause()) return;
       continue;
     }
     Batch batch;
@@ -188,7 +193,8 @@ void History::Run() {
       continue;
     }
     Settle(std::move(batch), false);
-    Trouble(status);
+    // A file on a full disk can be opened, so that Open() does not wait.
+    if (!Trouble(status) && !pause()) return;
   }
 }
 
@@ -275,8 +281,8 @@ void History::Settle(Batch batch, bool written) {
   changed_.notify_all();
 }
 
-void History::Trouble(const Status& why) {
-  if (IsCorrupt(why) && SetAside()) return;  // The next Open() makes a new file.
+bool History::Trouble(const Status& why) {
+  if (IsCorrupt(why) && SetAside()) return true;
   db_.reset();
   bool news = false;
   {
@@ -291,6 +297,7 @@ void History::Trouble(const Status& why) {
     options_.tell(false, "the history in " + options_.file + " cannot be written (" + why.message() +
                              "); serving goes on, and connections that end wait to be written");
   }
+  return false;
 }
 
 bool History::SetAside() {

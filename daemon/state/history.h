@@ -88,7 +88,8 @@ class History {
   // Writes the batch and removes some old rows; *more: there are further old rows.
   Status Write(const Batch& batch, bool* more);
   void Settle(Batch batch, bool written);
-  void Trouble(const Status& why);
+  // Returns true when a damaged file was set aside: the next Open() makes a new one.
+  bool Trouble(const Status& why);
   void Recovered();
   // Returns false when the file could not be moved.
   bool SetAside();

@@ -315,6 +315,25 @@ TEST_F(HistoryTest, AuditRowsThatCannotBeWrittenGoToTheLog) {
   }
 }
 
+// As on a full disk, where a file can be opened and not written.
+TEST_F(HistoryTest, EndsAlthoughTheFileCannotBeWritten) {
+  ASSERT_NE(Open(), nullptr);
+  Database other = Database::Open(file_, SQLITE_OPEN_READWRITE).value();
+  ASSERT_TRUE(other.Run("BEGIN IMMEDIATE").ok());
+  auto options = MakeOptions();
+  options.retry = std::chrono::hours(1);
+  {
+    History history(options);
+    ASSERT_TRUE(history.ReserveAudit().ok());
+    history.AddAudit({1, 7, 77, "admin.session-kill", "s-1", "SUCCESS", "gone"});
+    Await([&] { return !history.state().problem.empty(); });
+  }
+  const auto told = Told();
+  ASSERT_EQ(told.size(), 2u);
+  EXPECT_NE(told[0].find("cannot be written"), std::string::npos) << told[0];
+  EXPECT_NE(told[1].find("not written to the history: admin.session-kill"), std::string::npos) << told[1];
+}
+
 // The writer answers while it waits for rows and for the disk.
 TEST_F(HistoryTest, WriterAnswersWhileItWaits) {
   for (const bool broken : {false, true}) {

@@ -30,7 +30,7 @@ ip link set lo up
 RANDOM=$seed
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/ndbroker-chaos-XXXXXX")
-mount -t tmpfs -o size=2m tmpfs "$work"
+mount -t tmpfs -o size=8m tmpfs "$work"
 mkdir "$work/log"
 mount -t tmpfs -o size=256m tmpfs "$work/log"
 declare -A pid=()
@@ -124,7 +124,7 @@ while time.monotonic() < end:
 END
 }
 fill_disk() {
-  dd if=/dev/zero of="$work/filler" bs=4k count=1024 2> /dev/null || true
+  dd if=/dev/zero of="$work/filler" bs=4k count=4096 2> /dev/null || true
   restart a KILL
   rm -f "$work/filler"
 }
