@@ -120,8 +120,8 @@ void ReadCompat(TableReader reader, core::Settings* out) {
 
 void ReadHistory(TableReader reader, HistorySettings* out) {
   reader.Bool("enabled", &out->enabled);
-  if (reader.String("file", &out->file) && !out->file.starts_with('/')) {
-    reader.Wrong(*reader.table().get("file"), "\"file\" in [history] must be an absolute path");
+  if (reader.String("file", &out->file) && !out->file.empty() && !out->file.starts_with('/')) {
+    reader.Wrong(*reader.table().get("file"), "\"file\" in [history] must be an absolute path, or \"\"");
   }
   reader.Number("keep-days", 1, 36500, &out->keep_days);
   reader.Number("max-rows", 100, 10'000'000, &out->max_rows);

@@ -272,6 +272,9 @@ TEST(Config, EveryErrorHasItsMessage) {
        "16000000"},
       {"[core]\nephemeral-first = 60000\nephemeral-last = 50000\n",
        "f.toml:1:1: \"ephemeral-last\" in [core] must not be less than \"ephemeral-first\""},
+      {"[history]\nfile = \"past.db\"\n",
+       "f.toml:2:8: \"file\" in [history] must be an absolute path, or \"\""},
+      {"[history]\nfile = \"\"\n", "no error"},
   };
   for (const Case& c : cases) EXPECT_EQ(ErrorOf(c.text), c.error) << c.text;
 }
