@@ -103,8 +103,9 @@ Variables VerbsEnvironment(const VerbsOptions& options, const std::string& libra
 Failure FindVerbsLibrary(std::string* path) {
   std::error_code error;
   const fs::path here = fs::read_symlink("/proc/self/exe", error).parent_path();
-  for (const fs::path& folder :
-       {here / "../lib/ndbroker/verbs", here / ".." / NDBROKER_LIBDIR / "ndbroker/verbs"}) {
+  // The last one is that of the Debian packages, where the program is in /usr/lib/ndbroker/bin.
+  for (const fs::path& folder : {here / "../lib/ndbroker/verbs",
+                                 here / ".." / NDBROKER_LIBDIR / "ndbroker/verbs", here / "../verbs"}) {
     const fs::path file = folder / kLibrary;
     if (!fs::exists(file, error)) continue;
     *path = fs::weakly_canonical(folder).string() + "/" + kLibrary;

@@ -69,6 +69,10 @@ function(nd_debian_link component target path)
   file(CREATE_LINK ${target} ${made}/links/${component}/${name} SYMBOLIC)
   nd_debian(${component} FILES ${made}/links/${component}/${name} DESTINATION ${folder})
 endfunction()
+if(TARGET nd_verbs)
+  nd_debian_docs(verbs ndbroker-verbs)
+  nd_debian(verbs TARGETS nd_verbs LIBRARY DESTINATION /usr/lib/ndbroker/verbs)
+endif()
 nd_debian_link(cli ../lib/ndbroker/bin/ndctl /usr/bin/ndbctl)
 nd_debian_link(ndctl ../lib/ndbroker/bin/ndctl /usr/bin/ndctl)
 nd_debian_link(ndctl ndbctl.1.gz /usr/share/man/man1/ndctl.1.gz)
@@ -95,7 +99,7 @@ set(CPACK_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS
 
 # nd_package(NAME SECTION components... DEPENDS... CONTROL... DESCRIPTION text)
 function(nd_package name)
-  cmake_parse_arguments(ARG "" "SECTION;DEPENDS;RECOMMENDS;SUGGESTS;CONFLICTS;ARCHITECTURE;DESCRIPTION" "COMPONENTS;CONTROL" ${ARGN})
+  cmake_parse_arguments(ARG "WITHOUT_SHLIBDEPS" "SECTION;DEPENDS;RECOMMENDS;SUGGESTS;CONFLICTS;ARCHITECTURE;DESCRIPTION" "COMPONENTS;CONTROL" ${ARGN})
   string(TOUPPER ${name} variable)
   foreach(component ${ARG_COMPONENTS})
     string(TOUPPER ${component} upper)
@@ -114,7 +118,7 @@ function(nd_package name)
   if(ARG_CONTROL)
     set(CPACK_DEBIAN_${variable}_PACKAGE_CONTROL_EXTRA ${ARG_CONTROL} PARENT_SCOPE)
   endif()
-  if(ARG_ARCHITECTURE)
+  if(ARG_ARCHITECTURE OR ARG_WITHOUT_SHLIBDEPS)
     set(CPACK_DEBIAN_${variable}_PACKAGE_SHLIBDEPS OFF PARENT_SCOPE)
   endif()
 endfunction()
@@ -136,6 +140,15 @@ The program ndbctl shows sessions, listeners, connections and traffic of a
 broker, explains failures and changes what may be changed while it runs.
 /usr/lib/ndbroker/bin has it under its own name, ndctl, which in Debian
 belongs to another program.")
+if(TARGET nd_verbs)
+  nd_package(ndbroker-verbs SECTION net COMPONENTS debian_verbs WITHOUT_SHLIBDEPS
+             DEPENDS "ndbroker-cli (>= ${PROJECT_VERSION}), libc6 (>= 2.36), libgcc-s1 (>= 4.0), libibverbs1 (>= 44), librdmacm1, libstdc++6 (>= 12)"
+             RECOMMENDS "ndbroker"
+             DESCRIPTION "RDMA connection broker for unmodified verbs programs
+The library that 'ndbctl run' preloads, so that programs that were written for
+rdma_cm and libibverbs use the broker of this host. They need no RDMA device,
+no kernel module and no change.")
+endif()
 nd_package(ndbroker-ndctl SECTION admin COMPONENTS debian_ndctl ARCHITECTURE all
            DEPENDS "ndbroker-cli (>= ${PROJECT_VERSION})" CONFLICTS "ndctl"
            DESCRIPTION "administration of the RDMA connection broker under the name ndctl
