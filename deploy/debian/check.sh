@@ -1,8 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# check.sh FOLDER: checks every package in it: lintian reports no error, programs and libraries are hardened, and no
-# file contains the path of a build directory. Prints one line for each error; exits 1 when there is one.
+# check.sh [--built] FOLDER: checks every package in it: programs and libraries are hardened, no file contains the path of a
+# build directory, the bill of materials describes them, and lintian reports no error. Prints one line for each error; exits 1
+# when there is one. --built: packages of build.sh --built, whose programs are not for users: the first two are left out.
 set -euo pipefail
+here=$(dirname "$(readlink -f "$0")")
+built=
+[ "$1" != --built ] || { built=1 && shift; }
 folder=$(realpath "$1")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -11,12 +15,6 @@ wrong() {
   echo "$*" >&2
   mistakes=$((mistakes + 1))
 }
-
-if command -v lintian > /dev/null; then
-  lintian --no-cfg --allow-root --fail-on error "$folder"/*.deb || wrong "lintian found errors"
-else
-  wrong "lintian is missing (Debian package lintian)"
-fi
 
 # hardened FILE: as hardening-check of devscripts, with readelf alone.
 hardened() {
@@ -37,13 +35,26 @@ hardened() {
   return 0
 }
 
-for deb in "$folder"/*.deb; do
-  root=$work/$(basename "$deb" .deb)
-  dpkg-deb -x "$deb" "$root"
-  while IFS= read -r -d '' file; do
-    if head -c 4 "$file" | grep -q ELF; then hardened "$file"; fi
-  done < <(find "$root" -type f -print0)
-  if grep -rlaF -- "$(pwd)/" "$root"; then wrong "$(basename "$deb"): the files above name the build directory"; fi
-done
+check_programs() {
+  local deb root file
+  for deb in "$folder"/*.deb; do
+    root=$work/$(basename "$deb" .deb)
+    dpkg-deb -x "$deb" "$root"
+    while IFS= read -r -d '' file; do
+      if head -c 4 "$file" | grep -q ELF; then hardened "$file"; fi
+    done < <(find "$root" -type f -print0)
+    if grep -rlaF -- "$(pwd)/" "$root"; then wrong "$(basename "$deb"): the files above name the build directory"; fi
+  done
+}
+
+[ -n "$built" ] || check_programs
+"$here/sbom_check.py" "$folder" || mistakes=$((mistakes + 1))
 [ "$mistakes" -eq 0 ] || exit 1
-echo "$(find "$folder" -name '*.deb' | wc -l) packages: lintian without errors, hardened, no path of the build"
+if command -v lintian > /dev/null; then
+  lintian --no-cfg --allow-root --display-level error --fail-on error "$folder"/*.deb || wrong "lintian found errors"
+else
+  wrong "lintian is missing (Debian package lintian)"
+fi
+
+[ "$mistakes" -eq 0 ] || exit 1
+echo "$(find "$folder" -name '*.deb' | wc -l) packages: bill of materials, lintian without errors$([ -n "$built" ] || echo ", hardened, no path of the build")"

@@ -28,6 +28,17 @@ def installed_version(package: str) -> str:
     return query.stdout.splitlines()[0] if query.returncode == 0 and query.stdout.strip() else "NOASSERTION"
 
 
+def providers() -> dict:
+    """Virtual packages, such as libspdlog1.10-fmt9, and the installed packages that provide them."""
+    query = subprocess.run(["dpkg-query", "-W", "-f", "${Package}\t${Provides}\n"], check=True, capture_output=True, text=True)
+    provided = {}
+    for line in query.stdout.splitlines():
+        package, _, names = line.partition("\t")
+        for name in filter(None, names.split(",")):
+            provided.setdefault(re.sub(r"[ (].*", "", name.strip()), package)
+    return provided
+
+
 def identifier(name: str) -> str:
     return "SPDXRef-Package-" + re.sub(r"[^A-Za-z0-9.-]", "-", name)
 
@@ -45,6 +56,7 @@ def foreign(name: str) -> dict:
 
 def main(debs: list) -> None:
     packages, relationships, all_hashes = {}, [], hashlib.sha256()
+    provided = providers()
     own = {field(deb, "Package") for deb in debs}
     for deb in sorted(debs, key=os.path.basename):
         name, version = field(deb, "Package"), field(deb, "Version")
@@ -61,7 +73,8 @@ def main(debs: list) -> None:
                               "referenceLocator": f"pkg:deb/ndbroker/{name}@{version}"}]}
         relationships.append(("SPDXRef-DOCUMENT", "DESCRIBES", identifier(name)))
         needed = [re.sub(r"[ (|:].*", "", part.strip()) for part in field(deb, "Depends").split(",") if part.strip()]
-        for other in sorted(set(needed)):
+        for other in sorted({need if need in own or installed_version(need) != "NOASSERTION" else provided.get(need, need)
+                             for need in needed}):
             if other not in own:
                 packages.setdefault(other, foreign(other))
             relationships.append((identifier(name), "DEPENDS_ON", identifier(other)))

@@ -37,7 +37,9 @@ exec unshare --fork --kill-child --pid --mount --uts --ipc --net --cgroup --prop
   for i in 0:stdin 1:stdout 2:stderr; do ln -s "/proc/self/fd/${i%%:*}" "$root/dev/${i#*:}"; done
   mount -t tmpfs -o mode=755,size=64m tmpfs "$root/run"
   mount -t tmpfs -o mode=1777 tmpfs "$root/tmp"
-  mkdir "$root/run/lock"
+  mkdir "$root/run/lock" "$root/run/log"
+  # A file system of its own: the journal goes on when a test fills /run.
+  mount -t tmpfs -o mode=755,size=64m tmpfs "$root/run/log"
   hostname ndbroker-test
   ip link set lo up
   cd "$root"

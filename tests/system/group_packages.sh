@@ -3,7 +3,8 @@
 # remove, purge, reinstall, and beside Debian's own ndctl.
 
 group_packages() {
-  local packages=${NDBROKER_PACKAGES:-$top/build/deb/packages}
+  local packages=${NDBROKER_PACKAGES:-$build/packages}
+  [ -e "$packages" ] || packages=$top/build/deb/packages
   compgen -G "$packages/ndbroker_*.deb" > /dev/null ||
     skip "there are no packages in $packages; ./run.sh --deb makes them (or set NDBROKER_PACKAGES)"
   prepare_debian "$packages"
@@ -15,30 +16,35 @@ group_packages() {
   start_system "$debian"
   package_install
   package_upgrade
+  package_verbs
   package_settings
+  package_broken_configuration
   package_remove
   package_names
 }
 
-# prepare_debian PACKAGES: a bare Debian with what the packages depend on; made once, kept below build/.
+# prepare_debian PACKAGES: a bare Debian with what the packages depend on, kept below build/ until that changes.
 prepare_debian() {
   debian=${NDBROKER_DEBIAN_ROOT:-$top/build/debian-root}
-  [ ! -e "$debian/complete" ] || return 0
+  local mirror depends
+  # rdmacm-utils: a program for ndbroker-verbs.
+  depends=$({ for deb in "$1"/*.deb; do dpkg-deb -f "$deb" Depends; done && echo rdmacm-utils; } | tr ',' '\n' |
+    sed 's/|.*//; s/(.*//; s/ //g' | grep -vE '^(lib)?ndbroker|^$' | sort -u)
+  [ "$(cat "$debian/complete" 2> /dev/null)" != "$depends" ] || return 0
   command -v debootstrap > /dev/null || skip "debootstrap is missing (Debian package debootstrap)"
   say "making a bare Debian in $debian"
-  local mirror depends
+  [ ! -e "$debian" ] || [ -z "${NDBROKER_DEBIAN_ROOT:-}" ] || skip "$debian is not for these packages; remove it"
+  rm -rf "$debian"
   mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' | grep '/debian/$' | head -1)
   debootstrap --variant=minbase --include=systemd,systemd-sysv,dbus,iproute2,procps,python3-minimal bookworm "$debian" ${mirror:+"$mirror"} \
     > "$debian.log" 2>&1 || { tail -5 "$debian.log"; skip "debootstrap failed; see $debian.log"; }
   # debootstrap gave it its own /dev; nothing of the host is mounted there.
-  depends=$(for deb in "$1"/*.deb; do dpkg-deb -f "$deb" Depends; done | tr ',' '\n' | sed 's/|.*//; s/(.*//; s/ //g' |
-    grep -vE '^(lib)?ndbroker|^$' | sort -u)
   cp /etc/resolv.conf "$debian/etc/"
   # shellcheck disable=SC2086
   { chroot "$debian" apt-get -q update && chroot "$debian" env DEBIAN_FRONTEND=noninteractive apt-get -q -y --no-install-recommends install $depends &&
     chroot "$debian" apt-get -q -y --no-install-recommends --download-only install ndctl; } >> "$debian.log" 2>&1 ||
     { tail -5 "$debian.log"; skip "the packages' dependencies could not be installed; see $debian.log"; }
-  touch "$debian/complete"
+  echo "$depends" > "$debian/complete"
 }
 
 # make_next_version FROM TO: the same packages as version 0.1.0-2 (or whatever is one more).
@@ -62,6 +68,7 @@ install_version() {
   apt install $(in_folder "$@")
 }
 installed() { [ "$(inside dpkg-query -W -f '${db:Status-Status}' "$1" 2> /dev/null)" = installed ]; }
+source "$here/group_units.sh"  # doctor_says
 all_packages="ndbroker ndbroker-cli libndbroker1 ndbroker-tests"
 
 package_install() {
@@ -71,6 +78,8 @@ package_install() {
   check "ndbctl reaches it" inside ndbctl status
   check "it is enabled at boot" inside systemctl is-enabled ndbrokerd.service ndbrokerd.socket ndbrokerd-admin.socket
   check "an ordinary user makes connections" as_user sh -c 'timeout -s TERM 2 nd-traffic 2 0 - | grep "lost=0 "'
+  check "doctor knows the service, the packages and the versions" doctor_says 'PASS  service .*ndbrokerd.service' \
+    "PASS  packages .*ndbroker $(inside dpkg-query -W -f '${Version}' ndbroker)" 'PASS  versions .*libndbroker'
   check "every file is as it was packed (dpkg --verify)" test -z "$(inside dpkg --verify ndbroker ndbroker-cli libndbroker1)"
   check "the configuration is a conffile with every key commented" sh -c \
     "$(declare -f inside); first_pid=$first_pid; ! inside grep -qE '^[a-z]' /etc/ndbroker/ndbrokerd.toml && inside dpkg-query -W -f '\${Conffiles}' ndbroker | grep -q ndbrokerd.toml"
@@ -99,6 +108,32 @@ package_upgrade() {
 }
 source "$here/group_restarts.sh"
 
+# Programs of Debian that know nothing of the broker.
+package_verbs() {
+  check "without ndbroker-verbs, ndbctl run names the package" grep "install the package ndbroker-verbs" \
+    <<< "$(inside ndbctl run -- rping -s 2>&1 || true)"
+  check "apt installs it" install_version now ndbroker-verbs
+  inside systemd-run -q --unit=rping ndbctl run -- rping -s -a 127.0.0.1 -p 7200 -C 10
+  check "rping connects through the broker" eventually 20 inside ndbctl run -- rping -c -a 127.0.0.1 -p 7200 -C 10
+  check "and is removed" apt remove ndbroker-verbs
+}
+
+# An upgrade is not the moment at which a mistake in the configuration ends a broker that runs.
+package_broken_configuration() {
+  local pid said
+  inside cp /etc/ndbroker/ndbrokerd.toml /root/configuration
+  eventually 20 is_active
+  pid=$(main_pid)
+  inside sh -c 'printf "[core]\nmax-baklog = 3\n" >> /etc/ndbroker/ndbrokerd.toml'
+  said=$(install_version now ndbroker 2>&1 || true)
+  check "an upgrade with a mistake in the configuration says that the broker was not restarted" \
+    grep "was not restarted, because of the errors above" <<< "$said"
+  check "installs every package whole" test -z "$(inside dpkg --audit)"
+  check "and the broker that ran still does" test "$(main_pid)" = "$pid"
+  inside cp /root/configuration /etc/ndbroker/ndbrokerd.toml
+  check "with the mistake corrected it restarts" inside systemctl restart ndbrokerd.service
+}
+
 package_settings() {
   inside systemctl stop peer.service
   inside systemctl disable --now ndbrokerd.service ndbrokerd.socket ndbrokerd-admin.socket 2> /dev/null
@@ -116,12 +151,19 @@ package_remove() {
   check "install again" install_version now ndbroker
   check "it runs again, with the old configuration" is_active
   check "purge" apt purge ndbroker ndbroker-tests
-  check "nothing is left but the user" test "$(inside find / -xdev -name '*ndbroker*' -not -path '/proc/*' -not -path '/srv/*' \
-    -not -path '/usr/lib/*/libndbroker*' -not -path '/usr/*/libndbroker*' -not -path '/var/lib/dpkg/*' -not -path '/usr/share/doc/*' -not -path '/usr/include/*' \
-    -not -path '/usr/lib/ndbroker*' -not -path '/usr/share/ndbroker*' -not -path '/usr/lib/*/cmake/*' -not -path '/usr/lib/*/pkgconfig/*' \
-    -not -path '/var/log/*' -not -path '/var/cache/*' -not -path '/sys/*' 2> /dev/null | tee -a /dev/stderr | wc -l)" -eq 0
+  check "nothing is left but the user" no_leftovers
   check "install after the purge" install_version now ndbroker
   check "a broker runs" is_active
+}
+
+# What the packages that stay (library, ndbroker-cli) do not explain.
+no_leftovers() {
+  local left
+  left=$(inside find / -xdev -name '*ndbroker*' -not -path '/proc/*' -not -path '/srv/*' \
+    -not -path '/usr/lib/*/libndbroker*' -not -path '/usr/*/libndbroker*' -not -path '/var/lib/dpkg/*' -not -path '/usr/share/doc/*' -not -path '/usr/include/*' \
+    -not -path '/usr/lib/ndbroker*' -not -path '/usr/share/ndbroker*' -not -path '/usr/lib/*/cmake/*' -not -path '/usr/lib/*/pkgconfig/*' \
+    -not -path '/var/log/*' -not -path '/var/cache/*' -not -path '/sys/*' 2> /dev/null)
+  [ -z "$left" ] || { echo "$left" && return 1; }
 }
 
 # Debian's ndctl(1) administers non-volatile memory and has the name.

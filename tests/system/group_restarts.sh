@@ -14,12 +14,19 @@ group_restarts() {
   sleep 1
   before=$(census)
   inside cp /dev/stdin /run/wire_gap.py < "$here/wire_gap.py"
-  inside sh -c 'python3 /run/wire_gap.py 127.0.0.1 4794 > /run/gap 2>&1 & echo $! > /run/gap.pid'
-  for ((i = 2; i <= restarts; i++)); do restart_broker "$i"; done
+  inside sh -c 'python3 /run/wire_gap.py 127.0.0.1 4794 > /run/gap.wire 2>&1 & echo $! > /run/gap.pid
+    python3 /run/wire_gap.py /run/ndbroker/client/lane.sock > /run/gap.lane 2>&1 & echo $! >> /run/gap.pid'
+  for ((i = 2; i <= restarts; i++)); do
+    restart_broker "$i"
+    [ $((i % 100)) -ne 0 ] || echo "      $i restarts; $(census)"
+  done
   inside sh -c 'kill $(cat /run/gap.pid)'
-  eventually 5 inside test -s /run/gap
-  gap=$(inside cat /run/gap)
-  check "no peer that connected to the wire port meanwhile was refused: $gap" grep -q 'refused=0 ' <<< "$gap"
+  local name
+  for name in wire lane; do
+    eventually 5 inside test -s /run/gap.$name
+    gap=$(inside cat /run/gap.$name)
+    check "nobody who connected to the $name meanwhile was refused: $gap" grep -q 'refused=0 ' <<< "$gap"
+  done
   sleep 1
   check "$restarts restarts, every fifth a kill -9: the broker serves" inside ndctl status
   eventually 10 census_is "$before" || true  # Clients of systemd and of the journal come and go.

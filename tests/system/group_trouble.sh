@@ -14,13 +14,14 @@ group_trouble() {
   trouble_full_run
   trouble_read_only_var
   trouble_group
+  trouble_downgrade
   trouble_sockets
 }
 
 # How often the service was started within the last seconds given.
 starts_since() { journal --after-cursor="$1" -o json -u ndbrokerd.service | grep -c '"MESSAGE":"Starting ' || true; }
 # tells CURSOR PATTERN TEXT: the journal says it soon.
-tells() { check "$3" eventually 10 said_since "$1" "$2"; }
+tells() { check "$3" eventually 30 said_since "$1" "$2"; }
 recovers() {
   inside systemctl restart ndbrokerd.service || true
   check "then it serves again" eventually 20 is_active
@@ -31,6 +32,7 @@ trouble_configuration() {
   cursor=$(now_cursor)
   inside sh -c 'printf "[limits]\nhello = \"5s\"\n" > /etc/ndbroker/ndbrokerd.toml'
   check "a wrong configuration does not start" not inside systemctl restart ndbrokerd.service
+  check "because ExecStartPre= refuses it" grep 'code=exited ; status=2' <<< "$(property ExecStartPre)"
   tells "$cursor" 'ndbrokerd.toml:2:1: unknown key "hello" in \[limits\]' "with line and column"
   sleep 10
   local starts
@@ -62,12 +64,15 @@ trouble_override() {
 }
 
 trouble_second_broker() {
-  local output
-  output=$(inside ndbrokerd --dir /run/ndbroker 2>&1) && failed "a second broker started" || true
-  check "a second broker on the same directory is refused with a reason" grep -qE "belongs to uid|already serves" <<< "$output"
-  output=$(inside setpriv --reuid=ndbroker --regid=ndbroker --clear-groups ndbrokerd --dir /run/ndbroker 2>&1) && failed "a second broker started" || true
-  check "the same for one of the same user: it names the first one's pid" \
-    grep -q "another ndbrokerd (pid $(main_pid)) already serves /run/ndbroker" <<< "$output"
+  local cursor
+  cursor=$(now_cursor)
+  check "a second broker on the same directory does not start" \
+    not inside systemd-run -q --wait --unit=second ndbrokerd --dir /run/ndbroker
+  tells "$cursor" "belongs to uid" "the journal has the reason"
+  cursor=$(now_cursor)
+  check "nor one of the same user" \
+    not inside systemd-run -q --wait --unit=second-of-user -p User=ndbroker ndbrokerd --dir /run/ndbroker
+  tells "$cursor" "another ndbrokerd \(pid $(main_pid)\) already serves /run/ndbroker" "the journal names the pid of the first one"
   check "the first one is not disturbed" is_active
 }
 
@@ -106,6 +111,7 @@ trouble_full_run() {
   inside sh -c 'dd if=/dev/zero of=/run/filler bs=64k count=4096 2> /dev/null; dd if=/dev/zero of=/run/filler2 bs=1 count=65536 2> /dev/null; true'
   inside systemctl restart ndbrokerd.service || true
   check "with a full /run it starts all the same" eventually 20 is_active
+  tells "$cursor" "the lease journal cannot be written .*No space left" "the journal says what is not written, and what that means"
   check "or goes on, and connections are made" as_user sh -c 'timeout -s TERM 3 nd-traffic 1 0 - | grep "lost=0 "'
   inside rm -f /run/filler /run/filler2
   recovers
@@ -136,6 +142,26 @@ trouble_group() {
   inside rm -f /run/ndbroker/admin.sock /run/ndbroker/metrics.sock
   inside systemctl reset-failed ndbrokerd-admin.socket
   inside systemctl start ndbrokerd.socket ndbrokerd-admin.socket
+  recovers
+}
+
+# What a later version wrote.
+trouble_downgrade() {
+  local cursor
+  inside systemctl stop ndbrokerd.service
+  inside python3 -c 'import sqlite3
+past = sqlite3.connect("/var/lib/ndbroker/history.db"); past.execute("PRAGMA user_version = 99"); past.close()
+with open("/run/ndbroker/journal", "r+b") as leases: leases.seek(7); leases.write(b"9")'
+  cursor=$(now_cursor)
+  check "after a downgrade it serves" inside systemctl start ndbrokerd.service
+  tells "$cursor" "lease journal has the format of another version of ndbrokerd; it is not used" \
+    "the journal says that the lease journal is not used"
+  tells "$cursor" "the file has version 99 and this program knows versions up to [0-9]+; use a newer program or give another file" \
+    "and what to do about the history"
+  check "the history of the later version is not touched" test "$(inside python3 -c 'import sqlite3
+print(sqlite3.connect("/var/lib/ndbroker/history.db").execute("PRAGMA user_version").fetchone()[0])')" = 99
+  inside systemctl stop ndbrokerd.service
+  inside sh -c 'rm -f /var/lib/ndbroker/history.db*'
   recovers
 }
 

@@ -6,7 +6,8 @@ set -Eeuo pipefail
 usage() {
   cat << 'END'
 usage: run.sh [--build DIR] [--restarts N] [GROUP...]
-  GROUP       units, restarts, trouble, user, packages; all but packages when none is given
+  GROUP       units, restarts, trouble, user, packages; all but packages when none is given.
+              packages tries those in DIR/packages (deploy/debian/build.sh --built DIR), otherwise those of ./run.sh --deb
   --build     the build directory whose programs are tried (default: build/release)
   --restarts  how often the group restarts restarts the broker (default: 20)
 Prints one line for each check. Exits 0 when all passed, 1 when one failed, 77 when nothing could be tried here.
