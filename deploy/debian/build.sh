@@ -16,6 +16,7 @@ case ${1:-} in
   --built) checks= built=1 && shift ;;
 esac
 build=$(realpath -m "${1:-build/deb}")
+mkdir -p "${build%/*}"
 # The time in the packages is that of the commit, or of the changelog where there is no repository.
 if [ -z "${SOURCE_DATE_EPOCH:-}" ]; then
   SOURCE_DATE_EPOCH=$(git log -1 --format=%ct 2> /dev/null || date -d "$(sed -n 's/^ -- .*>  //p' deploy/debian/changelog | head -1)" +%s)

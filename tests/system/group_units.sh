@@ -27,7 +27,7 @@ unit_boot() {
 # doctor_says PATTERN...: each is in what doctor prints; its exit code is another matter.
 doctor_says() {
   local report pattern
-  report=$(inside sh -c '$(command -v ndbctl ndctl | head -1) doctor' || true)
+  report=$(inside sh -c 'if command -v ndbctl > /dev/null; then ndbctl doctor; else ndctl doctor; fi' || true)
   for pattern in "$@"; do
     grep -qE "$pattern" <<< "$report" || { echo "$report" && return 1; }
   done
