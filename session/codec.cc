@@ -147,7 +147,7 @@ constexpr WireType WireTypeOf() {
 
 // `given`: whether the field came before, which only messages must not.
 template <typename T>
-bool ReadField(WireReader& in, const char* name, int depth, bool given, T& value, Trouble& trouble) {
+bool ReadField(WireReader& in, const char* name, int depth, T& value, Trouble& trouble, bool given = {}) {
   if constexpr (WireTypeOf<T>() == WireType::kVarint) {
     std::uint64_t number = 0;
     if (!in.Varint(&number)) return trouble.At(name, in.error());
@@ -187,7 +187,7 @@ bool ReadKnown(WireReader& in, WireTag tag, int depth, M& message, std::uint32_t
     const std::uint32_t mine = std::exchange(bit, bit << 1);
     if (field.number != tag.number || tag.type != WireTypeOf<T>()) return false;
     known = true;
-    good = ReadField(in, field.name, depth, (given & mine) != 0, field.In(message), trouble);
+    good = ReadField(in, field.name, depth, field.In(message), trouble, (given & mine) != 0);
     given |= mine;
     return true;
   };
@@ -323,7 +323,7 @@ Result<ClientMessage> DecodeClientMessage(std::span<const std::byte> bytes) {
     if (!in.Tag(&tag)) return trouble.At("", in.error()), trouble.ToStatus(kName);
     const bool given = message.content.index() != 0;
     if (tag.number == 1 && tag.type == WireType::kVarint) {
-      if (!ReadField(in, "op_id", 0, false, message.op_id, trouble)) return trouble.ToStatus(kName);
+      if (!ReadField(in, "op_id", 0, message.op_id, trouble)) return trouble.ToStatus(kName);
       continue;
     }
     std::variant<Hello> hello;

@@ -163,10 +163,10 @@ void Broker::Impl::Do(Session& s, Pending p, const GetConnectionRequestOp& op) {
     return;
   }
   if (l->state != Listener::State::kListening || l->connect_events) {
-    Finish(
-        s.id, p,
-        {StatusCode::kInvalidDeviceState, l->connect_events ? "The listener delivers its requests as events."
-                                                            : "The listener does not listen."});
+    Finish(s.id, p,
+           {StatusCode::kInvalidDeviceState, l->state == Listener::State::kListening
+                                                 ? "The listener delivers its requests as events."
+                                                 : "The listener does not listen."});
     return;
   }
   const StatusCode verdict = VerdictOf(ConnectorOp::kGetConnectionRequest, *c);

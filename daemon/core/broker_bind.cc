@@ -167,7 +167,6 @@ void Broker::Impl::Reserved(Listener& l, Status status) {
   if (!status.ok()) {
     l.local = {};
     l.claim = {};
-    l.connect_events = false;
     Finish(l.session, l.op, status);
     return;
   }

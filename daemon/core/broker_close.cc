@@ -67,7 +67,6 @@ void Broker::Impl::Cancel(Listener& l) {
     Finish(l.session, l.op, Canceled());
     ports_.Drop(&l.claim);
     l.local = {};
-    l.connect_events = false;
   }
   CancelGets(l, Canceled());
 }
@@ -226,11 +225,10 @@ void Broker::Impl::Reclaim(Object& object) {
     case ObjectKind::kSharedEndpoint:
       Close(static_cast<SharedEndpoint&>(object));
       return;
-    case ObjectKind::kQueuePair:
-      Close(static_cast<QueuePair&>(object), false);
-      return;
+    case ObjectKind::kQueuePair:  // Its connector was reclaimed before.
     case ObjectKind::kAdapter:
-      Close(static_cast<OpenedAdapter&>(object));
+      object.closing = true;
+      MaybeFinishClose(object.handle);
       return;
   }
 }

@@ -143,6 +143,19 @@ TEST(Guards, AQueuePairTakesPartInOneAttempt) {
   EXPECT_EQ(again(w.Bound(up.a, "10.0.0.1:6004")), SC::kInvalidDeviceState);
 }
 
+TEST(Guards, AQueuePairMayHaveTheDepthsOfItsAdapter) {
+  World w;
+  const auto c = w.Open();
+  const AdapterInfo info = w.broker().Adapters()[0].description.info;
+  const std::uint32_t receive = info.max_receive_queue_depth, initiator = info.max_initiator_queue_depth;
+  const auto create = [&](std::uint32_t receives, std::uint32_t initiators) {
+    return w.Try(c, CreateQueuePairOp{c.adapter, receives, initiators, 0});
+  };
+  EXPECT_EQ(create(receive, initiator), SC::kSuccess);
+  EXPECT_EQ(create(receive + 1, initiator), SC::kInvalidParameter5);
+  EXPECT_EQ(create(receive, initiator + 1), SC::kInvalidParameter6);
+}
+
 // A connection that waits for its port after a restart of the broker has no state yet.
 TEST(Guards, NothingCanBeDoneWithAConnectionThatIsComingBack) {
   World w(2);

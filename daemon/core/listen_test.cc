@@ -249,6 +249,8 @@ TEST_F(Shared, ND_166_167_168_173_Close) {
   const OpId close = w.Submit(a, CloseOp{e, true});
   EXPECT_EQ(w.Code(a, close), SC::kPending);
   EXPECT_EQ(w.Code(a, DialShared(e, "10.0.1.1:7001")), SC::kInvalidHandle);
+  ASSERT_EQ(w.broker(0).Ports().size(), 1u);
+  EXPECT_EQ(w.broker(0).Ports()[0].state, "lingering");
   EXPECT_EQ(w.Try(a, CreateSharedEndpointOp{a.adapter, Ip("10.0.0.1:9999")}), SC::kSharingViolation);
   EXPECT_EQ(w.Close(a, c1), SC::kSuccess);
   EXPECT_EQ(w.Code(a, close), SC::kSuccess);

@@ -102,6 +102,22 @@ TEST(Reserve, EphemeralPortsAreChosenAroundIt) {
   EXPECT_EQ(w.Call(c, BindOp{w.Connector(c), Ip("10.0.0.1:0")}).reply.address.port(), 50001);
 }
 
+TEST(Reserve, TakesAPortFromThoseThatMayBeChosen) {
+  Settings settings;
+  settings.ephemeral_first = 50000;
+  settings.ephemeral_last = 50001;
+  for (const char* reserved : {"10.0.0.1", "0.0.0.0"}) {
+    World w(1, settings);
+    const World::Client c = w.Open();
+    const Address first = w.Call(c, BindOp{w.Connector(c), Ip("10.0.0.1:0")}).reply.address;
+    const std::uint16_t other = first.port() == 50000 ? 50001 : 50000;
+    w.Step(0, ReservePort{Ip(reserved).WithPort(other), 1000, ""});
+    EXPECT_EQ(w.Try(c, BindOp{w.Connector(c), Ip("10.0.0.1:0")}), StatusCode::kTooManyAddresses) << reserved;
+    w.Step(0, ReleasePort{Ip(reserved).WithPort(other)});
+    EXPECT_EQ(w.Call(c, BindOp{w.Connector(c), Ip("10.0.0.1:0")}).reply.address.port(), other) << reserved;
+  }
+}
+
 TEST(Reserve, EndsWithItsAdapterAndSurvivesSettings) {
   World w;
   w.Step(0, ReservePort{Ip("10.0.0.1:7000"), {}, ""});

@@ -48,6 +48,7 @@ if [ ! -e "$build/build.ninja" ]; then
   (cd "$src" && cmake --preset release -B "$build" -DNDBROKER_TESTS=ON) > "$work/configure.log" 2>&1 ||
     { cat "$work/configure.log" >&2; exit 1; }
 fi
+export CCACHE_PREFIX=$here/compile.sh
 make() { ninja -C "$build" -j "${NDBROKER_JOBS:-$(nproc)}" "$@" > "$work/build.log" 2>&1; }
 # Exit 0: it passed; 2: it took too long; 1: a test failed, or the program ended by a signal.
 passes() {
