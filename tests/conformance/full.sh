@@ -45,4 +45,4 @@ done
 [ -n "$record" ] || exit 0
 seconds=$(cat "$reports"/*.passed | awk '{ s += $1 } END { print s }')
 counts=$(grep -E '^(Local|Iwarp): ' <<< "$summary" | sed -e 's/ skipped, 0 failed, 0 not run/ skipped/' -e 's/, 0 skipped//' | paste -sd';' | sed 's/;/; /g')
-"$top/tests/figures/figures.py" --record "conformance" "$(date -u +%F), \`tests/conformance/full.sh\` at $(git -C "$top" describe --always --dirty), full counts, one part after the other, $seconds s on $(nproc) cores: $counts"
+"$top/tests/figures/figures.py" --record "conformance (" "$(date -u +%F), \`tests/conformance/full.sh\` at $(git -C "$top" describe --always --dirty), full counts, one part after the other, $seconds s on $(nproc) cores: $counts"

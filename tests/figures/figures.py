@@ -151,7 +151,7 @@ def compare(write):
 
 def record(row, result):
     lines = text(PROOF).split("\n")
-    rows = [i for i, line in enumerate(lines) if line.startswith(f"| {row} ")]
+    rows = [i for i, line in enumerate(lines) if line.startswith(f"| {row}")]
     if len(rows) != 1:
         sys.exit(f"figures.py: {len(rows)} rows of {PROOF} begin with '{row}'")
     columns = lines[rows[0]].split(" | ")
