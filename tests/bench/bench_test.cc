@@ -78,6 +78,33 @@ TEST(Meter, TheWarmUpCountsNeitherAsTimeNorAsRequests) {
   EXPECT_TRUE(sample.window_rates.empty());
 }
 
+TEST(LatencyClock, ABatchIsOneValueAndTheWarmUpIsNone) {
+  Options options;
+  options.warmup = 3;
+  options.batch = 4;
+  Sample sample;
+  LatencyClock clock(options, 2, &sample);
+  for (std::uint32_t i = 0; i < 3 + 4 + 4 + 2; ++i) {
+    clock.Begin(i);
+    if (i == 4) std::this_thread::sleep_for(std::chrono::milliseconds(80));
+    clock.End(i);
+  }
+  ASSERT_EQ(2U, sample.latencies_us.size());  // The last two messages are not a batch.
+  EXPECT_GE(sample.latencies_us[0], 80e3 / 4 / 2);
+}
+
+TEST(Stamp, EveryByteIsRead) {
+  for (const std::size_t size : {1U, 8U, 31U, 32U, 43U, 4096U}) {
+    std::vector<std::byte> message(size);
+    for (std::size_t i = 0; i < size; ++i) {
+      EXPECT_EQ(0U, ReadAll(message.data(), size));
+      message[i] = std::byte{1};
+      EXPECT_NE(0U, ReadAll(message.data(), size)) << size << " " << i;
+      message[i] = std::byte{0};
+    }
+  }
+}
+
 TEST(Histogram, CountsEachValueOnce) {
   const auto histogram = Histogram({1, 1.1, 1.4, 2, 100});
   ASSERT_EQ(4u, histogram.size());
@@ -97,6 +124,16 @@ TEST(Options, TheDefaultWindowStaysInTheCache) {
   EXPECT_EQ(64u, window("8"));
   EXPECT_EQ(4u, window("65536"));
   EXPECT_EQ(2u, window("1048576"));
+}
+
+TEST(Options, CpusAreThoseOfTheProcesses) {
+  const char* arguments[] = {"ndperf", "--self", "--cpus", "1,0,1"};
+  Options options;
+  EXPECT_FALSE(Parse(4, const_cast<char**>(arguments), &options));
+  EXPECT_EQ(1, options.Cpu(0));
+  EXPECT_EQ(0, options.Cpu(1));
+  EXPECT_EQ(1, options.Cpu(2));
+  EXPECT_FALSE(options.Cpu(3));
 }
 
 TEST(Options, AdapterNamesTheMedium) {

@@ -2,7 +2,6 @@
 // The ends are ordinary applications of the client library. They share only the report to their parent.
 #include "tests/bench/ends.h"
 
-#include <sched.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -34,21 +33,6 @@ Status Report(const Options& options, const std::string& line) {
   if (write(options.report_fd, text.data(), text.size()) == static_cast<ssize_t>(text.size()))
     return Status::Ok();
   return {StatusCode::kUnsuccessful, "the parent is gone"};
-}
-
-// Pins this process to the n-th of the CPUs that it may use.
-Status PinTo(int n) {
-  cpu_set_t allowed;
-  if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0) return {StatusCode::kUnsuccessful, "no CPU set"};
-  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
-    if (!CPU_ISSET(cpu, &allowed) || n-- > 0) continue;
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    CPU_SET(cpu, &one);
-    if (sched_setaffinity(0, sizeof(one), &one) == 0) return Status::Ok();
-    return {StatusCode::kUnsuccessful, "sched_setaffinity failed"};
-  }
-  return {StatusCode::kNotSupported, "there are not two CPUs to pin to"};
 }
 
 Result<Adapter> OpenAdapter(const Options& options, const Address& local) {
@@ -108,9 +92,6 @@ Status MeasureOne(Adapter& adapter, const Address& remote, const Options& option
 }  // namespace
 
 int RunServer(const Options& options) {
-  if (options.pin) {
-    if (Status status = PinTo(1); !status.ok()) return Fail("server", "--pin", status);
-  }
   Address local;
   if (!options.address.empty()) {
     const auto parsed = Address::Parse(options.address);
@@ -136,9 +117,6 @@ int RunServer(const Options& options) {
 }
 
 int RunClient(const Options& options) {
-  if (options.pin) {
-    if (Status status = PinTo(0); !status.ok()) return Fail("client", "--pin", status);
-  }
   const auto remote = Address::Parse(options.address);
   if (!remote.ok()) return Fail("client", options.address, remote.status());
   auto adapter = OpenAdapter(options, Address());

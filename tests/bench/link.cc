@@ -38,10 +38,19 @@ Status Link::Prepare(Adapter& adapter, const Options& options, std::uint32_t slo
   auto cq = adapter.CreateCompletionQueue(2 * (slots + receives) + 16);
   if (!cq.ok()) return cq.status();
   cq_ = *cq;
-  auto buffer = adapter.AllocateBuffer(stride_ * (2 * std::size_t{slots} + receives));
-  if (!buffer.ok()) return buffer.status();
-  buffer_ = *buffer;
-  auto region = adapter.Register(buffer_, kAllowLocalWrite | kAllowRemoteRead | kAllowRemoteWrite);
+  const std::size_t length = stride_ * (2 * std::size_t{slots} + receives);
+  constexpr std::uint32_t kAccess = kAllowLocalWrite | kAllowRemoteRead | kAllowRemoteWrite;
+  if (options.ordinary_memory) {
+    ordinary_.resize(length);
+    memory_ = ordinary_.data();
+  } else {
+    auto buffer = adapter.AllocateBuffer(length);
+    if (!buffer.ok()) return buffer.status();
+    buffer_ = *buffer;
+    memory_ = buffer_.data();
+  }
+  auto region = options.ordinary_memory ? adapter.Register(memory_, length, kAccess)
+                                        : adapter.Register(buffer_, kAccess);
   if (!region.ok()) return region.status();
   region_ = *region;
   for (std::uint32_t i = 0; i < slots; ++i) FillPattern(slot(i), options.size);
@@ -84,7 +93,7 @@ Status Link::TakePeerMemory() {
 
 Status Link::Connect(const Address& local, const Address& remote) {
   if (Status status = connector_.Bind(local); !status.ok()) return status;
-  const PeerMemory mine{reinterpret_cast<std::uintptr_t>(buffer_.data()), region_.remote_token(), kMagic};
+  const PeerMemory mine{reinterpret_cast<std::uintptr_t>(memory_), region_.remote_token(), kMagic};
   ConnectOptions options;
   options.private_data = std::as_bytes(std::span(&mine, 1));
   if (Status status = connector_.Connect(qp_, remote, options); !status.ok()) return status;
@@ -94,7 +103,7 @@ Status Link::Connect(const Address& local, const Address& remote) {
 
 Status Link::Accept() {
   if (Status status = TakePeerMemory(); !status.ok()) return status;
-  const PeerMemory mine{reinterpret_cast<std::uintptr_t>(buffer_.data()), region_.remote_token(), kMagic};
+  const PeerMemory mine{reinterpret_cast<std::uintptr_t>(memory_), region_.remote_token(), kMagic};
   ConnectOptions options;
   options.private_data = std::as_bytes(std::span(&mine, 1));
   return connector_.Accept(qp_, options);

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstdint>
 #include <deque>
+#include <vector>
 
 #include "nd/nd.h"
 #include "tests/bench/options.h"
@@ -60,7 +61,7 @@ class Link {
   Status AwaitVerdict();
   Status SendVerdict(bool well);
 
-  std::byte* slot(std::uint32_t index) const { return buffer_.data() + index * stride_; }
+  std::byte* slot(std::uint32_t index) const { return memory_ + index * stride_; }
   std::byte* exposed(std::uint32_t index) const { return slot(slots_ + index); }
   Connector& connector() { return connector_; }
 
@@ -77,7 +78,9 @@ class Link {
   std::uint32_t slots_ = 0, receives_ = 0, outstanding_ = 0;
   std::size_t stride_ = 0;
   CompletionQueue cq_;
+  std::byte* memory_ = nullptr;  // All the slots: in buffer_, or in ordinary_.
   Buffer buffer_;
+  std::vector<std::byte> ordinary_;
   MemoryRegion region_;
   QueuePair qp_;
   Connector connector_;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // ndperf: starts brokers if needed and the two ends as processes, and prints their results.
+#include <sched.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -43,12 +44,13 @@ std::optional<std::string> ReadResult(Process& client) {
 int RunBoth(const Options& options, const std::string& program, const std::string& client_broker,
             const std::string& server_broker, const std::string& server_address) {
   constexpr int kFd = Process::kReportFd;
-  Process server =
-      Process::Start(program, options.EndArguments(Role::kServer, server_broker, server_address, kFd), true);
+  Process server = Process::Start(
+      program, options.EndArguments(Role::kServer, server_broker, server_address, kFd), true, options.Cpu(1));
   const auto ready = server.ReadLine(std::chrono::seconds(30));
   if (!ready || !ready->starts_with("ready ")) return Fail("the server's side did not start");
-  Process client = Process::Start(
-      program, options.EndArguments(Role::kClient, client_broker, ready->substr(6), kFd), true);
+  Process client =
+      Process::Start(program, options.EndArguments(Role::kClient, client_broker, ready->substr(6), kFd), true,
+                     options.Cpu(0));
   // No shorter limit is needed, because the ends give up when nothing moves.
   const auto line = ReadResult(client);
   const auto numbers = line ? Decode(*line) : std::nullopt;
@@ -59,7 +61,18 @@ int RunBoth(const Options& options, const std::string& program, const std::strin
   return std::fflush(stdout) == 0 ? 0 : Fail("cannot write the result");
 }
 
-int RunParent(const Options& options) {
+// Chooses the first two CPUs that this process may use.
+bool ChooseCpus(Options* options) {
+  cpu_set_t allowed;
+  if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0) return false;
+  for (int cpu = 0; cpu < CPU_SETSIZE && options->cpus.size() < 2; ++cpu) {
+    if (CPU_ISSET(static_cast<std::size_t>(cpu), &allowed)) options->cpus.push_back(cpu);
+  }
+  return options->cpus.size() == 2;
+}
+
+int RunParent(Options options) {
+  if (options.pin && !ChooseCpus(&options)) return Fail("--pin: there are not two CPUs to pin to");
   const std::string program = OwnProgram();
   if (!options.self) {
     const std::string directory = options.broker.empty() ? FindBrokerDirectory() : options.broker;

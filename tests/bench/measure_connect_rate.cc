@@ -26,7 +26,15 @@ class Crowd {
   // Each connection is a new queue pair and connector and then steps 0 to `steps` - 1. The connection ends
   // with the last step.
   Crowd(Adapter& adapter, const Options& options, std::uint32_t steps, Step step)
-      : adapter_(adapter), options_(options), steps_(steps), step_(std::move(step)), slots_(options.window) {}
+      : adapter_(adapter),
+        options_(options),
+        steps_(steps),
+        step_(std::move(step)),
+        progress_(options),
+        slots_(options.window) {}
+
+  // The time that the connections after the warm-up took, once Run() has succeeded.
+  double Seconds() const { return watch_.Microseconds() / 1e6; }
 
   Status Run() {
     auto queue = adapter_.CreateCompletionQueue(16);
@@ -66,7 +74,10 @@ class Crowd {
   // Handles the status of the step of the slot.
   Status Judge(Slot& slot, const Status& status) {
     const bool last = ++slot.step == steps_;
-    if (last) ++over_;
+    if (last) {
+      progress_.Tick(++over_);
+      if (over_ == Warmup(options_)) watch_ = Stopwatch();
+    }
     // The side that disconnects second finds the connection gone, which is fine.
     const bool gone =
         status == StatusCode::kConnectionInvalid || status == StatusCode::kConnectionDisconnected;
@@ -102,6 +113,8 @@ class Crowd {
   const Options& options_;
   const std::uint32_t steps_;
   const Step step_;
+  Progress progress_;
+  Stopwatch watch_;
   CompletionQueue queue_;
   std::deque<Slot> slots_;
   std::uint32_t begun_ = 0, over_ = 0;
@@ -113,15 +126,14 @@ Status ConnectRateActive(Adapter& adapter, const Address& remote, const Options&
   const auto local = adapter.ResolveAddress(remote);
   if (!local.ok()) return local.status();
   const Address source = local->WithPort(0);
-  const Stopwatch watch;
   Crowd crowd(adapter, options, 3, [&](Slot& slot, std::uint32_t step) {
     if (step == 0) return slot.connector.NdkConnect(slot.queue_pair, source, remote, {}, &slot.request);
     if (step == 1) return slot.connector.CompleteConnect(&slot.request);
     return slot.connector.Disconnect(&slot.request);
   });
   Status status = crowd.Run();
-  sample->seconds = watch.Microseconds() / 1e6;
-  sample->operations = options.iterations;
+  sample->seconds = crowd.Seconds();
+  sample->operations = options.iterations - Warmup(options);
   return status;
 }
 

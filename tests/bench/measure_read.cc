@@ -31,16 +31,17 @@ Status ReadActive(Link& link, const Options& options, Sample* sample) {
   };
   for (std::uint32_t slot = 0; slot < options.window; ++slot) std::memset(link.slot(slot), 0, options.size);
   Meter meter(options, sample);
+  LatencyClock clock(options, 1, sample);
   for (std::uint32_t i = 0; i < total; ++i) {
     const std::uint32_t slot = i % options.window;
     if (Status status = link.AwaitRequests(options.window - 1); !status.ok()) return status;
     meter.Tick(i);
     if (i >= options.window && !check(slot, i % 64 == 0)) return Mismatch(i - options.window + 1);
-    const Stopwatch one;
+    clock.Begin(i);
     if (Status status = link.Read(slot, slot); !status.ok()) return status;
     if (!latency) continue;
     if (Status status = link.AwaitRequests(0); !status.ok()) return status;
-    if (i >= warmup) sample->latencies_us.push_back(one.Microseconds());
+    clock.End(i);
   }
   if (Status status = link.AwaitRequests(0); !status.ok()) return status;
   meter.End(total);

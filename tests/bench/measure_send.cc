@@ -16,14 +16,15 @@ namespace {
 Status PingPong(Link& link, const Options& options, Sample* sample) {
   const std::uint32_t warmup = Warmup(options);
   Progress progress(options);
+  LatencyClock clock(options, 2, sample);
   for (std::uint32_t i = 0; i < warmup + options.iterations; ++i) {
     progress.Tick(i);
     Stamp(link.slot(0), options.size, i + 1);
-    const Stopwatch watch;
+    clock.Begin(i);
     if (Status status = link.Send(0, options.size, kOpSilentSuccess); !status.ok()) return status;
     const auto message = link.NextMessage();
     if (!message.ok()) return message.status();
-    if (i >= warmup) sample->latencies_us.push_back(watch.Microseconds() / 2);
+    clock.End(i);
     if (!HasStamp(*message, options.size, i + 1)) return Mismatch(i + 1);
     if (i % 64 == 0 && !IsWhole(*message, options.size, i + 1)) return Mismatch(i + 1);
     if (Status status = link.Repost(*message); !status.ok()) return status;
@@ -57,10 +58,12 @@ Status SendPassive(Link& link, const Options& options) {
   const bool echo = options.metric == Metric::kLatency;
   const std::uint32_t total = options.iterations + (echo ? Warmup(options) : 0);
   bool well = true;
+  std::uint64_t read_bytes = 0;
   for (std::uint32_t i = 0; i < total; ++i) {
     const auto message = link.NextMessage();
     if (!message.ok()) return message.status();
     well = well && HasStamp(*message, options.size, i + 1);
+    if (options.touch) read_bytes += ReadAll(*message, options.size);
     if (i % 64 == 0) well = well && IsWhole(*message, options.size, i + 1);
     if (echo) {
       Stamp(link.slot(0), options.size, i + 1);
@@ -70,6 +73,8 @@ Status SendPassive(Link& link, const Options& options) {
     }
     if (Status status = link.Repost(*message); !status.ok()) return status;
   }
+  // The sum of the bytes is only needed so that they are read.
+  [[maybe_unused]] volatile std::uint64_t used = read_bytes;
   if (Status status = link.AwaitRequests(0); !status.ok()) return status;
   if (Status status = link.SendVerdict(well); !status.ok()) return status;
   return well ? Status::Ok() : Mismatch(0);

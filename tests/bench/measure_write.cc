@@ -33,16 +33,17 @@ Status Put(Link& link, const Options& options, std::uint64_t number) {
 Status InTurns(Link& link, const Options& options, bool first, Sample* sample) {
   const std::uint32_t warmup = Warmup(options);
   Progress progress(options);
+  LatencyClock clock(options, 2, sample);
   for (std::uint32_t i = 0; i < warmup + options.iterations; ++i) {
     progress.Tick(i);
     if (!first) {
       if (Status status = AwaitMemory(link, options, i + 1); !status.ok()) return status;
     }
-    const Stopwatch watch;
+    clock.Begin(i);
     if (Status status = Put(link, options, i + 1); !status.ok()) return status;
     if (!first) continue;
     if (Status status = AwaitMemory(link, options, i + 1); !status.ok()) return status;
-    if (i >= warmup) sample->latencies_us.push_back(watch.Microseconds() / 2);
+    clock.End(i);
   }
   return link.AwaitRequests(0);
 }

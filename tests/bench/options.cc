@@ -70,6 +70,16 @@ std::string WhatIsWrong(const Options& o) {
   if (o.transport == Transport::kLocal && !o.peer_broker.empty())
     return "local has one broker; leave out --peer-broker";
   if (o.self && !o.adapter.empty()) return "--adapter names an adapter of a running broker; leave out --self";
+  if (!o.cpus.empty() && o.pin) return "--cpus pins already; leave out --pin";
+  if (o.cpus.size() > 2 && !o.self) return "--cpus pins the brokers that --self starts; give two CPUs";
+  if (o.batch > 1 &&
+      (o.metric != Metric::kLatency || !(o.op == Op::kSend || o.op == Op::kWrite || o.op == Op::kRead))) {
+    return "--batch is for the latency of send, write and read";
+  }
+  if (o.iterations != 0 && o.iterations < o.batch) return "--iterations is less than one --batch";
+  if (o.touch && o.op != Op::kSend) return "--touch is for send, whose receiver gets each message";
+  if (o.ordinary_memory && (o.op == Op::kConnect || o.op == Op::kResolve))
+    return "--malloc is for send, write and read";
   if (o.metric == Metric::kLatency && o.window > 1)
     return "latency is measured one at a time; leave out --window";
   return {};
@@ -147,7 +157,9 @@ std::vector<std::string> Options::EndArguments(Role end, const std::string& brok
   if (!adapter.empty()) arguments.insert(arguments.end(), {"--adapter", adapter});
   if (waiting != Waiting::kPoll) arguments.push_back(std::string("--") + Name(waiting));
   arguments.insert(arguments.end(), {"--warmup", std::to_string(warmup.value_or(0))});
-  if (pin) arguments.push_back("--pin");
+  if (batch > 1) arguments.insert(arguments.end(), {"--batch", std::to_string(batch)});
+  if (touch) arguments.push_back("--touch");
+  if (ordinary_memory) arguments.push_back("--malloc");
   if (progress && end == Role::kClient) arguments.push_back("--progress");
   return arguments;
 }
@@ -166,6 +178,9 @@ std::optional<int> Parse(int argc, char** argv, Options* options) {
       ->check(CLI::Range(1U, 1024U));
   app.add_option("--warmup", options->warmup, "The first requests, which are not counted (default: a tenth)")
       ->check(CLI::Range(0U, 1U << 30));
+  app.add_option("--batch", options->batch,
+                 "Take the time once for so many messages; latencies are then means of a batch (default: 1)")
+      ->check(CLI::Range(1U, 10000U));
   auto* waiting = app.add_option_group("waiting")->require_option(0, 1);
   const auto add_waiting = [&](Waiting which, const char* about) {
     waiting->add_flag_callback(
@@ -174,7 +189,17 @@ std::optional<int> Parse(int argc, char** argv, Options* options) {
   add_waiting(Waiting::kPoll, "Wait by polling (default)");
   add_waiting(Waiting::kBlock, "Wait by sleeping in Wait");
   add_waiting(Waiting::kNotify, "Wait by Notify and poll() of the completion queue's descriptor");
+  app.add_flag("--touch", options->touch, "The receiver reads every byte of every message");
+  app.add_flag("--malloc", options->ordinary_memory,
+               "Messages are in ordinary memory, not in memory that the library allocates");
   app.add_flag("--pin", options->pin, "Pin each end to a CPU of its own");
+  app.add_option(
+         "--cpus", options->cpus,
+         "Pin the client, the server, the client's broker and the server's broker to these CPUs, such as "
+         "0,1,0,1; those left out are not pinned")
+      ->delimiter(',')
+      ->expected(1, 4)
+      ->check(CLI::Range(0, 1023));
   app.add_flag("!--no-crc", options->crc, "Without CRC32c on the wire");
   app.add_flag("--self", options->self,
                "Start the broker, or for iwarp both brokers, in a temporary directory");

@@ -30,8 +30,13 @@ struct Options {
   std::uint32_t iterations = 0;  // After Resolve() never 0.
   std::uint32_t window = 0;
   std::optional<std::uint32_t> warmup;  // Requests that are not counted. After Resolve() it has a value.
+  std::uint32_t batch = 1;              // Messages for which the time is taken once.
   Waiting waiting = Waiting::kPoll;
+  bool touch = false;            // The receiver reads every byte of every message.
+  bool ordinary_memory = false;  // Messages are in memory that the library did not allocate.
   bool pin = false;
+  std::vector<int>
+      cpus;  // Of the client, the server, the client's broker and the server's broker, as far as given.
   bool crc = true;
   bool self = false;
   bool json = false;
@@ -45,6 +50,10 @@ struct Options {
 
   // The medium of the connections, for display: the transport, or the requested adapter.
   std::string Medium() const { return adapter.empty() ? Name(transport) : adapter; }
+  // The CPU of the n-th of the processes in `cpus`; no value: not pinned.
+  std::optional<int> Cpu(std::size_t n) const {
+    return n < cpus.size() ? std::optional<int>(cpus[n]) : std::nullopt;
+  }
   // Arguments of the process for one end.
   std::vector<std::string> EndArguments(Role end, const std::string& broker_directory,
                                         const std::string& end_address, int fd) const;

@@ -4,14 +4,17 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <utility>
 
 namespace nd::perf {
@@ -27,9 +30,17 @@ bool Readable(int fd, std::chrono::milliseconds patience) {
   return ::poll(&poll_fd, 1, static_cast<int>(patience.count())) == 1;
 }
 
+bool PinTo(int cpu) {
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(static_cast<std::size_t>(cpu), &one);
+  return sched_setaffinity(0, sizeof(one), &one) == 0;
+}
+
 }  // namespace
 
-Process Process::Start(const std::string& program, const std::vector<std::string>& arguments, bool report) {
+Process Process::Start(const std::string& program, const std::vector<std::string>& arguments, bool report,
+                       std::optional<int> cpu) {
   std::vector<char*> argv;
   for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);
@@ -49,6 +60,10 @@ Process Process::Start(const std::string& program, const std::vector<std::string
       }
     } else {
       dup2(open("/dev/null", O_WRONLY | O_CLOEXEC), STDOUT_FILENO);
+    }
+    if (cpu && !PinTo(*cpu)) {
+      std::fprintf(stderr, "cannot run on CPU %d: %s\n", *cpu, std::strerror(errno));
+      _exit(127);
     }
     execv(program.c_str(), argv.data());
     std::perror(program.c_str());

@@ -70,14 +70,14 @@ SelfBrokers::~SelfBrokers() {
 }
 
 Status SelfBrokers::StartOne(const std::string& daemon, const std::string& directory, const char* ip,
-                             int tcp_port, bool crc, Process* process) {
+                             int tcp_port, bool crc, std::optional<int> cpu, Process* process) {
   mkdir(directory.c_str(), 0700);
   const std::string config = directory + "/ndbroker.toml";
   std::ofstream(config) << "[broker]\ndirectory = \"" << directory
                         << "\"\nlog-level = \"warning\"\n[metrics]\nlisten = \"\"\n"
                         << "[[adapter]]\nname = \"soft0\"\naddresses = [\"" << ip
                         << "\"]\ntcp-port = " << tcp_port << "\ncrc = " << (crc ? "true" : "false") << "\n";
-  *process = Process::Start(daemon, {"ndbrokerd", "--config", config}, false);
+  *process = Process::Start(daemon, {"ndbrokerd", "--config", config}, false, cpu);
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
   while (!Accepts(ClientSocketPath(directory, kLaneSocketName))) {
     if (const auto exit = process->Wait(std::chrono::milliseconds(10)); exit.has_value()) {
@@ -101,9 +101,9 @@ Status SelfBrokers::Start(const Options& options, const std::string& own_program
   Status status;
   for (int attempt = 0; attempt < 3; ++attempt) {
     const int port = FreePort();
-    status = StartOne(daemon, client_directory(), kClientIp, port, options.crc, &first_);
+    status = StartOne(daemon, client_directory(), kClientIp, port, options.crc, options.Cpu(2), &first_);
     if (status.ok() && two_)
-      status = StartOne(daemon, server_directory(), kServerIp, port, options.crc, &second_);
+      status = StartOne(daemon, server_directory(), kServerIp, port, options.crc, options.Cpu(3), &second_);
     if (status.ok()) return status;
     first_ = Process();
     second_ = Process();

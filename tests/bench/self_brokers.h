@@ -27,7 +27,7 @@ class SelfBrokers {
 
  private:
   Status StartOne(const std::string& daemon, const std::string& directory, const char* ip, int tcp_port,
-                  bool crc, Process* process);
+                  bool crc, std::optional<int> cpu, Process* process);
   std::string root_;
   bool two_ = false;
   Process first_, second_;

@@ -47,4 +47,23 @@ inline bool IsWhole(const std::byte* message, std::size_t size, std::uint64_t nu
   return true;
 }
 
+// Reads every byte and returns a sum of them, which the caller must use.
+inline std::uint64_t ReadAll(const std::byte* message, std::size_t size) {
+  constexpr std::size_t kWord = sizeof(std::uint64_t);
+  std::uint64_t sums[4] = {};
+  std::size_t i = 0;
+  for (; i + sizeof(sums) <= size; i += sizeof(sums)) {
+    std::uint64_t words[4];
+    std::memcpy(words, message + i, sizeof(words));
+    for (std::size_t k = 0; k < 4; ++k) sums[k] += words[k];
+  }
+  for (; i + kWord <= size; i += kWord) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, message + i, kWord);
+    sums[0] += word;
+  }
+  for (; i < size; ++i) sums[0] += static_cast<std::uint64_t>(message[i]);
+  return sums[0] + sums[1] + sums[2] + sums[3];
+}
+
 }  // namespace nd::perf
