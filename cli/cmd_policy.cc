@@ -32,6 +32,9 @@ Value ToRow(const v1::PolicyRule& rule) {
       .Set("uid", rule.has_uid() ? Value(rule.uid()) : Value())
       .Set("gid", rule.has_gid() ? Value(rule.gid()) : Value())
       .Set("cgroup", rule.has_cgroup() ? Value(rule.cgroup()) : Value())
+      .Set("pod_namespace", rule.has_pod_namespace() ? Value(rule.pod_namespace()) : Value())
+      .Set("pod", rule.has_pod() ? Value(rule.pod()) : Value())
+      .Set("service_account", rule.has_service_account() ? Value(rule.service_account()) : Value())
       .Set("listen", Ranges(rule.has_listen(), rule.listen()))
       .Set("connect", Ranges(rule.has_connect(), rule.connect()))
       .Set("limits", std::move(limits));
@@ -45,6 +48,9 @@ Shape RuleShape() {
            {"UID", "uid", Show::kNumber},
            {"GID", "gid", Show::kNumber},
            {"CGROUP", "cgroup"},
+           {"POD-NAMESPACE", "pod_namespace", Show::kText, true},
+           {"POD", "pod", Show::kText, true},
+           {"SERVICE-ACCOUNT", "service_account", Show::kText, true},
            {"LISTEN", "listen", Show::kList},
            {"CONNECT", "connect", Show::kList},
            {"LIMITS", "limits"}},
@@ -68,6 +74,7 @@ Failure ShowRules(Context& context) {
 struct Question {
   std::string action, address;
   std::string session, user, group, cgroup;
+  std::string pod_namespace, pod, service_account;
   bool explain = false;
 };
 
@@ -81,11 +88,13 @@ std::string OwnCgroup() {
 
 // The caller in question: the named session, the given identity, or the user of ndctl.
 Failure SetCaller(const Question& question, v1::CheckPolicyRequest* request) {
-  const bool identity = !question.user.empty() || !question.group.empty() || !question.cgroup.empty();
+  const bool identity = !question.user.empty() || !question.group.empty() || !question.cgroup.empty() ||
+                        !question.pod_namespace.empty() || !question.pod.empty() ||
+                        !question.service_account.empty();
   if (!question.session.empty()) {
     if (identity) {
       return Error{Exit::kUsage,
-                   "--session says who asks; --uid, --gid and --cgroup say it again",
+                   "--session says who asks; --uid, --gid, --cgroup and the pod say it again",
                    "give either the session or the identity",
                    {}};
     }
@@ -103,6 +112,9 @@ Failure SetCaller(const Question& question, v1::CheckPolicyRequest* request) {
   request->set_uid(uid);
   request->set_gid(gid);
   request->set_cgroup(identity ? question.cgroup : OwnCgroup());
+  request->set_pod_namespace(question.pod_namespace);
+  request->set_pod(question.pod);
+  request->set_service_account(question.service_account);
   return std::nullopt;
 }
 
@@ -136,7 +148,11 @@ Failure ToRequest(const Question& question, v1::CheckPolicyRequest* request) {
 std::string CallerText(const v1::CheckPolicyRequest& request) {
   if (!request.session().empty()) return "session " + request.session();
   return "uid " + std::to_string(request.uid()) + " gid " + std::to_string(request.gid()) +
-         (request.cgroup().empty() ? "" : " cgroup " + request.cgroup());
+         (request.cgroup().empty() ? "" : " cgroup " + request.cgroup()) +
+         (request.pod_namespace().empty() && request.pod().empty()
+              ? ""
+              : " pod " + request.pod_namespace() + "/" + request.pod()) +
+         (request.service_account().empty() ? "" : " service account " + request.service_account());
 }
 
 Value Answer(const v1::CheckPolicyRequest& request, const v1::CheckPolicyReply& reply) {
@@ -243,6 +259,9 @@ void AddQuestion(Command app, Context& context, bool explain) {
   verb.Add("--uid", &question->user, "Ask for this user, by number or name (default: yourself)");
   verb.Add("--gid", &question->group, "Ask for this group, by number or name");
   verb.Add("--cgroup", &question->cgroup, "Ask for a process in this cgroup");
+  verb.Add("--pod-namespace", &question->pod_namespace, "Ask for a pod of this namespace");
+  verb.Add("--pod", &question->pod, "Ask for the pod of this name");
+  verb.Add("--service-account", &question->service_account, "Ask for a pod with this service account");
   verb.OnRun(context, [&context, question] { return Check(context, *question); });
 }
 

@@ -139,6 +139,12 @@ TEST_F(CommandsTest, PolicyCheckExitsWithTheAnswer) {
   EXPECT_TRUE(ran.out.starts_with("refused  ")) << ran.out;
   EXPECT_EQ("", ran.err);
   EXPECT_NE(std::string::npos, admin_.asked.find("cgroup: \"/a\"")) << admin_.asked;
+  Run({"policy", "check", "connect", "10.0.0.1:7000", "--pod-namespace", "shop", "--pod", "web-1",
+       "--service-account", "robot"});
+  for (const char* part : {"pod_namespace: \"shop\"", "pod: \"web-1\"", "service_account: \"robot\""}) {
+    EXPECT_NE(std::string::npos, admin_.asked.find(part)) << admin_.asked;
+  }
+  EXPECT_EQ(std::string::npos, admin_.asked.find("cgroup")) << "the cgroup of ndctl is not the pod's";
   ran = Run({"policy", "explain", "connect", "10.0.0.1:7000"});
   EXPECT_EQ(0, ran.exit);
   EXPECT_TRUE(ran.out.starts_with("#  RULE     MATCHES  BECAUSE\n1  storage  yes      uid 0 matches\n"))

@@ -45,7 +45,10 @@ Value OwnerValue(const ndbroker::v1::Owner& owner) {
       .Set("uid", owner.uid())
       .Set("unit", owner.unit())
       .Set("container", owner.container())
-      .Set("cgroup", owner.cgroup());
+      .Set("cgroup", owner.cgroup())
+      .Set("pod_namespace", owner.pod_namespace())
+      .Set("pod", owner.pod())
+      .Set("service_account", owner.service_account());
   return value;
 }
 

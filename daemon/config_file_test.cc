@@ -94,9 +94,9 @@ TEST(InstalledConfigFile, ShowsNoUnknownKey) {
   const Result<Config> config = ParseConfig(text, "ndbrokerd.toml");
   ASSERT_TRUE(config.ok()) << config.status().message();
   const auto settings = ByName(*config);
-  for (const char* key :
-       {"match.uid", "match.gid", "match.cgroup", "listen", "connect", "quota.sessions", "quota.connectors",
-        "quota.listeners", "quota.shared-endpoints", "quota.queue-pairs", "quota.ports"}) {
+  for (const char* key : {"match.uid", "match.gid", "match.cgroup", "match.pod-namespace", "match.pod",
+                          "match.service-account", "listen", "connect", "quota.sessions", "quota.connectors",
+                          "quota.listeners", "quota.shared-endpoints", "quota.queue-pairs", "quota.ports"}) {
     EXPECT_TRUE(settings.contains("rule.storage-target." + std::string(key))) << key;
   }
 }

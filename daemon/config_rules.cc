@@ -41,6 +41,24 @@ void ReadId(TableReader& reader, std::string_view key, Lookup lookup, std::optio
   reader.Wrong(*node, "\"" + std::string(key) + "\" in " + reader.name() + " must be a number or a name");
 }
 
+// Kubernetes allows these characters only, so another name would match no pod.
+bool IsPodText(std::string_view text) {
+  return !text.empty() && text.size() <= 253 && std::ranges::all_of(text, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.';
+  });
+}
+
+void ReadPodKey(TableReader& match, std::string_view key, std::optional<std::string>* out) {
+  std::string text;
+  if (!match.String(key, &text)) return;
+  if (!IsPodText(text)) {
+    return match.Wrong(*match.table().get(key),
+                       "\"" + std::string(key) + "\" in " + match.name() + " is \"" + text +
+                           "\"; it must be a name of Kubernetes: lower-case letters, digits, '-' and '.'");
+  }
+  *out = std::move(text);
+}
+
 void ReadPrefixes(TableReader& reader, std::string_view key, std::optional<std::vector<core::Prefix>>* out) {
   std::vector<core::Prefix> prefixes;
   const bool there = reader.Strings(key, [&](const std::string& text, const toml::node& node) {
@@ -139,6 +157,9 @@ core::Rule ReadRule(TableReader reader, std::size_t number) {
         &rule.gid);
     std::string cgroup;
     if (match.String("cgroup", &cgroup)) rule.cgroup = cgroup.starts_with('/') ? cgroup : "/" + cgroup;
+    ReadPodKey(match, "pod-namespace", &rule.pod_namespace);
+    ReadPodKey(match, "pod", &rule.pod);
+    ReadPodKey(match, "service-account", &rule.service_account);
     match.Done();
   }
   ReadPrefixes(reader, "listen", &rule.listen);

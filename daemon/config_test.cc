@@ -90,7 +90,7 @@ max-inbound-read-limit = 1
 max-outbound-read-limit = 2
 [[rule]]
 name = "r"
-match = { uid = "root", gid = 0, cgroup = "system.slice/x.service" }
+match = { uid = "root", gid = 0, cgroup = "system.slice/x.service", pod-namespace = "shop", pod = "web-1", service-account = "robot" }
 listen = ["192.0.2.0/24:4420", "[2001:db8::]/64:1-2"]
 connect = []
 quota = { sessions = 1, connectors = 2, listeners = 3, shared-endpoints = 4, queue-pairs = 5, ports = 6 }
@@ -145,6 +145,9 @@ quota = { sessions = 1, connectors = 2, listeners = 3, shared-endpoints = 4, que
   EXPECT_EQ(rule.uid, 0u);
   EXPECT_EQ(rule.gid, 0u);
   EXPECT_EQ(rule.cgroup, "/system.slice/x.service");
+  EXPECT_EQ(rule.pod_namespace, "shop");
+  EXPECT_EQ(rule.pod, "web-1");
+  EXPECT_EQ(rule.service_account, "robot");
   ASSERT_EQ(rule.listen->size(), 2u);
   EXPECT_EQ((*rule.listen)[0].first_port, 4420);
   EXPECT_EQ((*rule.listen)[1].last_port, 2);
@@ -251,6 +254,9 @@ TEST(Config, EveryErrorHasItsMessage) {
        "\"allow\""},
       {"[broker]\nadmin-namespaces = \"all\"\n",
        "f.toml:2:20: \"admin-namespaces\" in [broker] is \"all\"; it must be \"own\" or \"any\""},
+      {"[[rule]]\nmatch = { pod = \"Web_1\" }\n",
+       "f.toml:2:17: \"pod\" in \"match\" of [[rule]] is \"Web_1\"; it must be a name of Kubernetes: "
+       "lower-case letters, digits, '-' and '.'"},
       {"[broker]\nlog-level = \"loud\"\n",
        "f.toml:2:13: \"log-level\" in [broker] is \"loud\"; it must be \"trace\", \"debug\", \"info\", "
        "\"warning\", \"error\" or \"off\""},

@@ -42,6 +42,9 @@ void ToProto(const core::Rule& rule, pb::PolicyRule* out) {
   if (rule.uid) out->set_uid(*rule.uid);
   if (rule.gid) out->set_gid(*rule.gid);
   if (rule.cgroup) out->set_cgroup(ops::Printable(*rule.cgroup, 4096));
+  if (rule.pod_namespace) out->set_pod_namespace(*rule.pod_namespace);
+  if (rule.pod) out->set_pod(*rule.pod);
+  if (rule.service_account) out->set_service_account(*rule.service_account);
   if (rule.listen) {
     for (const core::Prefix& prefix : *rule.listen) out->mutable_listen()->add_items(Text(prefix));
     out->mutable_listen();
@@ -135,6 +138,8 @@ grpc::ServerUnaryReactor* AdminService::CheckPolicy(Context* context, const pb::
   given.uid = request->uid();
   given.gid = request->gid();
   given.cgroup = ops::Printable(request->cgroup(), 4096);
+  given.pod = {ops::Printable(request->pod_namespace(), 253), ops::Printable(request->pod(), 253),
+               ops::Printable(request->service_account(), 253)};
   Unary* reactor = context->DefaultReactor();
   loop_.Post([this, reactor, reply, action, address, session, given = std::move(given)] {
     const core::Broker& core = shell_.core();

@@ -24,6 +24,9 @@ void SetOwner(const core::Identity& identity, pb::Owner* out) {
   out->set_unit(identity.unit);
   out->set_container(identity.container);
   out->set_cgroup(identity.cgroup);
+  out->set_pod_namespace(identity.pod.namespace_name);
+  out->set_pod(identity.pod.name);
+  out->set_service_account(identity.pod.service_account);
 }
 
 char KindOfHolder(const std::string& kind) {

@@ -23,6 +23,11 @@ using provider::Bytes;
 using provider::CmId;
 using provider::EndpointId;
 
+// The pod of a client, as the kubelet named it. All empty: none that the broker can name.
+struct PodName {
+  std::string namespace_name, name, service_account;
+};
+
 // The identity of a client, from the kernel. `application` is a name that the client chose; it is only
 // displayed.
 struct Identity {
@@ -34,6 +39,7 @@ struct Identity {
   // host.
   bool foreign_namespace = false;
   std::string unit, container;  // From the cgroup (service/cgroup_name.h); empty: none.
+  PodName pod;                  // From the cgroup and the CSI driver (service/pod_name.h).
   std::uint64_t born = 0;       // When the process started, as in Process (lease.h).
 };
 

@@ -3,6 +3,7 @@
 #include "daemon/core/policy.h"
 
 #include <algorithm>
+#include <array>
 #include <string_view>
 
 #include "daemon/core/event.h"
@@ -38,11 +39,32 @@ const std::optional<std::vector<Prefix>>& ListOf(const Rule& rule, PolicyVerb ve
   return verb == PolicyVerb::kConnect ? rule.connect : rule.listen;
 }
 
+// The keys of a rule that name a pod, and what they are compared with.
+struct PodKey {
+  const char* key;
+  std::optional<std::string> Rule::*wanted;
+  std::string PodName::*own;
+};
+constexpr std::array kPodKeys = {
+    PodKey{"pod-namespace", &Rule::pod_namespace, &PodName::namespace_name},
+    PodKey{"pod", &Rule::pod, &PodName::name},
+    PodKey{"service-account", &Rule::service_account, &PodName::service_account}};
+
+// Returns the first key that names another pod than this one; null when there is none.
+const PodKey* OtherPodKey(const Rule& rule, const PodName& pod) {
+  const auto other = std::ranges::find_if(kPodKeys, [&](const PodKey& key) {
+    const std::optional<std::string>& wanted = rule.*key.wanted;
+    return wanted && (pod.*key.own != *wanted || wanted->empty());
+  });
+  return other == kPodKeys.end() ? nullptr : &*other;
+}
+
 // Returns kSilent when the rule is about this client, otherwise why it is not.
 Match MatchOf(const Rule& rule, const Identity& who) {
   if (rule.uid && *rule.uid != UserOf(who)) return Match::kOtherUid;
   if (rule.gid && *rule.gid != GroupOf(who)) return Match::kOtherGid;
   if (rule.cgroup && !CoversPath(*rule.cgroup, who.cgroup)) return Match::kOtherCgroup;
+  if (OtherPodKey(rule, who.pod) != nullptr) return Match::kOtherPod;
   return Match::kSilent;
 }
 
@@ -111,6 +133,12 @@ std::string PassedOver(const Rule& rule, Match match, PolicyVerb verb, const Ide
     case Match::kOtherCgroup:
       return "Rule " + Label(rule) + " is about cgroup " + *rule.cgroup + ", not " +
              (who.cgroup.empty() ? std::string("(none)") : who.cgroup) + ".";
+    case Match::kOtherPod: {
+      const PodKey* const key = OtherPodKey(rule, who.pod);
+      const std::string& own = who.pod.*key->own;
+      return "Rule " + Label(rule) + " is about " + key->key + " " + *(rule.*key->wanted) + ", not " +
+             (own.empty() ? std::string("(none)") : own) + ".";
+    }
     default:
       return "Rule " + Label(rule) + " has no list of what it allows to " + Words(verb) + ".";
   }

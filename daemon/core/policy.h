@@ -38,6 +38,8 @@ struct Rule {
   // The clients of the rule; absent matches every client. `cgroup` matches as a prefix of the path.
   std::optional<std::uint32_t> uid, gid;
   std::optional<std::string> cgroup;
+  // Of the client's pod. A client whose pod the broker cannot name matches none of them.
+  std::optional<std::string> pod_namespace, pod, service_account;
   // The allowed addresses; absent decides nothing, an empty list forbids.
   std::optional<std::vector<Prefix>> listen, connect;
   Limits limits;
@@ -60,7 +62,8 @@ struct RuleStep {
   enum class Match : std::uint8_t {
     kOtherUid,     // The rule is about another user,
     kOtherGid,     // group,
-    kOtherCgroup,  // control group.
+    kOtherCgroup,  // control group,
+    kOtherPod,     // pod, namespace of pods or service account.
     kSilent,       // The rule is about this client but decides nothing for the verb.
     kAllows,       // It decides: one of its prefixes contains the address,
     kForbids,      // none does.

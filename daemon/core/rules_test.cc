@@ -226,6 +226,37 @@ TEST(Policy, ExplainListsEveryRuleUpToTheDecidingOne) {
   EXPECT_EQ(none.verdict.rule, "default");
 }
 
+TEST(Policy, RulesNamePods) {
+  Rule team = MakeRule("team"), web = MakeRule("web"), robot = MakeRule("robot");
+  team.pod_namespace = "shop";
+  team.pod = "db-0";
+  team.listen = std::vector<Prefix>{{Ip("0.0.0.0"), 0, 5432, 5432}};
+  web.pod = "web-1";
+  web.listen = std::vector<Prefix>{{Ip("0.0.0.0"), 0, 80, 80}};
+  robot.service_account = "robot";
+  robot.limits.listeners = 2;
+  Rule nobody = MakeRule("nobody");
+  nobody.listen = std::vector<Prefix>{};
+  const Policy policy({team, web, robot, nobody});
+  Identity db, other_team, www, host;
+  db.pod = {"shop", "db-0", "robot"};
+  other_team.pod = {"test", "db-0", ""};
+  www.pod = {"shop", "web-1", ""};
+  EXPECT_TRUE(policy.MayListen(db, Ip("10.0.0.1:5432")).allowed);
+  EXPECT_EQ(policy.MayListen(db, Ip("10.0.0.1:80")).rule, "team");
+  EXPECT_EQ(policy.MayListen(other_team, Ip("10.0.0.1:5432")).rule, "nobody");
+  EXPECT_TRUE(policy.MayListen(www, Ip("10.0.0.1:80")).allowed);
+  EXPECT_EQ(policy.MayListen(host, Ip("10.0.0.1:5432")).rule, "nobody");
+  EXPECT_EQ(policy.LimitsOf(db).listeners, 2u);
+  EXPECT_EQ(policy.LimitsOf(www).listeners, 4096u);
+  const Explanation explained = policy.Explain(PolicyVerb::kListen, other_team, Ip("10.0.0.1:5432"));
+  ASSERT_EQ(explained.steps.size(), 4u);
+  EXPECT_EQ(explained.steps[0].match, RuleStep::Match::kOtherPod);
+  EXPECT_EQ(explained.steps[0].reason, "Rule team is about pod-namespace shop, not test.");
+  EXPECT_EQ(explained.steps[1].reason, "Rule web is about pod web-1, not db-0.");
+  EXPECT_EQ(explained.steps[2].reason, "Rule robot is about service-account robot, not (none).");
+}
+
 TEST(Policy, PrefixBitsAndCgroups) {
   EXPECT_TRUE((Prefix{Ip("10.0.0.128"), 25, 0, 65535}).Contains(Ip("10.0.0.200")));
   EXPECT_FALSE((Prefix{Ip("10.0.0.128"), 25, 0, 65535}).Contains(Ip("10.0.0.100")));

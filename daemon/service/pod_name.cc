@@ -15,6 +15,7 @@ void NamePod(const std::string& pods, core::Identity& who) {
   const Result<std::optional<pods::Pod>> pod = pods::Registry(pods).OfUid(uid);
   if (!pod.ok()) return ops::LogWarning("pod", "pod " + uid + " has no name: " + pod.status().ToString());
   if (!*pod) return;
+  who.pod = {(*pod)->namespace_name, (*pod)->name, (*pod)->service_account};
   const std::size_t id = who.container.find('/');
   who.container = "pod " + (*pod)->namespace_name + "/" + (*pod)->name +
                   (id == who.container.npos ? std::string() : who.container.substr(id));

@@ -27,13 +27,14 @@ class PodNameTest : public testing::Test {
   }
   void TearDown() override { std::filesystem::remove_all(root_); }
   std::string directory() const { return root_ / "pods"; }
-  std::string NameOf(const std::string& cgroup) const {
+  core::Identity IdentityOf(const std::string& cgroup) const {
     core::Identity who;
     who.cgroup = cgroup;
     who.container = OwnerOfCgroup(cgroup).container;
     NamePod(directory(), who);
-    return who.container;
+    return who;
   }
+  std::string NameOf(const std::string& cgroup) const { return IdentityOf(cgroup).container; }
 
   std::filesystem::path root_;
 };
@@ -41,6 +42,15 @@ class PodNameTest : public testing::Test {
 TEST_F(PodNameTest, ARegisteredPodHasItsName) {
   EXPECT_EQ(NameOf("/kubepods/besteffort/pod" + kPod + "/" + kId), "pod shop/web-1/" + kId);
   EXPECT_EQ(NameOf("/kubepods/besteffort/pod" + kPod), "pod shop/web-1");
+}
+
+TEST_F(PodNameTest, RulesSeeThePodAsTheKubeletNamedIt) {
+  const core::PodName pod = IdentityOf("/kubepods/besteffort/pod" + kPod + "/" + kId).pod;
+  EXPECT_EQ(pod.namespace_name, "shop");
+  EXPECT_EQ(pod.name, "web-1");
+  EXPECT_EQ(pod.service_account, "robot");
+  const core::PodName forged = IdentityOf("/user.slice/kubepods/besteffort/pod" + kPod + "/" + kId).pod;
+  EXPECT_EQ(forged.name + forged.namespace_name + forged.service_account, "");
 }
 
 TEST_F(PodNameTest, WhoOnlyCallsItsGroupLikeAPodHasNoName) {

@@ -61,8 +61,8 @@ void CheckPolicy(const std::vector<core::Rule>& rules) {
         Require(!verdict.rule.empty() && !verdict.reason.empty(), "a verdict can be explained");
         bool skipped = false, allowed = true;
         for (const core::Rule& rule : rules) {
-          // The matching of cgroups is not modelled.
-          if (rule.cgroup) {
+          // The matching of cgroups and pods is not modelled.
+          if (rule.cgroup || rule.pod_namespace || rule.pod || rule.service_account) {
             skipped = true;
             break;
           }

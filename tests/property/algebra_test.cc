@@ -148,6 +148,10 @@ std::string AnyCgroup() {
   return *rc::gen::element<std::string>("", "/", "/jobs", "/jobs/", "/jobs/a", "/jobs/ab", "/other");
 }
 
+std::string AnyPodText() {
+  return *rc::gen::element<std::string>("a", "b");
+}
+
 std::vector<Rule> AnyRules() {
   std::vector<Rule> rules(*rc::gen::inRange<std::size_t>(0, 6));
   for (std::size_t i = 0; i < rules.size(); ++i) {
@@ -156,6 +160,9 @@ std::vector<Rule> AnyRules() {
     if (*rc::gen::inRange(0, 3) == 0) rule.uid = *rc::gen::inRange<std::uint32_t>(0, 3);
     if (*rc::gen::inRange(0, 3) == 0) rule.gid = *rc::gen::inRange<std::uint32_t>(0, 3);
     if (*rc::gen::inRange(0, 3) == 0) rule.cgroup = AnyCgroup();
+    if (*rc::gen::inRange(0, 5) == 0) rule.pod_namespace = AnyPodText();
+    if (*rc::gen::inRange(0, 5) == 0) rule.pod = AnyPodText();
+    if (*rc::gen::inRange(0, 5) == 0) rule.service_account = AnyPodText();
     rule.listen = AnyPrefixes();
     rule.connect = AnyPrefixes();
   }
@@ -197,6 +204,8 @@ RC_GTEST_PROP(Policy, ExplainEqualsDecideAndBothEqualTheDefinition, ()) {
     who.uid = mix >> 60 & 3;
     who.gid = mix >> 58 & 3;
     who.cgroup = cgroups[mix >> 57 & 1];
+    const auto text = [&](int bit) { return std::array{"", "a", "b", "a"}[mix >> bit & 3]; };
+    who.pod = {text(55), text(53), text(51)};
     const Address& address = addresses[question % addresses.size()];
     const PolicyVerb verb = question / 10 % 2 == 0 ? PolicyVerb::kListen : PolicyVerb::kConnect;
     const Verdict decided = policy.Decide(verb, who, address);
@@ -217,6 +226,10 @@ RC_GTEST_PROP(Policy, ExplainEqualsDecideAndBothEqualTheDefinition, ()) {
         match = kOtherGid;
       } else if (rule.cgroup && !Inside(*rule.cgroup, who.cgroup)) {
         match = kOtherCgroup;
+      } else if ((rule.pod_namespace && *rule.pod_namespace != who.pod.namespace_name) ||
+                 (rule.pod && *rule.pod != who.pod.name) ||
+                 (rule.service_account && *rule.service_account != who.pod.service_account)) {
+        match = kOtherPod;
       } else if (list) {
         allowed = std::ranges::any_of(*list, [&](const Prefix& p) { return Covers(p, address); });
         match = allowed ? kAllows : kForbids;
