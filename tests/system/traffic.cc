@@ -48,12 +48,25 @@ double Milliseconds(Clock::duration time) {
   return std::chrono::duration<double, std::milli>(time).count();
 }
 
+// Moves the value of a result that succeeded.
+template <typename T>
+nd::Status Take(nd::Result<T> result, T* out) {
+  if (result.ok()) *out = std::move(result).value();
+  return result.status();
+}
+
 struct End {
-  End(nd::Adapter& adapter, nd::CompletionQueue& queue)
-      : buffer(Must(adapter.AllocateBuffer(2 * kSize))),
-        region(Must(adapter.Register(buffer, nd::kAllowLocalWrite))),
-        pair(Must(adapter.CreateQueuePair({.receive_cq = &queue, .initiator_cq = &queue, .context = this}))),
-        connector(Must(adapter.CreateConnector())) {}
+  // Fails while the broker is away.
+  nd::Status Create(nd::Adapter& adapter, nd::CompletionQueue& queue) {
+    nd::Status status = Take(adapter.AllocateBuffer(2 * kSize), &buffer);
+    if (status.ok()) status = Take(adapter.Register(buffer, nd::kAllowLocalWrite), &region);
+    if (status.ok()) {
+      status = Take(adapter.CreateQueuePair({.receive_cq = &queue, .initiator_cq = &queue, .context = this}),
+                    &pair);
+    }
+    if (status.ok()) status = Take(adapter.CreateConnector(), &connector);
+    return status;
+  }
 
   nd::Status Receive() { return pair.Receive(nullptr, std::array{region.Slice(buffer.data(), kSize)}); }
   nd::Status Send(std::uint64_t number) {
@@ -79,7 +92,9 @@ struct End {
 };
 
 nd::Status Establish(nd::Adapter& adapter, End& client, nd::Listener& listener, End& server) {
-  const nd::Address remote = Must(listener.GetLocalAddress());
+  const nd::Result<nd::Address> bound = listener.GetLocalAddress();
+  if (!bound.ok()) return bound.status();
+  const nd::Address& remote = *bound;
   const nd::Result<nd::Address> local = adapter.ResolveAddress(remote);
   if (!local.ok()) return local.status();
   if (nd::Status s = client.connector.Bind(*local); !s.ok()) return s;
@@ -235,9 +250,11 @@ void WatchRestarts(Sessions& sessions, const std::atomic<bool>& over, nd::Adapte
     int refused = 0;
     nd::Status status(nd::StatusCode::kIoTimeout);
     while (back && Clock::now() - lost < kPatience && over == false) {
-      auto client = std::make_unique<End>(client_adapter, queue);
-      auto server = std::make_unique<End>(server_adapter, server_queue);
-      status = Establish(client_adapter, *client, listener, *server);
+      // The broker may be away again.
+      auto client = std::make_unique<End>(), server = std::make_unique<End>();
+      status = client->Create(client_adapter, queue);
+      if (status.ok()) status = server->Create(server_adapter, server_queue);
+      if (status.ok()) status = Establish(client_adapter, *client, listener, *server);
       if (status.ok()) {
         static_cast<void>(client->connector.Disconnect());
         static_cast<void>(server->connector.Disconnect());
@@ -276,8 +293,9 @@ int main(int argc, char** argv) {
   std::deque<End> ends;
   for (int i = 0; i < local + remote; ++i) {
     nd::Adapter& adapter = i < local ? client : far;
-    End& active = ends.emplace_back(adapter, i < local ? client_queue : far_queue);
-    End& passive = ends.emplace_back(server, queue);
+    End &active = ends.emplace_back(), &passive = ends.emplace_back();
+    Must(active.Create(adapter, i < local ? client_queue : far_queue));
+    Must(passive.Create(server, queue));
     active.next = 1;
     Must(active.Receive());
     Must(passive.Receive());
