@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Many connections between two processes, all on one completion queue per side. Sends pings on one connection
 // at a time, in turn, which shows the cost of the idle ones, or on all connections at once.
-// ./many_bench [CONNECTIONS...] prints the median of 5 rounds for each way to wait.
+// ./many_bench [poll] [CONNECTIONS...] prints the median of 5 rounds for each way to wait. With `poll` it
+// measures only polling one at a time over shared memory.
 #include <poll.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -9,6 +10,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <string_view>
 #include <thread>
 
 #include "provider/soft/qp/testing.h"
@@ -141,8 +143,13 @@ int main(int argc, char** argv) {
   files.rlim_cur = files.rlim_max;
   setrlimit(RLIMIT_NOFILE, &files);
   std::vector<std::size_t> counts;
-  for (int i = 1; i < argc; ++i) counts.push_back(std::strtoul(argv[i], nullptr, 10));
+  const bool only_poll = argc > 1 && std::string_view(argv[1]) == "poll";
+  for (int i = only_poll ? 2 : 1; i < argc; ++i) counts.push_back(std::strtoul(argv[i], nullptr, 10));
   if (counts.empty()) counts = {1, 100, 1000};
+  if (only_poll) {
+    for (const std::size_t count : counts) Measure(Link::kShared, count, Waiting::kPoll, false);
+    return 0;
+  }
   for (Link link : {Link::kShared, Link::kIwarp}) {
     for (const std::size_t count : counts) {
       for (const bool all_at_once : {false, true}) {

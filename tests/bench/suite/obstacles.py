@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the profiles show between ndbroker and the goals, by the beginning of a row's name."""
+
+SMALL = ("no single hot spot: checks of the posting, a completion for each message, locks and a fence; an empty poll "
+         "visits the whole engine")
+COPY = "cost of posting and completing a request, and windows that share the cache with the receiver"
+SET_UP = ("several calls between application and broker, each with a wake-up; queue pair and connector are calls of "
+          "their own")
+WIRE = "received data is staged and copied once more; many small system calls; the CRC is a pass of its own"
+WAKE = "the progress thread is woken first and wakes the sleeper; on one core Wait polls before it sleeps"
+
+REASONS = {
+    "S6": COPY, "S7": COPY, "S10": "a call of the kernel for each Write, or the target's thread must wake",
+    "S11": COPY, "S": SMALL, "X": WIRE, "C4": "the reader thread of the session passes the answer on: one more wake-up",
+    "C5": "the reader thread of the session passes each answer on", "C": SET_UP, "W": WAKE,
+    "N": "a quiet connection must wake the poller through a descriptor", "L": "the tables of the broker outgrow the cache",
+    "M1": "queues and tables of a connection are allocated in whole pages",
+    "M": "rows, history and their indexes; memory that a list has used is kept",
+}
+
+
+def reason(row_id):
+    """The reason of the longest name that the row's name begins with."""
+    return REASONS[max((name for name in REASONS if row_id.startswith(name)), key=len)]
+
+
+def group(short_rows):
+    """[(reason, [row id])] in the order of the rows."""
+    grouped = {}
+    for row in short_rows:
+        grouped.setdefault(reason(row["id"]), []).append(row["id"])
+    return list(grouped.items())
