@@ -28,7 +28,7 @@ def quantile(ordered, part):
 
 def spread(summed):
     """The width of the middle half in parts of the median."""
-    if summed is None or summed["median"] == 0:
+    if summed is None or summed["n"] < 2 or summed["median"] == 0:
         return None
     return (summed["high"] - summed["low"]) / summed["median"]
 

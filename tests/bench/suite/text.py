@@ -70,6 +70,11 @@ def about(run):
     sentence = (f"{run['date']}, {run['speed']} run of {run['rounds']} rounds on {where}; TCP in {network} with "
                 f"{machine['congestion']}; it ran {first}. Other programs used {quiet['foreign_cpus']:.2f} CPUs "
                 f"meanwhile and the hypervisor took {quiet['stolen_cpus']:.2f}.")
+    if quiet["foreign_cpus"] > 0.15:
+        sentence += " **The machine was not quiet**: a figure that needs both CPUs at once, such as a floor that polls or a " \
+                    "bandwidth, can be wrong by a large factor, and its verdict with it."
+    if run["rounds"] < 3:
+        sentence += " So few rounds have no spread."
     if noise:
         sentence += f" Noise: the spread of a figure is {noise['median']:.0%} in the median and {noise['p90']:.0%} at most " \
                     "for nine of ten."
