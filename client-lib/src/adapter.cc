@@ -1,154 +1,171 @@
 // SPDX-License-Identifier: Apache-2.0
-// An open adapter: its properties, the objects that the broker creates for it, and its close.
+// The public class of an open adapter.
 #include "nd/adapter.h"
 
 #include <utility>
+#include <vector>
 
-#include "client-lib/src/adapter_impl.h"
-#include "client-lib/src/connector_impl.h"
-#include "client-lib/src/listener_impl.h"
-#include "client-lib/src/open.h"
-#include "client-lib/src/queue_impl.h"
-#include "client-lib/src/queue_pair_impl.h"
+#include "client-lib/core/open.h"
+#include "client-lib/src/face.h"
+#include "provider/regions.h"
 
 namespace nd {
 
-using client::InvalidHandle;
-using client::MakeHandle;
-using client::Reply;
-using client::Session;
+using client::Core;
+using client::LocalAdapter;
+using client::Made;
+using client::Use;
+using client::UseAny;
 
-Result<std::shared_ptr<Session>> client::OpenSession(const OpenOptions& options,
-                                                     const client::Environment& environment,
-                                                     bool open_adapter) {
-  client::SessionOptions session;
-  session.connect = environment.connect;
-  session.application = options.application;
-  session.open_adapter = open_adapter;
-  session.adapter = options.adapter;
-  session.local = options.local;
-  session.reconnect = options.reconnect;
-  if (environment.first_backoff != Duration::zero()) session.first_backoff = environment.first_backoff;
-  return Session::Open(std::move(session));
+namespace {
+
+client::Environment EnvironmentOf(const OpenOptions& options) {
+  return client::HostEnvironment(options.broker, options.progress_thread);
 }
 
-Result<Adapter> client::OpenAdapter(const OpenOptions& options, const Environment& environment) {
-  auto session = OpenSession(options, environment, true);
-  if (!session.ok()) return session.status();
-  auto use = std::make_shared<SessionUse>(*session);  // Ends the session on every error below.
-  auto device = environment.open_device((*session)->info());
-  if (!device.ok()) return device.status();
-  auto impl = std::make_shared<Adapter::Impl>();
-  impl->session = *session;
-  impl->device = client::LeakInChild(std::move(device).value());
-  impl->use = use;
-  return Adapter(MakeHandle(std::move(impl), std::move(use)));
+// Null: the queue is missing.
+template <typename Queue>
+auto* CoreOrNull(const Queue* queue) {
+  return queue == nullptr ? nullptr : Core(queue->impl());
 }
 
-Status Adapter::Impl::Check() const {
-  if (closed || session->in_child()) return InvalidHandle("the adapter");
-  return {};
-}
-
-template <typename Op>
-Result<Reply> Adapter::Impl::Create(Op op, Session::Life* life) {
-  if (Status status = Check(); !status.ok()) return status;
-  const Session::Life own = session->adapter();
-  op.adapter = own.handle;
-  auto reply = session->Call(std::move(op), own.epoch);
-  if (reply.ok()) *life = {reply->handle, own.epoch};
-  return reply;
-}
+}  // namespace
 
 Adapter::Adapter(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
+Result<Adapter> Adapter::Open(const OpenOptions& options) {
+  return Made<Adapter>(client::OpenAdapter(client::SessionOptionsOf(options), EnvironmentOf(options)));
+}
+
+Result<std::vector<AdapterInfo>> Adapter::QueryAdapters(const OpenOptions& options) {
+  return client::ListAdapters(client::SessionOptionsOf(options), EnvironmentOf(options));
+}
+
+Result<std::vector<Address>> Adapter::QueryAddressList(const OpenOptions& options) {
+  auto adapters = QueryAdapters(options);
+  if (!adapters.ok()) return adapters.status();
+  std::vector<Address> addresses;
+  for (const AdapterInfo& info : *adapters) {
+    addresses.insert(addresses.end(), info.addresses.begin(), info.addresses.end());
+  }
+  return addresses;
+}
+
 const AdapterInfo& Adapter::info() const {
   static const AdapterInfo* const none = new AdapterInfo;
-  return impl_ ? impl_->session->info() : *none;
+  return impl_ ? Core(impl_)->session->info() : *none;
 }
 
 Result<Address> Adapter::ResolveAddress(const Address& remote) const {
-  if (!impl_) return InvalidHandle("the adapter");
-  if (Status status = impl_->Check(); !status.ok()) return status;
-  const Session::Life own = impl_->session->adapter();
-  auto reply = impl_->session->Call(session::ResolveAddressOp{own.handle, remote}, own.epoch);
-  if (!reply.ok()) return reply.status();
-  return reply->address;
+  return Use(Core(impl_), [&](LocalAdapter& adapter) { return adapter.ResolveAddress(remote); });
 }
 
 Status Adapter::CheckAddress(const Address& local) const {
-  if (!impl_) return InvalidHandle("the adapter");
-  if (Status status = impl_->Check(); !status.ok()) return status;
-  const Session::Life own = impl_->session->adapter();
-  return impl_->session->Perform(session::CheckAddressOp{own.handle, local}, own.epoch, nullptr);
+  return Use(Core(impl_), [&](LocalAdapter& adapter) { return adapter.CheckAddress(local); });
+}
+
+Result<Buffer> Adapter::AllocateBuffer(std::size_t size) {
+  return Use(Core(impl_), [&](LocalAdapter& adapter) -> Result<Buffer> {
+    auto buffer = adapter.AllocateBuffer(size);
+    if (!buffer.ok()) return buffer.status();
+    return Buffer(std::move(buffer).value());
+  });
+}
+
+Result<MemoryRegion> Adapter::Register(void* address, std::size_t length, std::uint32_t access) {
+  return Use(Core(impl_), [&](LocalAdapter& adapter) -> Result<MemoryRegion> {
+    auto region = adapter.Register(address, length, access, 0);
+    if (!region.ok()) return region.status();
+    return MemoryRegion(std::move(region).value());
+  });
+}
+
+Result<MemoryRegion> Adapter::Register(const Buffer& buffer, std::uint32_t access) {
+  return Use(Core(impl_), [&](LocalAdapter& adapter) -> Result<MemoryRegion> {
+    auto region = adapter.Register(buffer.data(), buffer.size(), access, provider::kRegionOfBuffer);
+    if (!region.ok()) return region.status();
+    return MemoryRegion(std::move(region).value());
+  });
+}
+
+Result<MemoryWindow> Adapter::CreateMemoryWindow() {
+  return Use(Core(impl_), [&](LocalAdapter& adapter) -> Result<MemoryWindow> {
+    auto window = adapter.CreateMemoryWindow();
+    if (!window.ok()) return window.status();
+    return MemoryWindow(std::move(window).value());
+  });
+}
+
+Result<CompletionQueue> Adapter::CreateCompletionQueue(std::uint32_t depth) {
+  return Use(Core(impl_), [&](LocalAdapter& adapter) {
+    return Made<CompletionQueue>(adapter.CreateCompletionQueue(depth));
+  });
+}
+
+Result<SharedReceiveQueue> Adapter::CreateSharedReceiveQueue(std::uint32_t depth, std::uint32_t max_sge) {
+  return Use(Core(impl_), [&](LocalAdapter& adapter) {
+    return Made<SharedReceiveQueue>(adapter.CreateSharedReceiveQueue(depth, max_sge));
+  });
+}
+
+Result<QueuePair> Adapter::CreateQueuePair(const QueuePairOptions& options) {
+  client::QueuePairArguments arguments;
+  arguments.receive_cq = CoreOrNull(options.receive_cq);
+  arguments.initiator_cq = CoreOrNull(options.initiator_cq);
+  arguments.shares_receive_queue = options.shared_receive_queue != nullptr;
+  arguments.shared_receive_queue = CoreOrNull(options.shared_receive_queue);
+  arguments.context = options.context;
+  arguments.receive_depth = options.receive_depth;
+  arguments.initiator_depth = options.initiator_depth;
+  arguments.max_receive_sge = options.max_receive_sge;
+  arguments.max_initiator_sge = options.max_initiator_sge;
+  arguments.inline_size = options.inline_data_size;
+  return Use(Core(impl_),
+             [&](LocalAdapter& adapter) { return Made<QueuePair>(adapter.CreateQueuePair(arguments)); });
 }
 
 Result<Connector> Adapter::CreateConnector() {
-  if (!impl_) return InvalidHandle("the adapter");
-  Session::Life life;
-  auto reply = impl_->Create(session::CreateConnectorOp{}, &life);
-  if (!reply.ok()) return reply.status();
-  return Connector(
-      MakeHandle(Connector::Impl::Make(impl_->shared_from_this(), life, false), impl_->use.lock()));
+  return Use(Core(impl_), [](LocalAdapter& adapter) { return Made<Connector>(adapter.CreateConnector()); });
 }
 
 Result<Listener> Adapter::CreateListener() {
-  if (!impl_) return InvalidHandle("the adapter");
-  Session::Life life;
-  auto reply = impl_->Create(session::CreateListenerOp{}, &life);
-  if (!reply.ok()) return reply.status();
-  return Listener(MakeHandle(Listener::Impl::Make(impl_->shared_from_this(), life), impl_->use.lock()));
+  return Use(Core(impl_), [](LocalAdapter& adapter) { return Made<Listener>(adapter.CreateListener()); });
 }
 
 Result<Listener> Adapter::NdkListen(const Address& local, std::function<void(Connector)> on_connect) {
   if (!on_connect) return Status(StatusCode::kInvalidParameter2, "no function to deliver connections to");
-  auto listener = CreateListener();
-  if (!listener.ok()) return listener;
-  if (Status status = listener->impl()->NdkListen(local, std::move(on_connect)); !status.ok()) return status;
-  return listener;
+  return Use(Core(impl_), [&](LocalAdapter& adapter) {
+    auto deliver = [on_connect = std::move(on_connect)](client::AppHandle<client::LocalConnector> connector) {
+      on_connect(Connector(client::Face<Connector::Impl>(std::move(connector))));
+    };
+    return Made<Listener>(adapter.NdkListen(local, std::move(deliver)));
+  });
 }
 
 Result<SharedEndpoint> Adapter::CreateSharedEndpoint(const Address& local) {
-  if (!impl_) return InvalidHandle("the adapter");
-  Session::Life life;
-  auto reply = impl_->Create(session::CreateSharedEndpointOp{{}, local}, &life);
-  if (!reply.ok()) return reply.status();
-  const Address bound = reply->address.well_formed() ? reply->address : local;
-  return SharedEndpoint(
-      MakeHandle(SharedEndpoint::Impl::Make(impl_->shared_from_this(), life, bound), impl_->use.lock()));
+  return Use(Core(impl_), [&](LocalAdapter& adapter) {
+    return Made<SharedEndpoint>(adapter.CreateSharedEndpoint(local));
+  });
 }
 
 int Adapter::completion_handle() const {
-  return impl_ ? impl_->session->port().handle() : -1;
+  return impl_ ? Core(impl_)->session->port().handle() : -1;
 }
 
 Request* Adapter::PollRequest() {
-  return impl_ && !impl_->session->in_child() ? impl_->session->port().Pop() : nullptr;
+  return impl_ ? static_cast<Request*>(Core(impl_)->PollCall()) : nullptr;
 }
 
 bool Adapter::connected() const {
-  return impl_ && impl_->session->connected();
+  return impl_ && Core(impl_)->session->connected();
 }
 
 void Adapter::SetSessionCallback(std::function<void(bool connected)> callback) {
-  if (impl_ && !impl_->session->in_child()) impl_->session->SetCallback(std::move(callback));
+  if (impl_) Core(impl_)->SetSessionCallback(std::move(callback));
 }
 
 Status Adapter::Close() {
-  if (!impl_ || impl_->session->in_child()) return InvalidHandle("the adapter");
-  if (impl_->session->OnOwnThread()) {
-    return {StatusCode::kInvalidDeviceState,
-            "an adapter cannot be closed from a callback, because its Close waits "
-            "for callbacks; close it from another thread"};
-  }
-  if (impl_->closed.exchange(true)) return InvalidHandle("the adapter");
-  impl_->session->CloseAll();
-  std::lock_guard lock(impl_->mutex);
-  for (const auto& weak : impl_->regions) {
-    if (auto region = weak.lock()) static_cast<void>(region->Deregister());
-  }
-  impl_->regions.clear();
-  return {};
+  return UseAny(Core(impl_), [](LocalAdapter& adapter) { return adapter.Close(); });
 }
 
 }  // namespace nd

@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// The public classes of connections: check the handle, submit the operation, fill the buffers of the caller.
+// The public class of connections.
 #include "nd/connector.h"
 
 #include <utility>
 
-#include "client-lib/src/connector_impl.h"
-#include "client-lib/src/listener_impl.h"
+#include "client-lib/core/buffer_rules.h"
+#include "client-lib/src/face.h"
 
 namespace nd {
 
-using client::InvalidHandle;
-using client::Reply;
+using client::CallerOf;
+using client::Core;
+using client::LocalConnector;
+using client::Use;
+using client::UseAny;
 
 namespace {
 
-constexpr char kWhat[] = "the connector";
-
-bool Usable(const std::shared_ptr<Connector::Impl>& impl) {
-  return impl && impl->usable();
+client::ConnectArguments Arguments(const ConnectOptions& options) {
+  return {options.limits, options.private_data};
 }
 
 }  // namespace
@@ -25,105 +26,81 @@ bool Usable(const std::shared_ptr<Connector::Impl>& impl) {
 Connector::Connector(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
 Status Connector::Bind(const Address& local) {
-  if (!Usable(impl_)) return InvalidHandle(kWhat);
-  const auto life = impl_->life();
-  return impl_->adapter->session->Perform(session::BindOp{life.handle, local}, life.epoch, nullptr,
-                                          [impl = impl_->shared_from_this(), local](Reply& reply) {
-                                            if (reply.status.ok()) {
-                                              impl->SetAddresses(&local, nullptr);
-                                              impl->SetAddresses(&reply.address, nullptr);
-                                            }
-                                            return reply.status;
-                                          });
+  return Use(Core(impl_), [&](LocalConnector& connector) { return connector.Bind(local); });
 }
 
 Status Connector::Connect(QueuePair& queue_pair, const Address& remote, const ConnectOptions& options,
                           Request* request) {
-  if (!Usable(impl_)) return InvalidHandle(kWhat);
-  return impl_->Connect(queue_pair, {}, remote, options, request);
+  return Use(Core(impl_), [&](LocalConnector& connector) {
+    return connector.Connect(Core(queue_pair.impl()), remote, Arguments(options), CallerOf(request));
+  });
 }
 
 Status Connector::NdkConnect(QueuePair& queue_pair, const Address& source, const Address& remote,
                              const ConnectOptions& options, Request* request) {
-  if (!Usable(impl_)) return InvalidHandle(kWhat);
-  session::ConnectOp op;
-  op.source = source;
-  return impl_->Connect(queue_pair, std::move(op), remote, options, request);
+  return Use(Core(impl_), [&](LocalConnector& connector) {
+    return connector.ConnectFrom(Core(queue_pair.impl()), source, remote, Arguments(options),
+                                 CallerOf(request));
+  });
 }
 
 Status Connector::NdkConnectWithSharedEndpoint(QueuePair& queue_pair, SharedEndpoint& endpoint,
                                                const Address& remote, const ConnectOptions& options,
                                                Request* request) {
-  if (!Usable(impl_)) return InvalidHandle(kWhat);
-  const auto& shared = endpoint.impl();
-  if (!shared || !shared->usable()) return InvalidHandle("the shared endpoint");
-  if (shared->adapter != impl_->adapter) {
-    return {StatusCode::kInvalidParameter2,
-            "the shared endpoint was made from another adapter than the connector"};
-  }
-  session::ConnectOp op;
-  op.shared_endpoint = shared->life().handle;
-  Status status = impl_->Connect(queue_pair, std::move(op), remote, options, request);
-  if (status.ok() || status.pending()) impl_->SetAddresses(&shared->local, nullptr);
-  return status;
+  return Use(Core(impl_), [&](LocalConnector& connector) {
+    return connector.ConnectFrom(Core(queue_pair.impl()), Core(endpoint.impl()), remote, Arguments(options),
+                                 CallerOf(request));
+  });
 }
 
 Status Connector::CompleteConnect(Request* request) {
-  return Usable(impl_) ? impl_->CompleteConnect(request) : InvalidHandle(kWhat);
+  return Use(Core(impl_),
+             [&](LocalConnector& connector) { return connector.CompleteConnect(CallerOf(request)); });
 }
 
 Status Connector::Accept(QueuePair& queue_pair, const ConnectOptions& options, Request* request) {
-  return Usable(impl_) ? impl_->Accept(queue_pair, options, request) : InvalidHandle(kWhat);
+  return Use(Core(impl_), [&](LocalConnector& connector) {
+    return connector.Accept(Core(queue_pair.impl()), Arguments(options), CallerOf(request));
+  });
 }
 
 Status Connector::Reject(PrivateData private_data) {
-  return Usable(impl_) ? impl_->Reject(private_data) : InvalidHandle(kWhat);
+  return Use(Core(impl_), [&](LocalConnector& connector) { return connector.Reject(private_data); });
 }
 
 Status Connector::GetReadLimits(std::uint32_t* inbound, std::uint32_t* outbound) const {
-  if (!Usable(impl_)) return InvalidHandle(kWhat);
-  auto reply = impl_->Ask<session::GetReadLimitsOp>();
-  if (!reply.ok()) return reply.status();
-  if (inbound != nullptr) *inbound = reply->limits.inbound;
-  if (outbound != nullptr) *outbound = reply->limits.outbound;
+  auto limits = Use(Core(impl_), [](LocalConnector& connector) { return connector.GetReadLimits(); });
+  if (!limits.ok()) return limits.status();
+  if (inbound != nullptr) *inbound = limits->inbound;
+  if (outbound != nullptr) *outbound = limits->outbound;
   return {};
 }
 
 Status Connector::GetPrivateData(void* buffer, std::size_t* length) const {
-  if (!Usable(impl_)) return InvalidHandle(kWhat);
-  auto reply = impl_->Ask<session::GetPrivateDataOp>();
-  if (!reply.ok()) return reply.status();
-  return client::CopyPrivateData(std::as_bytes(std::span(reply->private_data)), buffer, length, false);
+  auto data = GetPrivateData();
+  return data.ok() ? client::CopyPrivateData(*data, buffer, length, false) : data.status();
 }
 
 Result<std::vector<std::byte>> Connector::GetPrivateData() const {
-  if (!Usable(impl_)) return InvalidHandle(kWhat);
-  auto reply = impl_->Ask<session::GetPrivateDataOp>();
-  if (!reply.ok()) return reply.status();
-  const auto bytes = std::as_bytes(std::span(reply->private_data));
+  auto data = Use(Core(impl_), [](LocalConnector& connector) { return connector.GetPrivateData(); });
+  if (!data.ok()) return data.status();
+  const auto bytes = std::as_bytes(std::span(*data));
   return std::vector<std::byte>(bytes.begin(), bytes.end());
 }
 
 Status Connector::NdkGetConnectionData(std::uint32_t* inbound, std::uint32_t* outbound, void* buffer,
                                        std::size_t* length) const {
   if (Status status = GetReadLimits(inbound, outbound); !status.ok()) return status;
-  auto reply = impl_->Ask<session::GetPrivateDataOp>();
-  if (!reply.ok()) return reply.status();
-  return client::CopyPrivateData(std::as_bytes(std::span(reply->private_data)), buffer, length, true);
+  auto data = GetPrivateData();
+  return data.ok() ? client::CopyPrivateData(*data, buffer, length, true) : data.status();
 }
 
 Result<Address> Connector::GetLocalAddress() const {
-  if (!Usable(impl_)) return InvalidHandle(kWhat);
-  auto reply = impl_->AskLocalAddress();
-  if (!reply.ok()) return reply.status();
-  return reply->address;
+  return Use(Core(impl_), [](LocalConnector& connector) { return connector.GetLocalAddress(); });
 }
 
 Result<Address> Connector::GetPeerAddress() const {
-  if (!Usable(impl_)) return InvalidHandle(kWhat);
-  auto reply = impl_->AskPeerAddress();
-  if (!reply.ok()) return reply.status();
-  return reply->address;
+  return Use(Core(impl_), [](LocalConnector& connector) { return connector.GetPeerAddress(); });
 }
 
 Status Connector::GetLocalAddress(void* sockaddr_buffer, std::size_t* length) const {
@@ -137,27 +114,28 @@ Status Connector::GetPeerAddress(void* sockaddr_buffer, std::size_t* length) con
 }
 
 Status Connector::NotifyDisconnect(Request* request) {
-  return Usable(impl_) ? impl_->NotifyDisconnect(request) : InvalidHandle(kWhat);
+  return Use(Core(impl_),
+             [&](LocalConnector& connector) { return connector.NotifyDisconnect(CallerOf(request)); });
 }
 
 void Connector::SetDisconnectCallback(std::function<void(DisconnectReason)> callback) {
-  if (Usable(impl_)) impl_->SetCallback(std::move(callback));
+  if (client::Valid(Core(impl_))) Core(impl_)->SetDisconnectCallback(std::move(callback));
 }
 
 DisconnectReason Connector::disconnect_reason() const {
-  return impl_ && !impl_->adapter->session->in_child() ? impl_->reason() : DisconnectReason::kUnknown;
+  return impl_ ? Core(impl_)->reason() : DisconnectReason::kUnknown;
 }
 
 Status Connector::Disconnect(Request* request) {
-  return Usable(impl_) ? impl_->Disconnect(request) : InvalidHandle(kWhat);
+  return Use(Core(impl_), [&](LocalConnector& connector) { return connector.Disconnect(CallerOf(request)); });
 }
 
 Status Connector::Cancel() {
-  return Usable(impl_) ? impl_->Cancel() : InvalidHandle(kWhat);
+  return Use(Core(impl_), [](LocalConnector& connector) { return connector.Cancel(); });
 }
 
 Status Connector::Close(Request* request) {
-  return impl_ ? impl_->Close(request, true) : InvalidHandle(kWhat);
+  return UseAny(Core(impl_), [&](LocalConnector& connector) { return connector.Close(CallerOf(request)); });
 }
 
 }  // namespace nd

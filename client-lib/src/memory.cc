@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "client-lib/src/region_table.h"
+#include "client-lib/core/region_table.h"
 #include "provider/qp.h"
 
 namespace nd {
@@ -31,11 +31,8 @@ Sge MemoryRegion::Slice(void* address, std::size_t length) const {
 
 Status MemoryRegion::Deregister() {
   if (!impl_) return {StatusCode::kInvalidHandle, "the memory region is empty or deregistered"};
-  Status status = impl_->Deregister();
-  if (!status.ok()) return status;
-  // Other handles of the region may remain.
-  if (auto* listed = std::get_deleter<client::ListedRegion>(impl_)) listed->Forget();
-  impl_.reset();
+  Status status = client::Deregister(impl_);
+  if (status.ok()) impl_.reset();
   return status;
 }
 

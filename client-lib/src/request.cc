@@ -1,166 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
-// Delivers exactly one completion per operation, in one of three ways, whatever the application destroys in
-// the meantime.
+// A Request owns the state of one call at a time.
 #include "nd/request.h"
 
-#include <sys/eventfd.h>
+#include <utility>
 
-#include <algorithm>
-#include <cstdint>
-
-#include "client-lib/src/request_state.h"
-
-namespace nd::client {
-
-CompletionPort::CompletionPort() : event_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
-
-void CompletionPort::Push(std::shared_ptr<Request::State> state) {
-  std::lock_guard lock(mutex_);
-  waiting_.push_back(std::move(state));
-  if (waiting_.size() == 1) eventfd_write(event_.get(), 1);
-}
-
-void CompletionPort::Remove(const Request::State* state) {
-  std::lock_guard lock(mutex_);
-  const auto it = std::find_if(waiting_.begin(), waiting_.end(),
-                               [state](const auto& item) { return item.get() == state; });
-  if (it == waiting_.end()) return;
-  waiting_.erase(it);
-  eventfd_t value;
-  if (waiting_.empty()) eventfd_read(event_.get(), &value);
-}
-
-Request* CompletionPort::Pop() {
-  for (;;) {
-    std::shared_ptr<Request::State> state;
-    {
-      std::lock_guard lock(mutex_);
-      if (waiting_.empty()) return nullptr;
-      state = std::move(waiting_.front());
-      waiting_.pop_front();
-      eventfd_t value;
-      if (waiting_.empty()) eventfd_read(event_.get(), &value);
-    }
-    if (Request* request = state->owner()) return request;
-  }
-}
-
-}  // namespace nd::client
+#include "client-lib/src/face.h"
 
 namespace nd {
 
-bool Request::State::Start(const std::shared_ptr<client::CompletionPort>& port) {
-  std::shared_ptr<client::CompletionPort> former;
-  {
-    std::lock_guard lock(mutex_);
-    if (pending_) return false;
-    pending_ = true;
-    former = std::exchange(port_, port);
-  }
-  // Used again before its last completion was taken, which is then not reported.
-  if (former) former->Remove(this);
-  return true;
-}
-
-void Request::State::Abort() {
-  std::lock_guard lock(mutex_);
-  pending_ = false;
-}
-
-void Request::State::Finish(Status status, client::Dispatcher& dispatcher) {
-  std::shared_ptr<client::CompletionPort> port;
-  bool call = false;
-  {
-    std::lock_guard lock(mutex_);
-    result_ = std::move(status);
-    pending_ = false;
-    ever_ = true;
-    if (!abandoned_) {
-      call = callback_ != nullptr;
-      if (!call && owner_ != nullptr) port = port_;
-    }
-  }
-  changed_.notify_all();  // Without the lock, which the woken thread needs first. The caller keeps this
-                          // object alive.
-  if (call) dispatcher.Post([self = shared_from_this()] { self->RunCallback(); });
-  if (port) port->Push(shared_from_this());
-}
-
-void Request::State::RunCallback() {
-  Status status;
-  {
-    std::lock_guard lock(mutex_);
-    if (abandoned_) return;
-    ++running_;
-    runner_ = std::this_thread::get_id();
-    status = result_;
-  }
-  callback_(status);
-  std::lock_guard lock(mutex_);
-  --running_;
-  changed_.notify_all();
-}
-
-Status Request::State::GetResult(bool wait) {
-  std::unique_lock lock(mutex_);
-  if (!pending_ && !ever_) {
-    return {StatusCode::kConnectionInvalid, "no operation was started with this Request"};
-  }
-  if (pending_ && !wait) return StatusCode::kPending;
-  changed_.wait(lock, [this] { return !pending_; });
-  return result_;
-}
-
-bool Request::State::WaitUntil(std::chrono::steady_clock::time_point deadline) {
-  std::unique_lock lock(mutex_);
-  return changed_.wait_until(lock, deadline, [this] { return !pending_; });
-}
-
-void Request::State::SetOwner(Request* request) {
-  std::lock_guard lock(mutex_);
-  owner_ = request;
-}
-
-Request* Request::State::owner() {
-  std::lock_guard lock(mutex_);
-  return owner_;
-}
-
-void Request::State::Abandon() {
-  std::shared_ptr<client::CompletionPort> port;
-  {
-    std::unique_lock lock(mutex_);
-    abandoned_ = true;
-    owner_ = nullptr;
-    port = std::move(port_);
-    if (runner_ != std::this_thread::get_id()) changed_.wait(lock, [this] { return running_ == 0; });
-  }
-  if (port) port->Remove(this);
-}
+using client::CallState;
+using client::Core;
 
 Request::Request() : Request(Callback()) {}
-Request::Request(Callback callback) : state_(std::make_shared<State>(this, std::move(callback))) {}
+Request::Request(Callback callback)
+    : state_(Face<State>(std::make_shared<CallState>(this, std::move(callback)))) {}
 
 Request::Request(Request&& other) noexcept : context(other.context), state_(std::move(other.state_)) {
-  if (state_) state_->SetOwner(this);
+  if (state_) Core(state_)->SetOwner(this);
 }
 
 Request& Request::operator=(Request&& other) noexcept {
   if (this == &other) return *this;
-  if (state_) state_->Abandon();
+  if (state_) Core(state_)->Abandon();
   context = other.context;
   state_ = std::move(other.state_);
-  if (state_) state_->SetOwner(this);
+  if (state_) Core(state_)->SetOwner(this);
   return *this;
 }
 
 Request::~Request() {
-  if (state_) state_->Abandon();
+  if (state_) Core(state_)->Abandon();
 }
 
 Status Request::GetResult(bool wait) {
   if (!state_) return {StatusCode::kConnectionInvalid, "this Request was moved away"};
-  return state_->GetResult(wait);
+  return Core(state_)->GetResult(wait);
 }
 
 }  // namespace nd

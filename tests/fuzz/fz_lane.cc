@@ -16,7 +16,7 @@
 
 #include "base/fd_lane.h"
 #include "base/memfd.h"
-#include "client-lib/src/lane.h"
+#include "client-lib/core/lane.h"
 #include "daemon/service/lane.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// Delivers exactly one completion per call, in one of three ways, whatever the application destroys in the
+// meantime.
+#include "client-lib/core/call_state.h"
+
+#include <sys/eventfd.h>
+
+#include <algorithm>
+#include <cstdint>
+
+namespace nd::client {
+
+CompletionPort::CompletionPort() : event_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+
+void CompletionPort::Push(std::shared_ptr<CallState> state) {
+  std::lock_guard lock(mutex_);
+  waiting_.push_back(std::move(state));
+  if (waiting_.size() == 1) eventfd_write(event_.get(), 1);
+}
+
+void CompletionPort::Remove(const CallState* state) {
+  std::lock_guard lock(mutex_);
+  const auto it = std::find_if(waiting_.begin(), waiting_.end(),
+                               [state](const auto& item) { return item.get() == state; });
+  if (it == waiting_.end()) return;
+  waiting_.erase(it);
+  eventfd_t value;
+  if (waiting_.empty()) eventfd_read(event_.get(), &value);
+}
+
+void* CompletionPort::Pop() {
+  for (;;) {
+    std::shared_ptr<CallState> state;
+    {
+      std::lock_guard lock(mutex_);
+      if (waiting_.empty()) return nullptr;
+      state = std::move(waiting_.front());
+      waiting_.pop_front();
+      eventfd_t value;
+      if (waiting_.empty()) eventfd_read(event_.get(), &value);
+    }
+    if (void* owner = state->owner()) return owner;
+  }
+}
+
+bool CallState::Start(const std::shared_ptr<CompletionPort>& port) {
+  std::shared_ptr<CompletionPort> former;
+  {
+    std::lock_guard lock(mutex_);
+    if (pending_) return false;
+    pending_ = true;
+    former = std::exchange(port_, port);
+  }
+  // Used again before its last completion was taken, which is then not reported.
+  if (former) former->Remove(this);
+  return true;
+}
+
+void CallState::Abort() {
+  std::lock_guard lock(mutex_);
+  pending_ = false;
+}
+
+void CallState::Finish(Status status, Dispatcher& dispatcher) {
+  std::shared_ptr<CompletionPort> port;
+  bool call = false;
+  {
+    std::lock_guard lock(mutex_);
+    result_ = std::move(status);
+    pending_ = false;
+    ever_ = true;
+    if (!abandoned_) {
+      call = callback_ != nullptr;
+      if (!call && owner_ != nullptr) port = port_;
+    }
+  }
+  changed_.notify_all();  // Without the lock, which the woken thread needs first. The caller keeps this
+                          // object alive.
+  if (call) dispatcher.Post([self = shared_from_this()] { self->RunCallback(); });
+  if (port) port->Push(shared_from_this());
+}
+
+void CallState::RunCallback() {
+  Status status;
+  {
+    std::lock_guard lock(mutex_);
+    if (abandoned_) return;
+    ++running_;
+    runner_ = std::this_thread::get_id();
+    status = result_;
+  }
+  callback_(status);
+  std::lock_guard lock(mutex_);
+  --running_;
+  changed_.notify_all();
+}
+
+Status CallState::GetResult(bool wait) {
+  std::unique_lock lock(mutex_);
+  if (!pending_ && !ever_) {
+    return {StatusCode::kConnectionInvalid, "no operation was started with this Request"};
+  }
+  if (pending_ && !wait) return StatusCode::kPending;
+  changed_.wait(lock, [this] { return !pending_; });
+  return result_;
+}
+
+bool CallState::WaitUntil(std::chrono::steady_clock::time_point deadline) {
+  std::unique_lock lock(mutex_);
+  return changed_.wait_until(lock, deadline, [this] { return !pending_; });
+}
+
+void CallState::SetOwner(void* owner) {
+  std::lock_guard lock(mutex_);
+  owner_ = owner;
+}
+
+void* CallState::owner() {
+  std::lock_guard lock(mutex_);
+  return owner_;
+}
+
+void CallState::Abandon() {
+  std::shared_ptr<CompletionPort> port;
+  {
+    std::unique_lock lock(mutex_);
+    abandoned_ = true;
+    owner_ = nullptr;
+    port = std::move(port_);
+    if (runner_ != std::this_thread::get_id()) changed_.wait(lock, [this] { return running_ == 0; });
+  }
+  if (port) port->Remove(this);
+}
+
+}  // namespace nd::client

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+// The socket carries descriptors, proves the identity of the client to the broker, and its hang-up tells each
+// end that the other is gone.
+#include "client-lib/core/lane.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "base/fd_lane.h"
+#include "client-lib/core/fork_guard.h"
+
+namespace nd::client {
+namespace {
+
+// The broker has at most a few unacknowledged hand-overs; more than this without an owner means a broken
+// broker.
+constexpr std::size_t kMaxWaiting = 256;
+constexpr std::size_t kMaxDatagram = 512;
+
+Status Broken(const std::string& what) {
+  return {StatusCode::kRemoteError, "fd lane: " + what, Detail::kProtocol};
+}
+
+// All records start with magic, version and size.
+struct Head {
+  std::uint32_t magic;
+  std::uint16_t version;
+  std::uint16_t size;
+};
+
+template <typename Record>
+Status Copy(std::span<const std::byte> datagram, const char* name, Record* record) {
+  if (datagram.size() != sizeof(Record)) {
+    return Broken(std::string(name) + " of " + std::to_string(datagram.size()) + " bytes, expected " +
+                  std::to_string(sizeof(Record)));
+  }
+  std::memcpy(record, datagram.data(), sizeof(Record));
+  const Record expected;
+  if (record->version != expected.version || record->size != expected.size) {
+    return Broken(std::string(name) + " of version " + std::to_string(record->version) + " and size " +
+                  std::to_string(record->size) + ", expected version " + std::to_string(expected.version) +
+                  " and size " + std::to_string(expected.size));
+  }
+  return {};
+}
+
+Status CheckFds(const char* name, std::uint32_t declared, std::size_t arrived) {
+  if (declared == arrived) return {};
+  return Broken(std::string(name) + " with " + std::to_string(arrived) + " descriptors, declared " +
+                std::to_string(declared));
+}
+
+std::size_t FdsOf(provider::Transport transport) {
+  switch (transport) {
+    case provider::Transport::kShared:
+      return 2;
+    case provider::Transport::kIwarp:
+      return 1;
+    default:
+      return 0;
+  }
+}
+
+}  // namespace
+
+Lane::Lane(UniqueFd socket) : socket_(std::move(socket)) {
+  CloseInChild(socket_.get());
+}
+
+Lane::~Lane() {
+  ForgetInChild(socket_.get());
+}
+
+Result<std::string> Lane::ReadToken(Time deadline) {
+  const auto left =
+      std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+  pollfd entry{socket_.get(), POLLIN, 0};
+  int ready;
+  do {
+    ready = poll(&entry, 1, static_cast<int>(std::max<std::int64_t>(left.count(), 0)));
+  } while (ready < 0 && errno == EINTR);
+  if (ready <= 0) {
+    return Status(StatusCode::kIoTimeout, "the broker did not greet; is it stopped?",
+                  Detail::kBrokerUnreachable);
+  }
+  std::array<std::byte, kMaxDatagram> buffer;
+  auto message = ReceiveWithFds(socket_.get(), buffer, false);
+  if (message.code() == StatusCode::kConnectionDisconnected) {
+    return Status(StatusCode::kDeviceNotReady,
+                  "the broker hung up at once: it is stopping, or refuses more sessions",
+                  Detail::kBrokerUnreachable);
+  }
+  if (!message.ok()) return message.status();
+  provider::TokenRecord record;
+  if (Status status = Copy(std::span(buffer).first(message->size), "token", &record); !status.ok())
+    return status;
+  if (record.magic != provider::TokenRecord::kMagic) return Broken("the first datagram is no token");
+  if (Status status = CheckFds("token", 0, message->fds.size()); !status.ok()) return status;
+  takes_messages_ = (record.features & provider::kLaneMessages) != 0;
+  return std::string(reinterpret_cast<const char*>(record.token), sizeof(record.token));
+}
+
+Result<std::span<const std::byte>> Lane::Receive() {
+  if (unread_messages_.empty()) {
+    auto messages = ReceiveMessages();
+    if (!messages.ok()) return messages;
+    unread_messages_ = *messages;
+  }
+  std::uint32_t length = 0;
+  if (unread_messages_.size() < sizeof(length)) return Broken("a message without its length");
+  std::memcpy(&length, unread_messages_.data(), sizeof(length));
+  unread_messages_ = unread_messages_.subspan(sizeof(length));
+  if (length > unread_messages_.size()) return Broken("a message that is shorter than its length");
+  const auto message = unread_messages_.first(length);
+  unread_messages_ = unread_messages_.subspan(length);
+  return message;
+}
+
+// Returns the messages of the next datagram that has any.
+Result<std::span<const std::byte>> Lane::ReceiveMessages() {
+  constexpr std::size_t kSize = provider::kMaxServerDatagram;
+  if (!buffer_) buffer_.reset(new std::byte[kSize]);
+  const std::span buffer(buffer_.get(), kSize);
+  for (;;) {
+    if (!unacknowledged_.empty()) {
+      // The broker may stop reading until this side reads, so wait for both directions.
+      pollfd entry{socket_.get(), POLLIN | POLLOUT, 0};
+      if (poll(&entry, 1, -1) < 0 && errno != EINTR) return Broken("poll failed");
+      if ((entry.revents & POLLOUT) != 0) {
+        if (Status status = SendAcknowledgements(); !status.ok()) return status;
+      }
+      if ((entry.revents & (POLLIN | POLLHUP | POLLERR)) == 0) continue;
+    }
+    auto message = ReceiveWithFds(socket_.get(), buffer, unacknowledged_.empty());
+    if (message.code() == StatusCode::kDeviceBusy) continue;
+    if (!message.ok()) return message.status();
+    const auto datagram = std::span<const std::byte>(buffer).first(message->size);
+    provider::MessageRecord record;
+    if (datagram.size() >= sizeof(record)) std::memcpy(&record, datagram.data(), sizeof(record));
+    if (datagram.size() < sizeof(record) || record.magic != provider::MessageRecord::kMagic) {
+      std::lock_guard lock(mutex_);
+      if (Status status = Handle(datagram, std::move(message->fds)); !status.ok()) return status;
+      continue;
+    }
+    const provider::MessageRecord expected;
+    if (record.version != expected.version || record.size != expected.size || !message->fds.empty()) {
+      return Broken("a message of another version, or with descriptors");
+    }
+    return datagram.subspan(sizeof(record));
+  }
+}
+
+Status Lane::Send(std::span<const std::byte> datagram) {
+  for (;;) {
+    Status status = SendWithFds(socket_.get(), datagram, {});
+    if (!(status == StatusCode::kDeviceBusy)) return status;
+    pollfd entry{socket_.get(), POLLOUT, 0};
+    poll(&entry, 1, -1);
+  }
+}
+
+void Lane::Shutdown() {
+  ::shutdown(socket_.get(), SHUT_RDWR);
+}
+
+Status Lane::Drain() {
+  if (carries_) return {};
+  std::lock_guard lock(mutex_);
+  std::array<std::byte, kMaxDatagram> buffer;
+  for (;;) {
+    auto message = ReceiveWithFds(socket_.get(), buffer, false);
+    if (message.code() == StatusCode::kDeviceBusy) return {};
+    if (!message.ok()) return message.status();
+    Status status = Handle(std::span(buffer).first(message->size), std::move(message->fds));
+    if (!status.ok()) return status;
+  }
+}
+
+Status Lane::Handle(std::span<const std::byte> datagram, std::vector<UniqueFd> fds) {
+  Head head{};
+  if (datagram.size() < sizeof(head))
+    return Broken("a datagram of " + std::to_string(datagram.size()) + " bytes");
+  std::memcpy(&head, datagram.data(), sizeof(head));
+  switch (head.magic) {
+    case provider::HandOffRecord::kMagic: {
+      provider::HandOff hand_off;
+      if (Status status = Copy(datagram, "hand-over", &hand_off.record); !status.ok()) return status;
+      const provider::HandOffRecord& record = hand_off.record;
+      if (Status status = CheckFds("hand-over", record.fd_count, fds.size()); !status.ok()) return status;
+      if (const std::size_t expected = FdsOf(record.transport); expected != 0 && expected != fds.size()) {
+        return Broken("hand-over of transport " +
+                      std::to_string(static_cast<std::uint32_t>(record.transport)) + " with " +
+                      std::to_string(fds.size()) + " descriptors");
+      }
+      if (waiting_.size() >= kMaxWaiting) return Broken("too many hand-overs that no completion named");
+      const std::uint64_t id = record.id;
+      hand_off.fds = std::move(fds);
+      if (id == 0 || !waiting_.emplace(id, std::move(hand_off)).second) {
+        return Broken("hand-over id " + std::to_string(id) + " is zero or was used before");
+      }
+      return Acknowledge(id);
+    }
+    case provider::CountersPageRecord::kMagic: {
+      provider::CountersPageRecord record;
+      if (Status status = Copy(datagram, "counters page", &record); !status.ok()) return status;
+      if (Status status = CheckFds("counters page", record.fd_count, fds.size()); !status.ok()) return status;
+      if (fds.size() != 1) return Broken("counters page without its memory");
+      if (Status status = counters_->Add(record, std::move(fds[0])); !status.ok()) return status;
+      return Acknowledge(record.id);
+    }
+    default:
+      return Broken("a datagram with unknown magic " + std::to_string(head.magic));
+  }
+}
+
+Status Lane::Acknowledge(std::uint64_t id) {
+  unacknowledged_.push_back(id);
+  return SendAcknowledgements();
+}
+
+// Sends as many as the socket takes now if it also carries messages. Otherwise a full socket means that the
+// broker does not read.
+Status Lane::SendAcknowledgements() {
+  while (!unacknowledged_.empty()) {
+    provider::AckRecord record;
+    record.id = unacknowledged_.front();
+    Status status = SendWithFds(socket_.get(), std::as_bytes(std::span(&record, 1)), {});
+    if (carries_ && status == StatusCode::kDeviceBusy) return {};
+    if (!status.ok()) return status;
+    unacknowledged_.pop_front();
+  }
+  return {};
+}
+
+std::optional<provider::HandOff> Lane::Take(std::uint64_t id) {
+  std::lock_guard lock(mutex_);
+  const auto it = waiting_.find(id);
+  if (it == waiting_.end()) return std::nullopt;
+  provider::HandOff hand_off = std::move(it->second);
+  waiting_.erase(it);
+  return hand_off;
+}
+
+}  // namespace nd::client

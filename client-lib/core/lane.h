@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// The client end of the fd lane: receives the token, hand-overs and counters pages, sends acknowledgements,
+// and carries messages both ways when the session uses the lane.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/unique_fd.h"
+#include "client-lib/core/counters_pages.h"
+#include "nd/status.h"
+#include "provider/hand_off.h"
+
+namespace nd::client {
+
+// Any thread.
+class Lane {
+ public:
+  explicit Lane(UniqueFd socket);
+  ~Lane();
+  Lane(const Lane&) = delete;
+  Lane& operator=(const Lane&) = delete;
+
+  // The descriptor that the keeper watches to Drain(); -1 after CarryMessages().
+  int fd() const { return carries_ ? -1 : socket_.get(); }
+
+  // Reads the first datagram. IO_TIMEOUT; DEVICE_NOT_READY: the broker closed the socket; REMOTE_ERROR: not a
+  // token.
+  Result<std::string> ReadToken(Time deadline);
+  // True when the broker accepts messages on the lane, according to the token.
+  bool takes_messages() const { return takes_messages_; }
+
+  // Call it before any other thread uses the lane: from now on one thread calls Receive(), and Drain() does
+  // nothing.
+  void CarryMessages() { carries_ = true; }
+  // Waits for the next message and handles other datagrams meanwhile. The bytes are valid until the next
+  // call. Errors as Drain().
+  Result<std::span<const std::byte>> Receive();
+  // Sends a whole datagram and waits for room. One call at a time. CONNECTION_DISCONNECTED: the lane has
+  // ended.
+  Status Send(std::span<const std::byte> datagram);
+  // Ends every waiting call.
+  void Shutdown();
+
+  // Receives, checks and acknowledges all waiting datagrams. Never blocks. Any status but SUCCESS ends the
+  // session: CONNECTION_DISCONNECTED: closed by the broker; REMOTE_ERROR, ACCESS_VIOLATION: an invalid
+  // datagram.
+  Status Drain();
+  // Takes the hand-over with that id. Datagrams precede the completion that names them, so a hand-over that
+  // is missing after Drain() will not arrive.
+  std::optional<provider::HandOff> Take(std::uint64_t id);
+  const std::shared_ptr<CountersPages>& counters() const { return counters_; }
+
+ private:
+  Status Handle(std::span<const std::byte> datagram, std::vector<UniqueFd> fds);
+  Status Acknowledge(std::uint64_t id);
+  Status SendAcknowledgements();
+  Result<std::span<const std::byte>> ReceiveMessages();
+
+  std::mutex mutex_;
+  UniqueFd socket_;
+  bool takes_messages_ = false;
+  bool carries_ = false;
+  std::unique_ptr<std::byte[]> buffer_;         // Of Receive(). Mostly untouched memory.
+  std::span<const std::byte> unread_messages_;  // The messages in buffer_ that Receive() has not returned.
+  std::deque<std::uint64_t> unacknowledged_;
+  std::shared_ptr<CountersPages> counters_ = std::make_shared<CountersPages>();
+  std::map<std::uint64_t, provider::HandOff> waiting_;
+};
+
+}  // namespace nd::client

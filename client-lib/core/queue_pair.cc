@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// A queue pair involves the broker only when it closes and when it returns to a new broker.
+#include "client-lib/core/queue_pair.h"
+
+#include <utility>
+
+#include "client-lib/core/connector.h"
+
+namespace nd::client {
+namespace {
+
+// The time-out for sending the answer to the disconnect of the peer.
+constexpr Duration kLastWords = std::chrono::seconds(1);
+
+}  // namespace
+
+LocalQueuePair::LocalQueuePair(std::shared_ptr<LocalAdapter> owner, Session::Life born)
+    : adapter(std::move(owner)), life_(born) {}
+
+LocalQueuePair::~LocalQueuePair() {
+  // The provider may hold the queue pair a moment longer and must not count in pages that are unmapped here.
+  if (real && !adapter->session->in_child()) real->Drop();
+}
+
+Session::Life LocalQueuePair::life() {
+  std::lock_guard lock(mutex_);
+  return life_;
+}
+
+void LocalQueuePair::SetConnector(const std::shared_ptr<LocalConnector>& connector) {
+  std::lock_guard lock(mutex_);
+  connector_ = connector;
+}
+
+std::shared_ptr<LocalConnector> LocalQueuePair::connector() {
+  std::lock_guard lock(mutex_);
+  return connector_.lock();
+}
+
+void LocalQueuePair::OnPeerClosed(DisconnectReason reason, Status cause) {
+  peer_left_ = true;
+  if (auto connection = connector()) connection->OnPeerClosed(reason, std::move(cause));
+}
+
+void LocalQueuePair::OnSessionBack(const std::function<void()>& done) {
+  if (closed) return done();
+  const auto [handle, epoch] = adapter->session->adapter();
+  const session::CreateQueuePairOp op{handle, receive_depth, initiator_depth, real->device_number()};
+  Status sent = adapter->session->Submit(
+      op, epoch,
+      [self = shared_from_this(), epoch = epoch, done](const Reply& reply) {
+        if (!reply.status.ok()) return done();
+        {
+          std::lock_guard lock(self->mutex_);
+          self->life_ = {reply.handle, epoch};
+        }
+        if (self->closed) {  // In the meantime, when it had no object at the broker.
+          static_cast<void>(self->adapter->session->Submit(
+              session::CloseOp{reply.handle}, epoch, [](const Reply&) {}, Session::Sender::kKeeper));
+          return done();
+        }
+        self->CarryCounters(reply.counter_slot);
+        auto connection = self->connector();
+        if (!connection) return done();
+        connection->Reattach({reply.handle, epoch}, done);
+      },
+      Session::Sender::kKeeper);
+  if (!sent.ok()) done();
+}
+
+void LocalQueuePair::CarryCounters(std::uint32_t slot) {
+  CounterSlot to{adapter->session->counters(), nullptr};
+  to.counters = to.pages ? to.pages->Slot(slot) : nullptr;
+  adapter->session->regions()->Use(to.pages);
+  if (to.counters == nullptr || counted == nullptr) return;
+  adapter->session->Carry(this, {counters, counted}, std::move(to));
+  if (closed) adapter->session->carried().Remove(this);  // The copying began in the meantime.
+}
+
+void LocalQueuePair::ReleaseQueues() {
+  if (receive_cq) receive_cq->lifetime.RemoveSuccessor();
+  if (initiator_cq) initiator_cq->lifetime.RemoveSuccessor();
+  if (srq) srq->lifetime.RemoveSuccessor();
+}
+
+void LocalQueuePair::Part() {
+  // Kept alive until the provider has finished.
+  real->Disconnect(kLastWords, [self = shared_from_this()](const Status&) {});
+  static_cast<void>(real->Flush());
+}
+
+// Completes every outstanding request with CANCELED and ends the connection, if any.
+void LocalQueuePair::Drop() {
+  if (peer_left_) {
+    Part();
+  } else {
+    real->Drop();
+    static_cast<void>(real->Flush());
+  }
+  if (auto connection = connector()) connection->OnQueuePairClosed();
+  adapter->session->RemoveLive(shared_from_this());
+}
+
+Status LocalQueuePair::Close(const Caller& caller, bool ndk, bool wait) {
+  auto begun = adapter->session->Begin(caller);
+  if (!begun.ok()) return begun.status();
+  const std::shared_ptr<CallState> state = *begun;
+  if (closed.exchange(true)) {
+    state->Abort();
+    return InvalidHandle(kWhat);
+  }
+  adapter->session->carried().Remove(this);  // Another queue pair will use its slot.
+  const bool direct = caller.blocks() && wait && adapter->session->dispatcher().OnThread();
+  auto finish = [self = shared_from_this(), state, direct] {
+    self->Drop();
+    auto release = [self] { self->ReleaseQueues(); };
+    if (!direct) return self->adapter->session->FinishClose(state, release);
+    self->adapter->session->Finish(state, {});
+    self->adapter->session->dispatcher().Post(release);
+  };
+  if (auto connection = connector()) connection->TellPeerClosed();
+  const Session::Life at = life();
+  auto locally = [self = shared_from_this(), ndk, finish] {
+    if (!ndk) return finish();
+    self->users.Close(finish);
+  };
+  Status sent = adapter->session->Submit(
+      session::CloseOp{at.handle, ndk}, at.epoch,
+      [finish, locally](const Reply& reply) { IsUnreachable(reply.status) ? locally() : finish(); });
+  if (!sent.ok()) locally();
+  return wait ? Session::Outcome(caller, state) : Status(StatusCode::kPending);
+}
+
+}  // namespace nd::client

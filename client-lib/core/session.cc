@@ -1,0 +1,376 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sends operations, receives completions and events. session_keeper.cc handles the loss of the broker.
+#include "client-lib/core/session.h"
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "client-lib/core/session_link.h"
+#include "session/codec.h"
+
+namespace nd::client {
+namespace {
+
+thread_local const Session* reading = nullptr;
+
+constexpr Duration kCloseTimeout = std::chrono::seconds(10);
+
+}  // namespace
+
+Session::Session(SessionOptions options)
+    : options_(std::move(options)),
+      wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      random_(static_cast<std::minstd_rand::result_type>(
+          std::chrono::steady_clock::now().time_since_epoch().count() ^ getpid())) {}
+
+Session::~Session() {
+  // The keeper released the last reference: it cannot join itself and accesses no member any more.
+  if (keeper_.joinable()) keeper_.detach();
+}
+
+Result<std::shared_ptr<Session>> Session::Open(SessionOptions options) {
+  auto session = std::make_shared<Session>(std::move(options));
+  if (Status status = session->ConnectLink(); !status.ok()) {
+    session->TearDown(status);
+    return status;
+  }
+  {
+    std::lock_guard lock(session->mutex_);
+    session->state_ = State::kUp;
+  }
+  session->keeper_ = std::thread([session] { session->Keep(); });
+  return session;
+}
+
+Status Session::Unreachable(const Status& why) {
+  const std::string reason = why.message().empty() ? "" : " (" + why.message() + ")";
+  return {StatusCode::kDeviceRemoved,
+          "the broker went away, and with it this operation or its object" + reason,
+          Detail::kBrokerUnreachable};
+}
+
+Status Session::Submit(session::Operation op, std::uint32_t epoch, Done done, Sender sender) {
+  // An object that is restored already may be closed while others are being restored.
+  const bool early = sender == Sender::kKeeper || std::holds_alternative<session::CloseOp>(op);
+  return Send({0, std::move(op)}, early, epoch, std::move(done));
+}
+
+// `early`: also before the session is established.
+Status Session::Send(session::ClientMessage message, bool early, std::uint32_t epoch, Done done) {
+  const auto* op = std::get_if<session::Operation>(&message.content);
+  const bool makes_queue_pair = op != nullptr && std::holds_alternative<session::CreateQueuePairOp>(*op);
+  std::shared_ptr<Link> link;
+  {
+    std::lock_guard lock(mutex_);
+    const bool open = state_ == State::kUp || (state_ == State::kConnecting && early);
+    if (!open || !link_ || link_->over || (epoch != 0 && epoch != epoch_)) return Unreachable();
+    message.op_id = ++last_op_;
+    link = link_;
+    link->pending.emplace(message.op_id, Link::Pending{makes_queue_pair, std::move(done)});
+  }
+  // After a failed write the session has ended, and the keeper completes all pending operations.
+  std::vector<std::byte> bytes;
+  session::Append(message, &bytes);
+  link->carrier->Send(bytes);
+  return {};
+}
+
+void Session::Report(session::TransportReportOp report, std::uint32_t epoch) {
+  std::shared_ptr<Link> link;
+  {
+    std::lock_guard lock(mutex_);
+    if (!link_ || link_->over || (epoch != 0 && epoch != epoch_)) return;
+    link = link_;
+  }
+  std::vector<std::byte> bytes;
+  session::Append(session::ClientMessage{0, std::move(report)}, &bytes);
+  link->carrier->Send(bytes);
+}
+
+Result<std::shared_ptr<CallState>> Session::Begin(const Caller& caller) {
+  if (in_child()) return Status(StatusCode::kInvalidHandle, "this handle belongs to the parent process");
+  auto state = caller.blocks() ? std::make_shared<CallState>() : caller.state();
+  if (!state || !state->Start(caller.blocks() ? nullptr : port_)) {
+    return Status(StatusCode::kInvalidParameter,
+                  "the Request is in use by an operation that has not finished");
+  }
+  return state;
+}
+
+void Session::Finish(const std::shared_ptr<CallState>& state, Status status) {
+  state->Finish(std::move(status), dispatcher_);
+}
+
+void Session::FinishClose(const std::shared_ptr<CallState>& state, std::function<void()> after) {
+  dispatcher_.PostUnlessUnused([self = shared_from_this(), state, after = std::move(after)]() mutable {
+    state->Finish({}, self->dispatcher_);
+    if (after) self->dispatcher_.PostUnlessUnused(std::move(after));
+  });
+}
+
+Status Session::Outcome(const Caller& caller, const std::shared_ptr<CallState>& state) {
+  return caller.blocks() ? state->GetResult(true) : Status(StatusCode::kPending);
+}
+
+Status Session::Perform(session::Operation op, std::uint32_t epoch, const Caller& caller, Then then) {
+  auto begun = Begin(caller);
+  if (!begun.ok()) return begun.status();
+  const std::shared_ptr<CallState> state = *begun;
+  Status sent = Submit(std::move(op), epoch,
+                       [self = shared_from_this(), state, then = std::move(then)](Reply reply) mutable {
+                         Status status = then ? then(reply) : reply.status;
+                         self->Finish(state, std::move(status));
+                       });
+  if (!sent.ok()) {
+    state->Abort();
+    return sent;
+  }
+  return Outcome(caller, state);
+}
+
+Result<Reply> Session::Call(session::Operation op, std::uint32_t epoch) {
+  Reply result;
+  Status status = Perform(std::move(op), epoch, {}, [&result](Reply& reply) {
+    result = std::move(reply);
+    return result.status;
+  });
+  if (!status.ok()) return status;
+  return result;
+}
+
+// Hello, or opening the adapter of a new link. Bounded, because a silent broker must not block Open() or the
+// keeper for ever.
+Result<Reply> Session::CallWithin(session::ClientMessage message, const char* what, Duration timeout) {
+  auto answer = std::make_shared<std::optional<Reply>>();
+  Status sent = Send(std::move(message), true, 0, [this, answer](Reply reply) {
+    std::lock_guard lock(mutex_);
+    *answer = std::move(reply);
+    changed_.notify_all();
+  });
+  if (!sent.ok()) return sent;
+  std::unique_lock lock(mutex_);
+  const std::shared_ptr<Link> link = link_;
+  changed_.wait_for(lock, timeout, [&] { return answer->has_value() || link->over; });
+  if (!answer->has_value() && link->over) return link->why;
+  if (!answer->has_value()) {
+    return Status(StatusCode::kDeviceNotReady, std::string("the broker did not answer ") + what + " in time",
+                  Detail::kBrokerUnreachable);
+  }
+  if (!(*answer)->status.ok()) return (*answer)->status;
+  return std::move(**answer);
+}
+
+void Session::PostAt(Time when, std::function<void()> task) {
+  bool first;
+  {
+    std::lock_guard lock(mutex_);
+    const auto added = tasks_.emplace(when, std::move(task));
+    first = added == tasks_.begin();
+  }
+  if (first) Wake();  // Otherwise the keeper wakes earlier anyway.
+}
+
+void Session::Wake() {
+  eventfd_write(wake_.get(), 1);
+}
+
+void Session::Register(session::Handle handle, std::shared_ptr<Target> target) {
+  std::lock_guard lock(mutex_);
+  by_handle_[handle] = std::move(target);
+}
+
+void Session::Unregister(session::Handle handle) {
+  std::shared_ptr<Target> kept;  // Destroyed outside the lock.
+  std::lock_guard lock(mutex_);
+  if (const auto it = by_handle_.find(handle); it != by_handle_.end()) {
+    kept = std::move(it->second);
+    by_handle_.erase(it);
+  }
+}
+
+void Session::AddLive(std::shared_ptr<Target> target) {
+  std::lock_guard lock(mutex_);
+  live_.insert(std::move(target));
+}
+
+void Session::RemoveLive(const std::shared_ptr<Target>& target) {
+  bool closing;
+  {
+    std::lock_guard lock(mutex_);
+    live_.erase(target);
+    changed_.notify_all();
+    closing = closing_;
+  }
+  if (closing) Wake();  // The keeper may have waited for this one.
+}
+
+Session::Life Session::adapter() const {
+  std::lock_guard lock(mutex_);
+  return {adapter_handle_, epoch_};
+}
+
+std::shared_ptr<CountersPages> Session::counters() const {
+  std::lock_guard lock(mutex_);
+  return link_ ? link_->lane.counters() : nullptr;
+}
+
+bool Session::connected() const {
+  if (in_child()) return false;
+  std::lock_guard lock(mutex_);
+  return state_ == State::kUp && link_ && !link_->over;
+}
+
+void Session::SetCallback(std::function<void(bool)> callback) {
+  if (callback) dispatcher_.Post([] {});  // Starts its thread before it is needed.
+  std::function<void(bool)> former;       // Destroyed outside the lock.
+  std::lock_guard lock(mutex_);
+  former = std::exchange(callback_, std::move(callback));
+}
+
+std::shared_ptr<Target> Session::Find(session::Handle handle) {
+  std::lock_guard lock(mutex_);
+  const auto it = by_handle_.find(handle);
+  return it == by_handle_.end() ? nullptr : it->second;
+}
+
+bool Session::OnMessage(Link& link, std::span<const std::byte> bytes) {
+  Result<std::optional<session::ServerMessage>> message = session::DecodeServerMessage(bytes);
+  if (!message.ok()) {
+    Break(link, SessionEnded(StatusCode::kDeviceRemoved, message.status().message()));
+    return false;
+  }
+  if (!message->has_value()) return true;  // A message of a newer broker.
+  if (const auto* end = std::get_if<session::SessionEnd>(&**message)) {
+    Break(link, SessionEnded(end->status.code(), end->status.message()));
+    return false;
+  }
+  reading = this;
+  std::visit(
+      [&](auto& content) {
+        using T = std::decay_t<decltype(content)>;
+        if constexpr (std::is_same_v<T, session::Completion>) {
+          OnReply(link, Reply(std::move(content)));
+        } else if constexpr (!std::is_same_v<T, session::SessionEnd>) {
+          OnEvent(content);
+        }
+      },
+      **message);
+  reading = nullptr;
+  return true;
+}
+
+void Session::OnEvent(const session::ConnectEvent& event) {
+  std::uint32_t epoch;
+  {
+    std::lock_guard lock(mutex_);
+    epoch = epoch_;
+  }
+  if (auto target = Find(event.listener)) return target->OnConnectEvent(event.connector, epoch);
+  // The listener is gone, so the request is rejected at once.
+  static_cast<void>(Submit(session::CloseOp{event.connector}, epoch, [](const Reply&) {}));
+}
+
+void Session::OnEvent(const session::DisconnectEvent& event) {
+  if (auto target = Find(event.connector)) target->OnDisconnectEvent(event.reason);
+}
+
+void Session::OnEvent(const session::TransportCommand& command) {
+  using What = session::TransportCommand::What;
+  // A newer broker may have commands that this library does not know.
+  if (command.what == What::kUnspecified || command.what > What::kPrepare) return;
+  if (auto target = Find(command.connector)) return target->OnTransportCommand(command);
+  if (command.what != What::kDisconnect) return;
+  session::TransportReportOp report;
+  report.connector = command.connector;
+  report.what = session::TransportReportOp::What::kDisconnectDone;
+  Report(std::move(report), 0);
+}
+
+void Session::OnEvent(const session::AdapterEvent& event) {
+  if (event.what == session::AdapterEvent::What::kEnabled) return;
+  std::set<std::shared_ptr<Target>> targets;
+  {
+    std::lock_guard lock(mutex_);
+    targets = live_;
+  }
+  for (const auto& target : targets) target->OnAdapterGone();
+}
+
+void Session::OnReply(Link& link, Reply reply) {
+  Link::Pending pending;
+  {
+    std::lock_guard lock(mutex_);
+    const auto it = link.pending.find(reply.op_id);
+    if (it == link.pending.end()) return;
+    pending = std::move(it->second);
+    link.pending.erase(it);
+  }
+  if (reply.hand_off != 0 || pending.makes_queue_pair) {
+    Status drained = link.lane.Drain();
+    if (reply.hand_off != 0) reply.transport = link.lane.Take(reply.hand_off);
+    if (drained.ok() && reply.hand_off != 0 && !reply.transport) {
+      drained = Status(StatusCode::kInternalError, "the broker named a hand-over that it never sent",
+                       Detail::kProtocol);
+    }
+    if (!drained.ok()) {
+      if (reply.hand_off != 0 && !reply.transport) reply.status = Unreachable();
+      Break(link, drained);
+    }
+  }
+  pending.done(std::move(reply));
+}
+
+void Session::Break(Link& link, Status why) {
+  {
+    std::lock_guard lock(mutex_);
+    if (link.over) return;
+    link.over = true;
+    link.why = std::move(why);
+    changed_.notify_all();
+  }
+  Wake();
+}
+
+bool Session::OnOwnThread() const {
+  return reading == this || dispatcher_.OnThread() || keeper_.get_id() == std::this_thread::get_id();
+}
+
+bool Session::AwaitRank(Target::Rank rank, Time deadline) {
+  std::unique_lock lock(mutex_);
+  return changed_.wait_until(lock, deadline, [&] {
+    return std::none_of(live_.begin(), live_.end(),
+                        [rank](const auto& item) { return item->rank() <= rank; });
+  });
+}
+
+void Session::CloseAll() {
+  const Time deadline = std::chrono::steady_clock::now() + kCloseTimeout;
+  const bool own = OnOwnThread();
+  using Rank = Target::Rank;
+  for (Rank rank : {Rank::kConnector, Rank::kQueuePair, Rank::kQueue, Rank::kEndpoint}) {
+    std::vector<std::shared_ptr<Target>> targets;
+    {
+      std::lock_guard lock(mutex_);
+      std::copy_if(live_.begin(), live_.end(), std::back_inserter(targets),
+                   [rank](const auto& item) { return item->rank() == rank; });
+    }
+    for (const auto& target : targets) target->BeginClose();
+    if (!own) AwaitRank(rank, deadline);
+  }
+  std::function<void(bool)> callback;  // May hold the last reference to an object.
+  {
+    std::lock_guard lock(mutex_);
+    closing_ = true;
+    close_deadline_ = own ? deadline : std::chrono::steady_clock::now();
+    callback = std::exchange(callback_, nullptr);
+  }
+  Wake();
+  if (own) return;
+  std::lock_guard lock(join_mutex_);
+  if (keeper_.joinable()) keeper_.join();
+}
+
+}  // namespace nd::client

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+// One session with the broker: the fd lane and the carrier of messages, operations with one completion each,
+// events for objects, and the return to a restarted broker.
+//
+// Threads of a session: the carrier's reader (completions, events; never blocks), the keeper (fd lane,
+// deferred work, reconnecting) and the dispatcher (application callbacks). Public calls come from any thread.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/unique_fd.h"
+#include "client-lib/core/call_state.h"
+#include "client-lib/core/carried_counters.h"
+#include "client-lib/core/dispatcher.h"
+#include "client-lib/core/fork_guard.h"
+#include "client-lib/core/lane.h"
+#include "client-lib/core/message.h"
+#include "client-lib/core/region_table.h"
+#include "nd/carrier.h"
+#include "session/events.h"
+#include "session/operations.h"
+
+namespace nd::client {
+
+// A new connection to the broker; replaced in tests.
+struct Channel {
+  UniqueFd lane;
+  // Called after the token of the lane has arrived.
+  std::function<Result<std::unique_ptr<Carrier>>(Lane& lane, Carrier::Sink* sink)> open_carrier;
+};
+
+struct SessionOptions {
+  std::function<Result<Channel>()> connect;
+  std::string application;
+  bool open_adapter = true;
+  std::string adapter;
+  Address local;
+  bool reconnect = true;
+  Duration first_backoff = std::chrono::milliseconds(20);
+  Duration last_backoff = std::chrono::seconds(2);
+  Duration greeting_timeout = std::chrono::seconds(5);
+};
+
+// An object of this process that the broker knows or whose close must be awaited. Its members are called by
+// the reader or the keeper and must not block.
+class Target {
+ public:
+  virtual ~Target() = default;
+  virtual void OnConnectEvent(session::Handle /*connector*/, std::uint32_t /*epoch*/) {}
+  virtual void OnDisconnectEvent(DisconnectReason /*reason*/) {}
+  virtual void OnTransportCommand(const session::TransportCommand& /*command*/) {}
+  virtual void OnAdapterGone() {}  // Disabled or removed; existing objects stay dead.
+  // A new broker answers: restores the object if possible, then calls `done` once.
+  virtual void OnSessionBack(const std::function<void()>& done) { done(); }
+  // Successors first.
+  enum class Rank { kConnector, kQueuePair, kQueue, kEndpoint };
+  virtual Rank rank() const = 0;
+  // Starts a close that nobody waits for; does nothing when it is closing already.
+  virtual void BeginClose() = 0;
+};
+
+// True for the status of Session::Submit and Perform when the broker is away.
+inline bool IsUnreachable(const Status& status) {
+  return status == StatusCode::kDeviceRemoved && status.detail() == Detail::kBrokerUnreachable;
+}
+
+class Session final : public std::enable_shared_from_this<Session> {
+ public:
+  // Runs on the reader; returns the status for the caller of the operation.
+  using Then = std::function<Status(Reply& reply)>;
+  using Done = std::function<void(Reply reply)>;
+  // Objects of the broker live as long as its session; each new session is a new epoch.
+  struct Life {
+    session::Handle handle;
+    std::uint32_t epoch = 0;
+  };
+  enum class Sender { kApplication, kKeeper };
+
+  // Connects, sends Hello and opens the adapter. DEVICE_NOT_READY, ACCESS_DENIED, INVALID_PARAMETER,
+  // INSUFFICIENT_RESOURCES.
+  static Result<std::shared_ptr<Session>> Open(SessionOptions options);
+  explicit Session(SessionOptions options);
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  // Sends an operation. SUCCESS: `done` runs exactly once, on the reader or the keeper. DEVICE_REMOVED
+  // (detail kBrokerUnreachable): the broker is away or the object belongs to a former epoch; `done` is
+  // dropped. Epoch 0 means any epoch.
+  Status Submit(session::Operation op, std::uint32_t epoch, Done done, Sender sender = Sender::kApplication);
+  // Sends a transport report, which has no answer. Does nothing while the broker is away.
+  void Report(session::TransportReportOp report, std::uint32_t epoch);
+  // Performs an operation. `then` sees its reply before the caller does, and returns the result of the call.
+  Status Perform(session::Operation op, std::uint32_t epoch, const Caller& caller, Then then = {});
+  // A Perform() that blocks; returns the reply.
+  Result<Reply> Call(session::Operation op, std::uint32_t epoch);
+
+  // For operations without the broker: Begin, Finish exactly once, Outcome.
+  Result<std::shared_ptr<CallState>> Begin(const Caller& caller);
+  void Finish(const std::shared_ptr<CallState>& state, Status status);
+  void FinishClose(const std::shared_ptr<CallState>& state, std::function<void()> after);
+  static Status Outcome(const Caller& caller, const std::shared_ptr<CallState>& state);
+
+  // Deferred work, on the keeper.
+  void Post(std::function<void()> task) { PostAt({}, std::move(task)); }
+  void PostAt(Time when, std::function<void()> task);
+
+  void Register(session::Handle handle,
+                std::shared_ptr<Target> target);  // Routes events for `handle` to `target`.
+  void Unregister(session::Handle handle);
+  void AddLive(std::shared_ptr<Target> target);
+  void RemoveLive(const std::shared_ptr<Target>& target);
+
+  Dispatcher& dispatcher() { return dispatcher_; }
+  CompletionPort& port() { return *port_; }
+  const AdapterInfo& info() const { return info_; }  // Fixed after Open.
+  Life adapter() const;
+  std::shared_ptr<CountersPages> counters() const;
+  // See CarriedCounters::Add; starts the copying.
+  void Carry(const void* owner, CounterSlot from, CounterSlot to);
+  CarriedCounters& carried() { return carried_; }
+  const std::shared_ptr<RegionTable>& regions() const { return regions_; }
+  bool connected() const;
+  bool in_child() const { return mark_.InChild(); }
+  void SetCallback(std::function<void(bool)> callback);
+
+  // Closes every live object, successors first, then the session, and waits until no callback runs. On a
+  // thread of the session it only starts that.
+  void CloseAll();
+  // True on the reader, the keeper or the dispatcher.
+  bool OnOwnThread() const;
+
+ private:
+  struct Link;
+  enum class State { kConnecting, kUp, kDown };
+
+  Status ConnectLink();
+  Status Send(session::ClientMessage message, bool early, std::uint32_t epoch, Done done);
+  Result<Reply> CallWithin(session::ClientMessage message, const char* what, Duration timeout);
+  void TearDown(const Status& why);
+  void Keep();
+  void Serve(const std::shared_ptr<Link>& link);
+  bool Reconnect();
+  void BringBack();
+  // Waits until each of them is restored or has failed.
+  void BringBack(const std::vector<std::shared_ptr<Target>>& targets);
+  bool Closing();
+  void RunTasks();
+  void Sleep(int fd, Time until);
+  void Wake();
+  void Tell(bool connected);
+  void CopyCounters();
+  // Returns false when the session has ended.
+  bool OnMessage(Link& link, std::span<const std::byte> bytes);
+  void OnEvent(const session::ConnectEvent& event);
+  void OnEvent(const session::DisconnectEvent& event);
+  void OnEvent(const session::TransportCommand& command);
+  void OnEvent(const session::AdapterEvent& event);
+  void OnReply(Link& link, Reply reply);
+  void Break(Link& link, Status why);
+  std::shared_ptr<Target> Find(session::Handle handle);
+  bool AwaitRank(Target::Rank rank, Time deadline);
+  // `why`: the status that ended the link.
+  static Status Unreachable(const Status& why = {});
+
+  const SessionOptions options_;
+  const ForkMark mark_;
+  const std::shared_ptr<CompletionPort> port_ = std::make_shared<CompletionPort>();
+  Dispatcher dispatcher_;
+  AdapterInfo info_;
+  CarriedCounters carried_;
+  const std::shared_ptr<RegionTable> regions_ = std::make_shared<RegionTable>();
+  std::atomic<bool> carrying_{false};  // CopyCounters() is among the tasks.
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  State state_ = State::kConnecting;
+  std::shared_ptr<Link> link_;
+  std::uint32_t epoch_ = 0;
+  session::Handle adapter_handle_;
+  session::OpId last_op_ = 0;
+  std::map<session::Handle, std::shared_ptr<Target>> by_handle_;
+  std::set<std::shared_ptr<Target>> live_;
+  std::multimap<Time, std::function<void()>> tasks_;
+  std::function<void(bool)> callback_;
+  bool closing_ = false;
+  Time close_deadline_;
+
+  UniqueFd wake_;
+  std::minstd_rand random_;
+  std::mutex join_mutex_;
+  std::thread keeper_;
+};
+
+}  // namespace nd::client

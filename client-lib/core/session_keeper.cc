@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+// The thread that maintains a session: it watches the fd lane and does deferred work. When the broker is gone
+// it completes pending operations, connects again and restores the objects.
+#include <poll.h>
+#include <sys/eventfd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "client-lib/core/session.h"
+#include "client-lib/core/session_link.h"
+#include "session/limits.h"
+
+namespace nd::client {
+namespace {
+
+// The interval for copying the counts of connections that survived their broker.
+constexpr Duration kCarryInterval = std::chrono::seconds(1);
+
+}  // namespace
+
+Status Session::ConnectLink() {
+  auto channel = options_.connect();
+  if (!channel.ok()) return channel.status();
+  auto link = std::make_shared<Link>(this, std::move(channel->lane));
+  auto token = link->lane.ReadToken(std::chrono::steady_clock::now() + options_.greeting_timeout);
+  if (!token.ok()) return token.status();
+  auto carrier = channel->open_carrier(link->lane, link.get());
+  if (!carrier.ok()) return carrier.status();
+  link->carrier = std::move(carrier).value();
+  {
+    std::lock_guard lock(mutex_);
+    link_ = link;
+    ++epoch_;
+    state_ = State::kConnecting;
+  }
+  session::Hello hello{session::Bytes(token->begin(), token->end()), session::kProtocolVersion,
+                       session::kProtocolVersion, options_.application};
+  auto greeted = CallWithin({0, std::move(hello)}, "the greeting", options_.greeting_timeout);
+  if (!greeted.ok()) return greeted.status();
+  if (!options_.open_adapter) return {};
+
+  session::OpenAdapterOp open;
+  open.name = info_.name.empty() ? options_.adapter : info_.name;
+  if (open.name.empty()) open.local = options_.local;
+  auto opened = CallWithin({0, std::move(open)}, "the request for its adapters", options_.greeting_timeout);
+  if (!opened.ok()) return opened.status();
+  if (info_.name.empty()) {
+    if (opened->adapters.empty()) {
+      return {StatusCode::kInternalError, "the broker opened an adapter without describing it",
+              Detail::kProtocol};
+    }
+    info_ = opened->adapters.front();
+  }
+  std::lock_guard lock(mutex_);
+  adapter_handle_ = opened->handle;
+  return {};
+}
+
+void Session::TearDown(const Status& why) {
+  std::shared_ptr<Link> link;
+  std::map<session::Handle, std::shared_ptr<Target>> handles;
+  {
+    std::lock_guard lock(mutex_);
+    state_ = State::kDown;
+    link = std::exchange(link_, nullptr);
+    handles.swap(by_handle_);
+  }
+  if (!link) return;
+  link->carrier->Close();
+  std::map<session::OpId, Link::Pending> pending;
+  {
+    std::lock_guard lock(mutex_);
+    pending.swap(link->pending);
+  }
+  for (auto& [id, entry] : pending) {
+    Reply reply;
+    reply.status = why;
+    entry.done(std::move(reply));
+  }
+}
+
+void Session::Keep() {
+  for (;;) {
+    std::shared_ptr<Link> link;
+    {
+      std::lock_guard lock(mutex_);
+      link = link_;
+    }
+    Serve(link);
+    const bool closing = Closing();
+    Status why;
+    {
+      std::lock_guard lock(mutex_);
+      why = link->why;
+    }
+    TearDown(closing ? Status(StatusCode::kCanceled, "the adapter was closed") : Unreachable(why));
+    link.reset();
+    RunTasks();
+    if (closing) break;
+    Tell(false);
+    if (!Reconnect()) break;
+    Tell(true);
+  }
+  dispatcher_.Stop();
+  // The objects of a close that reached its deadline. Declared first, so that it is destroyed outside the
+  // lock.
+  std::set<std::shared_ptr<Target>> left;
+  std::lock_guard lock(mutex_);
+  left.swap(live_);
+}
+
+// True when the session is to end now: it was requested, and all objects are closed or the deadline has
+// passed.
+bool Session::Closing() {
+  std::lock_guard lock(mutex_);
+  return closing_ && (live_.empty() || std::chrono::steady_clock::now() >= close_deadline_);
+}
+
+void Session::Serve(const std::shared_ptr<Link>& link) {
+  for (;;) {
+    RunTasks();
+    if (Closing()) return;
+    {
+      std::lock_guard lock(mutex_);
+      if (link->over) return;
+    }
+    Sleep(link->lane.fd(), Time::max());
+    if (Status status = link->lane.Drain(); !status.ok()) Break(*link, status);
+  }
+}
+
+// Sleeps until `fd` (unless -1) is readable, another thread wakes it, a task is due, or `until`.
+void Session::Sleep(int fd, Time until) {
+  {
+    std::lock_guard lock(mutex_);
+    if (!tasks_.empty()) until = std::min(until, tasks_.begin()->first);
+    if (closing_) until = std::min(until, close_deadline_);
+  }
+  int timeout = -1;
+  if (until != Time::max()) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - std::chrono::steady_clock::now());
+    timeout = static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, 60'000));
+  }
+  pollfd entries[] = {{wake_.get(), POLLIN, 0}, {fd, POLLIN, 0}};
+  poll(entries, 2, timeout);
+  eventfd_t value;
+  if (entries[0].revents != 0) eventfd_read(wake_.get(), &value);
+}
+
+void Session::RunTasks() {
+  for (;;) {
+    std::function<void()> task;
+    {
+      std::lock_guard lock(mutex_);
+      if (tasks_.empty() || tasks_.begin()->first > std::chrono::steady_clock::now()) return;
+      task = std::move(tasks_.begin()->second);
+      tasks_.erase(tasks_.begin());
+    }
+    task();
+  }
+}
+
+bool Session::Reconnect() {
+  Duration backoff = options_.first_backoff;
+  for (;;) {
+    // Jitter, so that the applications of a host do not all return at the same instant.
+    const double part = std::uniform_real_distribution<double>(0.5, 1.0)(random_);
+    const Time next = std::chrono::steady_clock::now() + std::chrono::duration_cast<Duration>(backoff * part);
+    while (std::chrono::steady_clock::now() < next || !options_.reconnect) {
+      Sleep(-1, options_.reconnect ? next : Time::max());
+      RunTasks();
+      if (Closing()) return false;
+    }
+    backoff = std::min(backoff * 2, options_.last_backoff);
+    const Status status = ConnectLink();
+    if (status.ok()) BringBack();
+    {
+      std::lock_guard lock(mutex_);
+      if (status.ok() && !link_->over) {
+        state_ = State::kUp;
+        return true;
+      }
+    }
+    TearDown(Unreachable());
+  }
+}
+
+// Listeners and shared endpoints first: connections that came through them rejoin them at their port.
+void Session::BringBack() {
+  std::vector<std::shared_ptr<Target>> all;
+  {
+    std::lock_guard lock(mutex_);
+    all.assign(live_.begin(), live_.end());
+  }
+  const auto rest = std::partition(all.begin(), all.end(), [](const std::shared_ptr<Target>& target) {
+    return target->rank() == Target::Rank::kEndpoint;
+  });
+  BringBack({all.begin(), rest});
+  BringBack({rest, all.end()});
+}
+
+void Session::BringBack(const std::vector<std::shared_ptr<Target>>& targets) {
+  auto waiting = std::make_shared<std::size_t>(targets.size());
+  for (const auto& target : targets) {
+    target->OnSessionBack([this, waiting] {
+      std::lock_guard lock(mutex_);
+      if (--*waiting == 0) changed_.notify_all();
+    });
+  }
+  std::unique_lock lock(mutex_);
+  const std::shared_ptr<Link> link = link_;
+  changed_.wait(lock, [&] { return *waiting == 0 || link->over; });
+}
+
+void Session::Carry(const void* owner, CounterSlot from, CounterSlot to) {
+  carried_.Add(owner, std::move(from), std::move(to));
+  if (!carrying_.exchange(true))
+    PostAt(std::chrono::steady_clock::now() + kCarryInterval, [this] { CopyCounters(); });
+}
+
+void Session::CopyCounters() {
+  carrying_ = false;
+  if (!carried_.Copy() || carrying_.exchange(true)) return;
+  PostAt(std::chrono::steady_clock::now() + kCarryInterval, [this] { CopyCounters(); });
+}
+
+void Session::Tell(bool connected) {
+  {
+    std::lock_guard lock(mutex_);
+    if (!callback_) return;  // Nor is a thread begun for nobody.
+  }
+  dispatcher_.Post([self = shared_from_this(), connected] {
+    std::function<void(bool)> callback;
+    {
+      std::lock_guard lock(self->mutex_);
+      callback = self->callback_;
+    }
+    if (callback) callback(connected);
+  });
+}
+
+}  // namespace nd::client
