@@ -11,7 +11,7 @@ headers=("$@")
 [ $# -gt 0 ] || mapfile -t headers < <(git ls-files '*.h')
 check() {
   printf '#include "%s"\n' "$1" | g++ -std=c++20 -fsyntax-only -Wall -Wextra -Werror -I. -Ibase/include \
-    -Iclient-lib/include -Iclient-lib/src -isystem "$2/proto/gen" -I"$2/cli/gen" -x c++ - ||
+    -Iclient-lib/include -isystem "$2/proto/gen" -I"$2/cli/gen" -x c++ - ||
     { echo "$1: does not compile alone"; exit 1; }
 }
 export -f check

@@ -75,7 +75,7 @@ def sources(root):
 
 
 def resolve(include, path, files):
-    for base in ("", os.path.dirname(path) + "/", "base/include/", "client-lib/include/", "client-lib/src/"):
+    for base in ("", os.path.dirname(path) + "/", "base/include/", "client-lib/include/"):
         if base + include in files:
             return base + include
     return None
