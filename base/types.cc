@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Addresses between text, sockaddr and parts.
+// Addresses between text and parts; types_linux.cc has the form of the system.
 #include "nd/types.h"
-
-#include <arpa/inet.h>
-#include <netinet/in.h>
 
 #include <algorithm>
 #include <charconv>
 #include <cstring>
+
+#include "base/os/ip_text.h"
 
 namespace nd {
 namespace {
@@ -68,36 +67,11 @@ Result<Address> Address::Parse(std::string_view text) {
     host = text.substr(0, colon);
     if (!ParsePort(text.substr(colon + 1), &port)) return BadAddress(text, "the port is not 0-65535");
   }
-  const std::string zero_terminated(host);
   std::array<std::uint8_t, 16> ip{};
-  if (inet_pton(AF_INET, zero_terminated.c_str(), ip.data()) == 1) {
-    return V4({ip[0], ip[1], ip[2], ip[3]}, port);
-  }
-  if (inet_pton(AF_INET6, zero_terminated.c_str(), ip.data()) == 1) return V6(ip, port);
+  const std::size_t length = os::ParseIp(std::string(host), &ip);
+  if (length == 4) return V4({ip[0], ip[1], ip[2], ip[3]}, port);
+  if (length == 16) return V6(ip, port);
   return BadAddress(text, "the host part is no IP address (names are not resolved here)");
-}
-
-Address Address::FromSockaddr(const sockaddr* address, std::size_t length) {
-  if (address == nullptr || length < sizeof(sa_family_t)) return {};
-  const auto* bytes = reinterpret_cast<const std::uint8_t*>(address);
-  sa_family_t raw_family;
-  std::memcpy(&raw_family, bytes, sizeof raw_family);
-  Family family = Family::kOther;
-  std::size_t ip_offset = 0;
-  if (raw_family == AF_INET) {
-    family = Family::kIpv4;
-    ip_offset = offsetof(sockaddr_in, sin_addr);
-  } else if (raw_family == AF_INET6) {
-    family = Family::kIpv6;
-    ip_offset = offsetof(sockaddr_in6, sin6_addr);
-  } else {
-    return FromParts(raw_family == AF_UNSPEC ? Family::kUnspecified : Family::kOther, {}, 0);
-  }
-  std::uint16_t port = 0;
-  if (length >= sizeof(sa_family_t) + sizeof port)
-    std::memcpy(&port, bytes + sizeof(sa_family_t), sizeof port);
-  const std::size_t present = length > ip_offset ? std::min(length - ip_offset, ExpectedLength(family)) : 0;
-  return FromParts(family, {reinterpret_cast<const char*>(bytes) + ip_offset, present}, ntohs(port));
 }
 
 Address Address::WithPort(std::uint16_t port) const {
@@ -122,24 +96,6 @@ bool Address::multicast() const {
   return (ip_[0] & 0xF0) == 0xE0 || broadcast;
 }
 
-std::size_t Address::ToSockaddr(void* storage) const {
-  if (!well_formed()) return 0;
-  if (family_ == Family::kIpv4) {
-    sockaddr_in in{};
-    in.sin_family = AF_INET;
-    in.sin_port = htons(port_);
-    std::memcpy(&in.sin_addr, ip_.data(), 4);
-    std::memcpy(storage, &in, sizeof in);
-    return sizeof in;
-  }
-  sockaddr_in6 in6{};
-  in6.sin6_family = AF_INET6;
-  in6.sin6_port = htons(port_);
-  std::memcpy(&in6.sin6_addr, ip_.data(), 16);
-  std::memcpy(storage, &in6, sizeof in6);
-  return sizeof in6;
-}
-
 std::string Address::IpToString() const {
   if (!well_formed()) return "malformed";
   if (family_ == Family::kIpv4) {  // Printed often, and inet_ntop uses sprintf.
@@ -147,8 +103,7 @@ std::string Address::IpToString() const {
     for (int i = 1; i < 4; ++i) text += "." + std::to_string(ip_[i]);
     return text;
   }
-  char text[INET6_ADDRSTRLEN];
-  return inet_ntop(AF_INET6, ip_.data(), text, sizeof text);
+  return os::FormatIp(ip_);
 }
 
 std::string Address::ToString() const {

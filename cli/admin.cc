@@ -3,12 +3,8 @@
 // from missing permission. The only file of ndctl that includes gRPC.
 #include "cli/admin.h"
 
-#include <fcntl.h>
 #include <grpcpp/create_channel_posix.h>
 #include <grpcpp/grpcpp.h>
-#include <sys/socket.h>
-#include <sys/un.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <chrono>
@@ -16,6 +12,8 @@
 #include <utility>
 
 #include "base/locate.h"
+#include "base/os/descriptor.h"
+#include "base/os/socket.h"
 #include "base/unique_fd.h"
 #include "cli/version.h"
 #include "ndbroker/v1/admin.grpc.pb.h"
@@ -26,9 +24,12 @@ namespace {
 
 using Stub = v1::Admin::Stub;
 
+std::chrono::microseconds Microseconds(double seconds) {
+  return std::chrono::microseconds(static_cast<long long>(seconds * 1e6));
+}
+
 void SetDeadline(grpc::ClientContext* context, double seconds) {
-  context->set_deadline(std::chrono::system_clock::now() +
-                        std::chrono::microseconds(static_cast<long long>(seconds * 1e6)));
+  context->set_deadline(std::chrono::system_clock::now() + Microseconds(seconds));
 }
 
 }  // namespace
@@ -61,23 +62,18 @@ Failure AdminClient::Unreachable(const std::string& why) const {
 }
 
 Failure AdminClient::DialLocal(UniqueFd* out) const {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  if (path_.size() >= sizeof(address.sun_path)) {
+  if (path_.size() > os::LongestSocketPath()) {
     return Error{Exit::kUsage,
                  "the path " + path_ + " is too long for a socket",
-                 "at most " + std::to_string(sizeof(address.sun_path) - 1) + " bytes are possible",
+                 "at most " + std::to_string(os::LongestSocketPath()) + " bytes are possible",
                  {}};
   }
-  std::memcpy(address.sun_path, path_.c_str(), path_.size() + 1);
-  UniqueFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  if (!fd) return Error{Exit::kFailed, std::string("no socket: ") + std::strerror(errno), {}, {}};
-  timeval timeout{};  // For connect(): a broker that does not accept must not hang ndctl.
-  timeout.tv_sec = static_cast<time_t>(timeout_seconds_);
-  timeout.tv_usec = static_cast<suseconds_t>((timeout_seconds_ - static_cast<double>(timeout.tv_sec)) * 1e6);
-  setsockopt(fd.get(), SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout));
-  if (connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
+  UniqueFd fd = os::ConnectLocal(path_, os::SocketKind::kStream, Microseconds(timeout_seconds_));
+  if (!fd) {
     const int error = errno;
+    if (error == EMFILE || error == ENFILE) {
+      return Error{Exit::kFailed, std::string("no socket: ") + std::strerror(error), {}, {}};
+    }
     if (error == EACCES || error == EPERM) {
       return Error{Exit::kPermission,
                    "no permission to use " + path_,
@@ -103,7 +99,7 @@ Failure AdminClient::Connect() {
   if (line_ != nullptr) return std::nullopt;
   UniqueFd fd;
   if (Failure failure = Dial(&fd)) return failure;
-  fcntl(fd.get(), F_SETFL, fcntl(fd.get(), F_GETFL) | O_NONBLOCK);
+  os::SetNonBlocking(fd.get());
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(-1);  // A list of every connection has no upper limit.
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);

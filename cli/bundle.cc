@@ -3,18 +3,17 @@
 // others.
 #include "cli/bundle.h"
 
-#include <sys/socket.h>
-#include <sys/un.h>
-#include <sys/utsname.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <fstream>
 #include <functional>
 #include <sstream>
 
+#include "base/os/host.h"
+#include "base/os/socket.h"
+#include "base/os/wait.h"
 #include "base/unique_fd.h"
 #include "cli/checkup.h"
 #include "cli/events.h"
@@ -104,10 +103,8 @@ Failure Doctor(Context& context, std::string* text) {
 }
 
 Failure Kernel(Context&, std::string* text) {
-  utsname name{};
-  uname(&name);
   std::ostringstream out;
-  out << name.sysname << " " << name.release << " " << name.version << " " << name.machine << "\n";
+  out << os::SystemName() << "\n";
   for (const char* path :
        {"/etc/os-release", "/proc/meminfo", "/proc/self/limits", "/proc/net/sockstat", "/proc/net/sockstat6",
         "/proc/sys/net/ipv4/ip_local_port_range", "/proc/sys/net/core/somaxconn", "/proc/sys/fs/file-nr",
@@ -124,20 +121,15 @@ Failure Kernel(Context&, std::string* text) {
 // Asks the HTTP responder of the broker; returns the whole response with its header.
 Failure Metrics(Context& context, std::string* text) {
   const std::string path = context.Directory() + "/metrics.sock";
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  std::memcpy(address.sun_path, path.c_str(), std::min(path.size() + 1, sizeof(address.sun_path)));
-  const UniqueFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  timeval timeout{};
-  timeout.tv_sec = std::max(1L, static_cast<long>(context.globals.timeout));
-  setsockopt(fd.get(), SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
-  setsockopt(fd.get(), SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout));
+  const Duration limit = std::chrono::seconds(std::max(1L, static_cast<long>(context.globals.timeout)));
   static constexpr char kRequest[] = "GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
-  bool ok = connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0 &&
-            send(fd.get(), kRequest, sizeof(kRequest) - 1, MSG_NOSIGNAL) == sizeof(kRequest) - 1;
+  const UniqueFd fd = os::ConnectLocal(path, os::SocketKind::kStream, limit);
+  bool ok = fd && os::Send(fd.get(), kRequest, sizeof(kRequest) - 1) == sizeof(kRequest) - 1;
   char buffer[16384];
-  for (ssize_t got = 1; ok && got > 0;) {
-    got = recv(fd.get(), buffer, sizeof(buffer), 0);
+  for (std::ptrdiff_t got = 1; ok && got > 0;) {
+    os::Watched wait[] = {{fd.get()}};
+    os::Wait(wait, limit);
+    got = os::Receive(fd.get(), buffer, sizeof(buffer));  // After the limit: EAGAIN.
     ok = got >= 0;
     if (got > 0) text->append(buffer, static_cast<std::size_t>(got));
   }

@@ -3,12 +3,12 @@
 #include "cli/capture.h"
 
 #include <pcap/pcap.h>
-#include <poll.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <cstdio>
 #include <memory>
+
+#include "base/os/wait.h"
 
 namespace nd::cli {
 namespace {
@@ -64,7 +64,7 @@ Failure Capture(const CaptureOptions& options, const std::function<bool()>& ende
   pcap_dump_flush(dumper.get());  // A reader of a pipe needs the header at once.
   // A blocking read returns only with a packet, regardless of the time-out.
   if (pcap_setnonblock(pcap.get(), 1, error) != 0) return Error{Exit::kFailed, error, {}, {}};
-  pollfd wait{pcap_get_selectable_fd(pcap.get()), POLLIN, 0};
+  os::Watched wait[] = {{pcap_get_selectable_fd(pcap.get())}};
   progress(*totals);
 
   const auto start = std::chrono::steady_clock::now();
@@ -84,7 +84,7 @@ Failure Capture(const CaptureOptions& options, const std::function<bool()>& ende
       if (pcap_dump_flush(dumper.get()) != 0)
         return Error{Exit::kFailed, "cannot write " + options.file, {}, {}};
       progress(*totals);
-      ::poll(&wait, 1, 50);
+      os::Wait(wait, std::chrono::milliseconds(50));
       continue;
     }
     pcap_dump(reinterpret_cast<unsigned char*>(dumper.get()), header, data);

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // ndctl debug bundle: one file to attach to a report.
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <cerrno>
 #include <cstring>
 #include <ctime>
 #include <memory>
 
-#include "base/unique_fd.h"
+#include "base/os/file.h"
+#include "base/os/host.h"
 #include "cli/bundle.h"
 #include "cli/commands.h"
 #include "cli/noun.h"
@@ -18,38 +16,24 @@ namespace nd::cli {
 namespace {
 
 std::string FolderName() {
-  char host[65] = "host";
-  gethostname(host, sizeof(host) - 1);
+  const std::string host = os::HostName();
   const std::time_t now = std::time(nullptr);
   std::tm parts{};
   gmtime_r(&now, &parts);
   char stamp[32];
   std::strftime(stamp, sizeof(stamp), "%Y%m%dT%H%M%SZ", &parts);
-  return "ndbroker-" + std::string(host).substr(0, 32) + "-" + stamp;
+  return "ndbroker-" + (host.empty() ? "host" : host.substr(0, 32)) + "-" + stamp;
 }
 
 Failure WriteNew(const std::string& name, const std::string& data) {
   // The lists contain names of users and commands, so only the owner may read the file. An existing file is
   // not overwritten.
-  const UniqueFd fd(open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-  if (!fd) {
-    const int error = errno;
-    return Error{error == EACCES ? Exit::kPermission : Exit::kFailed,
-                 "cannot make " + name + ": " + std::strerror(error),
-                 error == EEXIST ? "choose another name with -o FILE" : "",
-                 {}};
-  }
-  for (std::size_t done = 0; done < data.size();) {
-    const ssize_t wrote = write(fd.get(), data.data() + done, data.size() - done);
-    if (wrote < 0 && errno == EINTR) continue;
-    if (wrote <= 0) {
-      const int error = errno;
-      unlink(name.c_str());
-      return Error{Exit::kFailed, "cannot write " + name + ": " + std::strerror(error), {}, {}};
-    }
-    done += static_cast<std::size_t>(wrote);
-  }
-  return std::nullopt;
+  const int error = os::WriteNewFile(name, data, os::Readers::kOwner);
+  if (error == 0) return std::nullopt;
+  return Error{error == EACCES ? Exit::kPermission : Exit::kFailed,
+               "cannot make " + name + ": " + std::strerror(error),
+               error == EEXIST ? "choose another name with -o FILE" : "",
+               {}};
 }
 
 Failure Bundle(Context& context, const std::string& wanted) {

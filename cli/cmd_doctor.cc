@@ -49,7 +49,7 @@ BrokerFacts AskBroker(Context& context) {
 void AskQuotas(Context& context, Checkup* checkup) {
   v1::CheckPolicyRequest request;
   request.set_uid(os::UserNumber());
-  request.set_gid(getgid());
+  request.set_gid(os::GroupNumber());
   request.set_action("limits");
   v1::CheckPolicyReply reply;
   if (context.admin().CheckPolicy(request, &reply)) return;

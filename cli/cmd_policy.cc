@@ -102,7 +102,7 @@ Failure SetCaller(const Question& question, v1::CheckPolicyRequest* request) {
     return std::nullopt;
   }
   std::uint32_t uid = os::UserNumber();
-  std::uint32_t gid = getgid();
+  std::uint32_t gid = os::GroupNumber();
   if (!question.user.empty()) {
     if (Failure failure = ParseUser(question.user, &uid)) return failure;
   }

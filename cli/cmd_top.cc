@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // ndctl top: the screen and its keys; top_model computes the contents.
-#include <poll.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <limits>
 #include <memory>
+#include <thread>
 #include <vector>
 
+#include "base/os/self.h"
 #include "cli/commands.h"
 #include "cli/noun.h"
 #include "cli/quantity.h"
@@ -74,7 +73,7 @@ Failure Batch(Context& context, const Options& options, TopView view) {
       if (Failure failure = context.Write(text + "\n")) return failure;
     }
     if (options.count != 0 && i == options.count) break;
-    ::poll(nullptr, 0, static_cast<int>(options.interval * 1000));
+    std::this_thread::sleep_for(std::chrono::duration<double>(options.interval));
   }
   return std::nullopt;
 }
@@ -270,7 +269,7 @@ void AddTop(Command root, Context& context) {
     view.group = options->by == "peer"      ? TopGroup::kPeer
                  : options->by == "adapter" ? TopGroup::kAdapter
                                             : TopGroup::kApplication;
-    const bool terminal = isatty(STDIN_FILENO) != 0 && isatty(STDOUT_FILENO) != 0;
+    const bool terminal = os::IsTerminal(os::Stream::kInput) && os::IsTerminal(os::Stream::kOutput);
     if (options->batch || !terminal) return Batch(context, *options, view);
     return Live(context, *options, view);
   });

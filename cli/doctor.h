@@ -4,8 +4,6 @@
 // Gather() reads /proc, /sys and the socket directories and changes nothing.
 #pragma once
 
-#include <sys/types.h>
-
 #include <cstdint>
 #include <istream>
 #include <string>
@@ -30,8 +28,7 @@ struct SocketFact {
 struct DirectoryFact {
   std::string path;
   bool exists = false, is_directory = false, is_link = false;
-  uid_t owner = 0;
-  mode_t mode = 0;
+  std::uint32_t owner = 0, mode = 0;
   SocketFact admin, broker, lane;
 };
 
@@ -51,7 +48,7 @@ struct PackageFact {
 };
 
 struct Facts {
-  uid_t uid = 0;
+  std::uint32_t uid = 0;
   ServiceFact service;
   std::vector<PackageFact> packages;  // Of Debian, those of ndbroker.
   DirectoryFact chosen;

@@ -3,10 +3,6 @@
 // certificate.
 #include "cli/remote.h"
 
-#include <netdb.h>
-#include <poll.h>
-#include <sys/socket.h>
-
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
@@ -15,6 +11,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/os/socket.h"
 #include "base/tls/tls.h"
 
 namespace nd::cli {
@@ -63,28 +60,6 @@ Failure FindIdentity(const std::string& directory, tls::Identity* identity) {
   return std::nullopt;
 }
 
-struct Found {
-  addrinfo* list = nullptr;
-  ~Found() {
-    if (list != nullptr) freeaddrinfo(list);
-  }
-};
-
-// Connects to one address within the time; sets errno on failure.
-UniqueFd Connect(const addrinfo& to, int timeout_ms) {
-  UniqueFd fd(::socket(to.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!fd || ::connect(fd.get(), to.ai_addr, to.ai_addrlen) == 0) return fd;
-  if (errno != EINPROGRESS) return {};
-  pollfd wait{fd.get(), POLLOUT, 0};
-  const int ready = ::poll(&wait, 1, timeout_ms);
-  int error = ETIMEDOUT;
-  socklen_t size = sizeof error;
-  if (ready > 0) ::getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &error, &size);
-  if (error == 0) return fd;
-  errno = error;
-  return {};
-}
-
 }  // namespace
 
 Failure ParseHost(const std::string& text, std::string* host, int* port) {
@@ -126,24 +101,14 @@ Failure DialRemote(const Remote& remote, double timeout_seconds, UniqueFd* plain
   const Result<std::shared_ptr<tls::Context>> context = tls::Context::Make(tls::Side::kClient, identity);
   if (!context.ok()) return Error{Exit::kUsage, context.status().message(), {}, {}};
 
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  Found found;
-  const int bad = ::getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found.list);
-  if (bad != 0) return Unreachable(remote, gai_strerror(bad));
-  UniqueFd socket;
-  int error = 0;
-  for (const addrinfo* to = found.list; to != nullptr && !socket; to = to->ai_next) {
-    socket = Connect(*to, static_cast<int>(std::max<long long>(left().count(), 1)));
-    if (!socket) error = errno;
-  }
-  if (!socket && error == ETIMEDOUT) {
+  os::Dialled dialled = os::ConnectTcp(host, static_cast<std::uint16_t>(port), deadline);
+  if (dialled.error == ETIMEDOUT && !dialled.socket) {
     return Error{
         Exit::kTimeout, "the host " + remote.host + " did not answer in time", "try a longer --timeout", {}};
   }
-  if (!socket) return Unreachable(remote, std::strerror(error));
-  Result<tls::Pipe> pipe =
-      tls::Open(context.value(), std::move(socket), host, std::max(left(), std::chrono::milliseconds(1)));
+  if (!dialled.socket) return Unreachable(remote, dialled.reason);
+  Result<tls::Pipe> pipe = tls::Open(context.value(), std::move(dialled.socket), host,
+                                     std::max(left(), std::chrono::milliseconds(1)));
   if (pipe.ok()) {
     *plain = std::move(pipe->plain);
     return std::nullopt;

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // --filter, --sort and the names of columns.
-#include <fnmatch.h>
-
 #include <algorithm>
 #include <cctype>
 #include <cstdlib>
 
+#include "base/os/wildcard.h"
 #include "cli/format.h"
 #include "cli/nearest.h"
 #include "cli/quantity.h"
@@ -87,7 +86,7 @@ bool Matches(const Filter& filter, const Value& row) {
     return filter.order == '<' ? number < filter.bound : number > filter.bound;
   }
   const std::string text = value == nullptr ? std::string() : value->Text();
-  const bool match = fnmatch(filter.pattern.c_str(), text.c_str(), FNM_CASEFOLD) == 0 ||
+  const bool match = os::MatchesWildcard(filter.pattern, text) ||
                      SameWord(filter.pattern, text);  // "[::1]:5" is also a pattern, of something else.
   return match != filter.negated;
 }

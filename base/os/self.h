@@ -9,6 +9,12 @@ namespace nd::os {
 std::uint32_t ProcessNumber();
 // The real user, not the effective one.
 std::uint32_t UserNumber();
+// The user whose rights this process has.
+std::uint32_t EffectiveUserNumber();
+// The real group.
+std::uint32_t GroupNumber();
+// The processor time of all threads so far.
+double ProcessorSeconds();
 
 enum class Stream { kInput, kOutput, kError };
 // Whether a person is at the other end.

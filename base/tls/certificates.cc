@@ -2,21 +2,20 @@
 // Makes certificates with OpenSSL, whose calls need this order.
 #include "base/tls/certificates.h"
 
-#include <arpa/inet.h>
-#include <fcntl.h>
 #include <openssl/evp.h>
 #include <openssl/pem.h>
 #include <openssl/rand.h>
 #include <openssl/x509v3.h>
-#include <sys/stat.h>
 
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <functional>
 #include <memory>
 #include <utility>
 
-#include "base/unique_fd.h"
+#include "base/os/file.h"
+#include "base/os/ip_text.h"
 
 namespace nd::tls {
 namespace {
@@ -83,8 +82,8 @@ bool Make(const Wanted& wanted, const Signed* authority, int days, Signed* made)
 }
 
 bool IsIp(const std::string& text) {
-  unsigned char out[16];
-  return ::inet_pton(AF_INET, text.c_str(), out) == 1 || ::inet_pton(AF_INET6, text.c_str(), out) == 1;
+  std::array<std::uint8_t, 16> ip;
+  return os::ParseIp(text, &ip) != 0;
 }
 
 // Allows letters, digits and the punctuation of host names, so that a name cannot add a field to the
@@ -95,24 +94,22 @@ bool GoodName(const std::string& name) {
          std::string::npos;
 }
 
-Status Write(const std::string& path, mode_t mode, const std::function<bool(BIO*)>& print) {
+Status Write(const std::string& path, os::Readers readers, const std::function<bool(BIO*)>& print) {
   const std::unique_ptr<BIO, Free> memory(BIO_new(BIO_s_mem()));
   if (!memory || !print(memory.get())) return {StatusCode::kUnsuccessful, "OpenSSL cannot print " + path};
   char* text = nullptr;
   const long size = BIO_get_mem_data(memory.get(), &text);
-  const UniqueFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode));
-  if (!file || ::write(file.get(), text, static_cast<std::size_t>(size)) != size) {
-    return {StatusCode::kUnsuccessful, "cannot write " + path + ": " + std::strerror(errno)};
-  }
+  const int error = os::WriteNewFile(path, {text, static_cast<std::size_t>(size)}, readers);
+  if (error != 0) return {StatusCode::kUnsuccessful, "cannot write " + path + ": " + std::strerror(error)};
   return {};
 }
 
 Status Write(const std::string& stem, const Signed& made) {
-  Status key = Write(stem + "-key.pem", 0600, [&](BIO* out) {
+  Status key = Write(stem + "-key.pem", os::Readers::kOwner, [&](BIO* out) {
     return PEM_write_bio_PrivateKey(out, made.key.get(), nullptr, nullptr, 0, nullptr, nullptr) == 1;
   });
   if (!key.ok()) return key;
-  return Write(stem + ".pem", 0644,
+  return Write(stem + ".pem", os::Readers::kEveryone,
                [&](BIO* out) { return PEM_write_bio_X509(out, made.certificate.get()) == 1; });
 }
 
@@ -138,16 +135,16 @@ Status MakeCertificates(const CertificateSet& set) {
               "' cannot name a client; letters, digits, '.', '-' and '_' can, 'ca' and 'server' are taken"};
     }
   }
-  if (::mkdir(set.directory.c_str(), 0700) != 0 && errno != EEXIST) {
-    return {StatusCode::kUnsuccessful, "cannot make " + set.directory + ": " + std::strerror(errno)};
+  if (const int error = os::MakePrivateDirectory(set.directory); error != 0 && error != EEXIST) {
+    return {StatusCode::kUnsuccessful, "cannot make " + set.directory + ": " + std::strerror(error)};
   }
   std::vector<std::string> stems = {"ca", "server"};
   stems.insert(stems.end(), set.people.begin(), set.people.end());
   for (const std::string& stem : stems) {
     for (const char* const end : {".pem", "-key.pem"}) {
       const std::string path = set.directory + "/" + stem + end;
-      struct stat st;
-      if (::lstat(path.c_str(), &st) == 0) {
+      os::FileFacts facts;
+      if (os::LookAtLink(path, &facts) == 0) {
         return {StatusCode::kSharingViolation, path + " exists; remove it or name another directory"};
       }
     }

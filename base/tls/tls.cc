@@ -2,14 +2,8 @@
 // Contexts and the handshake. Every failure has a message that tells an operator what to do.
 #include "base/tls/tls.h"
 
-#include <fcntl.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <openssl/err.h>
 #include <openssl/x509v3.h>
-#include <poll.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
 
 #include <array>
 #include <cerrno>
@@ -18,6 +12,10 @@
 #include <thread>
 #include <utility>
 
+#include "base/os/descriptor.h"
+#include "base/os/file.h"
+#include "base/os/socket.h"
+#include "base/os/wait.h"
 #include "base/tls/tls_impl.h"
 
 namespace nd::tls {
@@ -32,9 +30,9 @@ std::string Reason() {
 }
 
 Status BadFile(const std::string& what, const std::string& file) {
-  struct stat st;
-  if (::stat(file.c_str(), &st) != 0) {
-    return {StatusCode::kInvalidParameter, what + " " + file + ": " + std::strerror(errno) +
+  os::FileFacts facts;
+  if (const int error = os::Look(file, &facts); error != 0) {
+    return {StatusCode::kInvalidParameter, what + " " + file + ": " + std::strerror(error) +
                                                "; 'ndctl tls init DIR' makes a set for a trial"};
   }
   return {StatusCode::kInvalidParameter, what + " " + file + ": " + Reason()};
@@ -100,11 +98,10 @@ Status Refused(SSL* ssl, const std::string& host) {
 }  // namespace
 
 bool WaitFor(int fd, int ssl_error, Time deadline) {
-  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
-      deadline - Time(std::chrono::steady_clock::now()));
-  if (left.count() <= 0) return false;
-  pollfd wait{fd, static_cast<short>(ssl_error == SSL_ERROR_WANT_WRITE ? POLLOUT : POLLIN), 0};
-  return ::poll(&wait, 1, static_cast<int>(left.count()) + 1) >= 0 || errno == EINTR;
+  const Duration left = deadline - SystemClock().Now();
+  if (left <= Duration()) return false;
+  os::Watched wait[] = {{fd, ssl_error == SSL_ERROR_WANT_WRITE ? os::kWritable : os::kReadable}};
+  return os::Wait(wait, left) >= 0 || errno == EINTR;
 }
 
 Context::Context(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -127,8 +124,8 @@ Result<std::shared_ptr<Context>> Context::Make(Side side, const Identity& identi
   SSL_CTX_set_alpn_select_cb(context, ChooseHttp2, nullptr);
   SSL_CTX_set_alpn_protos(context, kHttp2, sizeof kHttp2);
 
-  struct stat st;
-  if (::stat(identity.key.c_str(), &st) == 0 && (st.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
+  os::FileFacts key;
+  if (os::Look(identity.key, &key) == 0 && (key.permissions & 077) != 0) {
     return Status(StatusCode::kAccessDenied,
                   "the key " + identity.key + " can be read by others; make it 0600");
   }
@@ -151,13 +148,8 @@ Result<std::shared_ptr<Context>> Context::Make(Side side, const Identity& identi
 Result<Pipe> Open(const std::shared_ptr<Context>& context, UniqueFd socket, const std::string& host,
                   Duration timeout) {
   const Time deadline = Time(std::chrono::steady_clock::now()) + timeout;
-  ::fcntl(socket.get(), F_SETFL, ::fcntl(socket.get(), F_GETFL) | O_NONBLOCK);
-  // Detects a vanished host, and sends requests without delay.
-  const int one = 1, idle = 30, user_timeout_ms = 60'000;
-  ::setsockopt(socket.get(), SOL_SOCKET, SO_KEEPALIVE, &one, sizeof one);
-  ::setsockopt(socket.get(), IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
-  ::setsockopt(socket.get(), IPPROTO_TCP, TCP_USER_TIMEOUT, &user_timeout_ms, sizeof user_timeout_ms);
-  ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+  os::SetNonBlocking(socket.get());
+  os::KeepTcpAlive(socket.get(), std::chrono::seconds(30), std::chrono::seconds(60));
 
   ERR_clear_error();
   std::unique_ptr<SSL, SslFree> ssl(SSL_new(context->impl().context.get()));
@@ -188,12 +180,10 @@ Result<Pipe> Open(const std::shared_ptr<Context>& context, UniqueFd socket, cons
   if (certificate == nullptr) return Refused(ssl.get(), host);
   pipe.names = NamesOf(certificate);
   X509_free(certificate);
-  int ends[2];
-  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
+  UniqueFd local;
+  if (!os::MakeStreamPair(&pipe.plain, &local, /*blocking=*/true)) {
     return Status(StatusCode::kInsufficientResources, std::string("no socket pair: ") + std::strerror(errno));
   }
-  pipe.plain.reset(ends[0]);
-  UniqueFd local(ends[1]);
   std::thread([](const std::shared_ptr<Context>&, std::unique_ptr<SSL, SslFree> own, UniqueFd network,
                  UniqueFd inside) { Pump(std::move(own), std::move(network), std::move(inside)); },
               context, std::move(ssl), std::move(socket), std::move(local))

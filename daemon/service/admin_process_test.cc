@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Valid and invalid administrative requests to a running daemon.
+#include <unistd.h>
+
 #include <algorithm>
 #include <map>
 

@@ -2,6 +2,8 @@
 // Brokers and applications are kept from test to test. Anything that a test leaves behind is an error.
 #include "tests/integrity/world.h"
 
+#include <unistd.h>
+
 #include <cstdio>
 #include <cstdlib>
 #include <map>

@@ -2,6 +2,7 @@
 // Benchmarks of the data path: two processes, one per core, no broker. ./qp_bench prints one line for each.
 #include <pthread.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <thread>

@@ -3,6 +3,7 @@
 // message wakes its receiver.
 #include <poll.h>
 #include <sched.h>
+#include <unistd.h>
 
 #include <condition_variable>
 #include <optional>

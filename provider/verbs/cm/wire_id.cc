@@ -4,6 +4,7 @@
 #include "provider/verbs/cm/wire_id.h"
 
 #include <fcntl.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
