@@ -2,9 +2,6 @@
 // The allowed keys with their ranges, and the combinations that are refused.
 #include "daemon/config.h"
 
-#include <grp.h>
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <cctype>
 #include <cerrno>
@@ -14,6 +11,8 @@
 #include <set>
 #include <sstream>
 
+#include "base/os/file.h"
+#include "base/os/host.h"
 #include "daemon/config_provider.h"
 #include "daemon/config_reader.h"
 #include "daemon/config_rules.h"
@@ -28,11 +27,11 @@ using config::TableReader;
 using std::chrono::hours;
 using std::chrono::milliseconds;
 
-void ReadGroup(TableReader& reader, std::string_view key, std::optional<gid_t>* out) {
+void ReadGroup(TableReader& reader, std::string_view key, std::optional<std::uint32_t>* out) {
   std::string name;
   if (!reader.String(key, &name)) return;
-  if (const group* entry = ::getgrnam(name.c_str())) {
-    *out = entry->gr_gid;
+  if (const std::optional<std::uint32_t> group = os::FindGroup(name)) {
+    *out = group;
   } else {
     reader.Wrong(*reader.table().get(key), "this system has no group \"" + name + "\"");
   }
@@ -259,18 +258,18 @@ Result<Config> ParseConfig(std::string_view text, const std::string& file,
 }
 
 Result<Config> LoadConfig(const std::string& file) {
-  struct stat st;
-  constexpr off_t kMost = 16 << 20;
-  if (::stat(file.c_str(), &st) != 0) {
-    return Status(StatusCode::kUnsuccessful, file + ": cannot be read: " + std::strerror(errno));
+  os::FileFacts facts;
+  constexpr std::uint64_t kMost = 16 << 20;
+  if (const int error = os::Look(file, &facts); error != 0) {
+    return Status(StatusCode::kUnsuccessful, file + ": cannot be read: " + std::strerror(error));
   }
-  if (!S_ISREG(st.st_mode) || st.st_size > kMost) {
+  if (facts.kind != os::FileFacts::Kind::kFile || facts.size > kMost) {
     return Status(StatusCode::kUnsuccessful, file + ": is not a regular file of at most 16 MiB");
   }
   std::ifstream stream(file, std::ios::binary);
   std::ostringstream text;
   text << stream.rdbuf();
-  if (!stream || (st.st_size > 0 && !text)) {
+  if (!stream || (facts.size > 0 && !text)) {
     return Status(StatusCode::kUnsuccessful, file + ": cannot be read: " + std::strerror(errno));
   }
   return ParseConfig(text.str(), file);

@@ -5,8 +5,6 @@
 // on the loop.
 #pragma once
 
-#include <sys/types.h>
-
 #include <algorithm>
 #include <cstdint>
 #include <optional>
@@ -25,9 +23,8 @@ namespace nd {
 // [broker]: settings of the start.
 struct BrokerSettings {
   std::string directory;  // Empty: the rule of docs/configuration.md.
-  mode_t client_mode = 0666;
-  mode_t admin_mode = 0600;
-  std::optional<gid_t> client_group, admin_group;
+  std::uint32_t client_mode = 0666, admin_mode = 0600;
+  std::optional<std::uint32_t> client_group, admin_group;
   // Clients in another network namespace than the broker use its addresses as if they were in its namespace.
   bool allow_foreign_networks = false;
   // Applications may hold their session over gRPC, on broker.sock; libndbroker uses lane.sock.

@@ -52,7 +52,7 @@ std::string Text(Duration duration) {
   return ms % 1000 == 0 ? std::to_string(ms / 1000) + "s" : std::to_string(ms) + "ms";
 }
 
-std::string Octal(mode_t mode) {
+std::string Octal(std::uint32_t mode) {
   char text[8];
   std::snprintf(text, sizeof text, "%04o", static_cast<unsigned>(mode));
   return text;
@@ -167,7 +167,7 @@ bool TableReader::Time(std::string_view key, Duration min, Duration max, Duratio
   return true;
 }
 
-bool TableReader::Mode(std::string_view key, mode_t* out) {
+bool TableReader::Mode(std::string_view key, std::uint32_t* out) {
   const toml::node* node = Any(key);
   if (node == nullptr) {
     Record(key, Octal(*out));
@@ -179,7 +179,7 @@ bool TableReader::Mode(std::string_view key, mode_t* out) {
     const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), mode, 8);
     if (error == std::errc() && end == text->data() + text->size() && (mode & 0111) == 0 &&
         (mode & 0600) == 0600) {
-      *out = static_cast<mode_t>(mode);
+      *out = static_cast<std::uint32_t>(mode);
       Record(key, Octal(*out));
       return true;
     }

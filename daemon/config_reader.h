@@ -64,7 +64,7 @@ class TableReader {
   // Reads "250ms", "5s", "2min", "1h".
   bool Time(std::string_view key, Duration min, Duration max, Duration* out);
   // Reads "0660".
-  bool Mode(std::string_view key, mode_t* out);
+  bool Mode(std::string_view key, std::uint32_t* out);
   // Calls `each` for each text of a list. Returns true for an empty list, too.
   bool Strings(std::string_view key, const std::function<void(const std::string&, const toml::node&)>& each);
   const toml::table* Table(std::string_view key);

@@ -2,12 +2,11 @@
 // Converts networks and users from text to the types of the core.
 #include "daemon/config_rules.h"
 
-#include <grp.h>
-#include <pwd.h>
-
 #include <algorithm>
 #include <array>
 #include <charconv>
+
+#include "base/os/host.h"
 
 namespace nd::config {
 namespace {
@@ -141,20 +140,8 @@ core::Rule ReadRule(TableReader reader, std::size_t number) {
   if (const toml::table* table = reader.Table("match")) {
     TableReader match(*table, "\"match\" of [[rule]]", reader.findings());
     match.NameSettings("rule." + rule.name + ".match", true);
-    ReadId(
-        match, "uid",
-        [](const std::string& name) -> std::optional<std::uint32_t> {
-          const passwd* entry = ::getpwnam(name.c_str());
-          return entry == nullptr ? std::nullopt : std::optional<std::uint32_t>(entry->pw_uid);
-        },
-        &rule.uid);
-    ReadId(
-        match, "gid",
-        [](const std::string& name) -> std::optional<std::uint32_t> {
-          const group* entry = ::getgrnam(name.c_str());
-          return entry == nullptr ? std::nullopt : std::optional<std::uint32_t>(entry->gr_gid);
-        },
-        &rule.gid);
+    ReadId(match, "uid", os::FindUser, &rule.uid);
+    ReadId(match, "gid", os::FindGroup, &rule.gid);
     std::string cgroup;
     if (match.String("cgroup", &cgroup)) rule.cgroup = cgroup.starts_with('/') ? cgroup : "/" + cgroup;
     ReadPodKey(match, "pod-namespace", &rule.pod_namespace);

@@ -99,7 +99,7 @@ quota = { sessions = 1, connectors = 2, listeners = 3, shared-endpoints = 4, que
                        .value();
   EXPECT_EQ(c.broker.directory, "/run/x");
   EXPECT_EQ(c.broker.client_mode, 0660u);
-  EXPECT_EQ(c.broker.admin_group, gid_t{0});
+  EXPECT_EQ(c.broker.admin_group, 0u);
   EXPECT_EQ(c.broker.log_level, "debug");
   EXPECT_EQ(c.limits.unauthenticated, 10u);
   EXPECT_EQ(c.limits.unauthenticated_per_uid, 9u);

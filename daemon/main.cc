@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // ndbrokerd: command line, signals, exit codes. 0 clean stop, 1 could not start, 2 wrong command line or
 // configuration, 3 another broker holds the directory.
-#include <signal.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -12,6 +11,7 @@
 #include <vector>
 
 #include "base/os/kept_sockets.h"
+#include "base/os/requests.h"
 #include "base/os/service_manager.h"
 #include "daemon/config.h"
 #include "daemon/ops/logging.h"
@@ -122,11 +122,8 @@ int Serve(const Flags& flags, const nd::Config& config) {
   const std::string directory = options.directory;
 
   // Blocked in every thread that is made from here on; the main thread waits for them.
-  sigset_t signals;
-  sigemptyset(&signals);
-  for (const int number : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&signals, number);
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  signal(SIGPIPE, SIG_IGN);
+  const nd::os::Requests requests(
+      {nd::os::Request::kTerminate, nd::os::Request::kInterrupt, nd::os::Request::kReload});
 
   nd::Result<std::unique_ptr<nd::service::Server>> server = nd::service::Server::Start(std::move(options));
   if (!server.ok()) {
@@ -148,10 +145,9 @@ int Serve(const Flags& flags, const nd::Config& config) {
     std::fflush(stdout);
   }
   for (;;) {
-    int number = 0;
-    if (sigwait(&signals, &number) != 0) continue;
-    if (number != SIGHUP) {
-      nd::ops::LogInfo(std::string("stopping on ") + (number == SIGTERM ? "SIGTERM" : "SIGINT"));
+    const nd::os::Request request = requests.Wait();
+    if (request != nd::os::Request::kReload) {
+      nd::ops::LogInfo("stopping on " + std::string(Name(request)));
       manager->Stopping("Stopping; established connections go on");
       return kStopped;
     }

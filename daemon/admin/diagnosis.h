@@ -2,7 +2,6 @@
 // Judges the health of the broker: a pure function of gathered facts.
 #pragma once
 
-#include <sys/types.h>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -34,8 +33,7 @@ struct HealthFacts {
   struct File {
     std::string path;
     int error = 0;  // errno of stat().
-    uid_t uid = 0;
-    mode_t mode = 0;
+    std::uint32_t uid = 0, mode = 0;
     std::uint64_t bytes = 0;
   };
 
@@ -43,7 +41,7 @@ struct HealthFacts {
   std::uint64_t fds_open = 0, fd_limit = 0;
   std::uint64_t fds_wanted = 0;  // The maximum that the configured limits add, without established sessions.
   std::optional<std::uint64_t> memlock;  // Bytes; absent: unlimited.
-  uid_t own_uid = 0;
+  std::uint32_t own_uid = 0;
   File directory;
   std::vector<File> sockets;
   std::vector<Adapter> adapters;

@@ -3,11 +3,10 @@
 #include "daemon/csi/driver.h"
 
 #include <grpcpp/grpcpp.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <utility>
 
+#include "base/os/file.h"
 #include "csi/csi.grpc.pb.h"
 #include "csi/registration.grpc.pb.h"
 #include "daemon/csi/bind_mount.h"
@@ -95,8 +94,8 @@ class NodeService final : public ::csi::v1::Node::Service {
         !status.ok()) {
       return status;
     }
-    struct stat st {};
-    if (::stat(options_.client_directory.c_str(), &st) != 0 || !S_ISDIR(st.st_mode)) {
+    os::FileFacts facts;
+    if (os::Look(options_.client_directory, &facts) != 0 || facts.kind != os::FileFacts::Kind::kDirectory) {
       return {StatusCode::kDeviceNotReady,
               options_.client_directory + " does not exist; is the broker running?"};
     }
@@ -183,14 +182,12 @@ class GrpcDriver final : public Driver {
     return {StatusCode::kUnsuccessful, "no socket can be made at " + path + "; does its directory exist?"};
   }
   static std::unique_ptr<grpc::Server> Listen(const std::string& path, std::vector<grpc::Service*> services) {
-    ::unlink(path.c_str());
-    const mode_t before = ::umask(0177);  // Whoever may call the driver may mount.
+    os::RemoveFile(path);
+    const os::OwnersFilesOnly guard;  // Whoever may call the driver may mount.
     grpc::ServerBuilder builder;
     builder.AddListeningPort("unix:" + path, grpc::InsecureServerCredentials());
     for (grpc::Service* service : services) builder.RegisterService(service);
-    std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
-    ::umask(before);
-    return server;
+    return builder.BuildAndStart();
   }
 
   IdentityService identity_;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // ndbroker-csi: command line and signals. Exit codes: 0 clean stop, 1 could not start, 2 wrong command line.
-#include <signal.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <string>
 
 #include "base/locate.h"
+#include "base/os/host.h"
+#include "base/os/requests.h"
 #include "daemon/csi/driver.h"
 #include "daemon/ops/logging.h"
 #include "daemon/ops/process.h"
@@ -17,9 +17,7 @@ int main(int argc, char** argv) {
   nd::ops::EndWhenMemoryRunsOut();
   nd::csi::Options options;
   std::string directory = nd::kSystemBrokerDirectory;
-  char host[256] = "";
-  ::gethostname(host, sizeof host - 1);
-  options.node = host;
+  options.node = nd::os::HostName();
   options.version = NDBROKER_VERSION;
   CLI::App app(
       "ndbroker-csi: the CSI driver csi.ndbroker.dev, which brings the broker's client sockets into pods",
@@ -47,11 +45,7 @@ int main(int argc, char** argv) {
     options.registration_socket = options.kubelet_directory + "/plugins_registry/csi.ndbroker.dev-reg.sock";
   }
 
-  sigset_t signals;
-  sigemptyset(&signals);
-  for (const int number : {SIGTERM, SIGINT}) sigaddset(&signals, number);
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  signal(SIGPIPE, SIG_IGN);
+  const nd::os::Requests requests({nd::os::Request::kTerminate, nd::os::Request::kInterrupt});
   nd::ops::StartLogging("info");
   const nd::Result<std::unique_ptr<nd::csi::Driver>> driver = nd::csi::Driver::Make(options);
   if (!driver.ok()) {
@@ -60,8 +54,6 @@ int main(int argc, char** argv) {
   }
   std::printf("READY %s\n", options.endpoint.c_str());
   std::fflush(stdout);
-  int number = 0;
-  while (sigwait(&signals, &number) != 0) {
-  }
+  requests.Wait();
   return 0;
 }

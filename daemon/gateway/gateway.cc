@@ -3,11 +3,7 @@
 // threads of the pipe and of gRPC do the work.
 #include "daemon/gateway/gateway.h"
 
-#include <fcntl.h>
 #include <grpcpp/server_posix.h>
-#include <poll.h>
-#include <sys/eventfd.h>
-#include <sys/socket.h>
 
 #include <algorithm>
 #include <array>
@@ -21,21 +17,18 @@
 #include <utility>
 
 #include "base/locate.h"
+#include "base/os/accept.h"
+#include "base/os/descriptor.h"
+#include "base/os/socket.h"
+#include "base/os/wait.h"
 #include "daemon/ops/logging.h"
 
 namespace nd::gateway {
 namespace {
 
 Result<UniqueFd> Listen(const Address& at) {
-  UniqueFd fd(::socket(at.family() == Address::Family::kIpv6 ? AF_INET6 : AF_INET,
-                       SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!fd)
-    return Status(StatusCode::kInsufficientResources, std::string("no socket: ") + std::strerror(errno));
-  const int one = 1;
-  ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
-  sockaddr_storage storage{};
-  const auto size = static_cast<socklen_t>(at.ToSockaddr(&storage));
-  if (::bind(fd.get(), reinterpret_cast<sockaddr*>(&storage), size) != 0 || ::listen(fd.get(), 128) != 0) {
+  UniqueFd fd = os::ListenTcp(at, 128);
+  if (!fd) {
     const int error = errno;
     const StatusCode code = error == EADDRINUSE ? StatusCode::kSharingViolation
                             : error == EACCES   ? StatusCode::kAccessDenied
@@ -44,13 +37,6 @@ Result<UniqueFd> Listen(const Address& at) {
                   error);
   }
   return fd;
-}
-
-Address LocalAddress(int fd) {
-  sockaddr_storage storage{};
-  socklen_t size = sizeof storage;
-  if (::getsockname(fd, reinterpret_cast<sockaddr*>(&storage), &size) != 0) return {};
-  return Address::FromSockaddr(reinterpret_cast<sockaddr*>(&storage), size);
 }
 
 std::string Join(const std::vector<std::string>& names) {
@@ -85,8 +71,7 @@ Result<std::unique_ptr<Gateway>> Gateway::Make(const Options& options) {
   Result<UniqueFd> listener = Listen(options.listen);
   if (!listener.ok()) return listener.status();
   gateway->listener_ = std::move(listener.value());
-  gateway->address_ = LocalAddress(gateway->listener_.get());
-  gateway->stop_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  gateway->address_ = os::LocalAddress(gateway->listener_.get());
   if (!gateway->stop_) return Status(StatusCode::kInsufficientResources, std::strerror(errno));
 
   grpc::ChannelArguments arguments;
@@ -110,21 +95,20 @@ Result<std::unique_ptr<Gateway>> Gateway::Make(const Options& options) {
 
 void Gateway::Run() {
   for (;;) {
-    pollfd wait[2] = {{listener_.get(), POLLIN, 0}, {stop_.get(), POLLIN, 0}};
-    if (::poll(wait, 2, -1) < 0 && errno != EINTR) return;
-    if (wait[1].revents != 0) return;
-    sockaddr_storage storage{};
-    socklen_t size = sizeof storage;
-    UniqueFd socket(::accept4(listener_.get(), reinterpret_cast<sockaddr*>(&storage), &size, SOCK_CLOEXEC));
-    if (!socket) {
-      if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED) continue;
+    os::Watched wait[] = {{listener_.get()}, {stop_.handle()}};
+    if (os::Wait(wait, os::kNoLimit) < 0 && errno != EINTR) return;
+    if (wait[1].ready != 0) return;
+    os::Accepted accepted = os::Accept(listener_.get());
+    if (accepted.result == os::Accepted::Result::kNone) continue;
+    if (!accepted.fd) {
       // Out of descriptors: a retry at once would fail, too.
-      ops::LogWarning("accept failed", std::strerror(errno));
-      pollfd stop{stop_.get(), POLLIN, 0};
-      if (::poll(&stop, 1, 100) > 0) return;
+      ops::LogWarning("accept failed", std::strerror(accepted.error));
+      os::Watched stop[] = {{stop_.handle()}};
+      if (os::Wait(stop, std::chrono::milliseconds(100)) > 0) return;
       continue;
     }
-    const std::string from = Address::FromSockaddr(reinterpret_cast<sockaddr*>(&storage), size).ToString();
+    UniqueFd socket = std::move(accepted.fd);
+    const std::string from = os::PeerAddress(socket.get()).ToString();
     const Id id = ++last_;
     if (!Admit(id, socket.get(), from)) continue;
     try {
@@ -160,7 +144,7 @@ bool Gateway::Admit(Id id, int fd, const std::string& from) {
 
 void Gateway::HangUp(Id id) {
   const int fd = connections_.at(id).fd;
-  if (fd >= 0) ::shutdown(fd, SHUT_RDWR);
+  if (fd >= 0) os::ShutDown(fd, os::Direction::kBoth);
 }
 
 void Gateway::Leave(Id id) {
@@ -171,14 +155,13 @@ void Gateway::Leave(Id id) {
 }
 
 void Gateway::Stop() {
-  const std::uint64_t one = 1;
-  [[maybe_unused]] const ssize_t n = ::write(stop_.get(), &one, sizeof one);
+  stop_.Set();
 }
 
 // The pipe owns the network socket from the handshake on, and both may be closed at any moment afterwards; so
 // the socket for HangUp() is always one that this thread owns.
 void Gateway::Serve(Id id, UniqueFd socket, const std::string& from) {
-  UniqueFd mine(::fcntl(socket.get(), F_DUPFD_CLOEXEC, 0));
+  UniqueFd mine = os::Duplicate(socket.get());
   const auto hold = [this, id](int fd) {
     const std::lock_guard lock(mutex_);
     connections_.at(id).fd = fd;
@@ -197,12 +180,9 @@ void Gateway::Serve(Id id, UniqueFd socket, const std::string& from) {
   const Caller caller{RoleOf(options_.roles, pipe->names), Join(pipe->names)};
   // gRPC owns the end of the pipe, and this thread a duplicate, until the connection ends: the slot of the
   // connection and the entry of the caller live exactly as long.
-  mine.reset(::fcntl(pipe->plain.get(), F_DUPFD_CLOEXEC, 0));
-  std::uint64_t cookie = 0;
-  socklen_t length = sizeof cookie;
-  if (!mine || ::getsockopt(mine.get(), SOL_SOCKET, SO_COOKIE, &cookie, &length) != 0) {
-    return out_of_descriptors();
-  }
+  mine = os::Duplicate(pipe->plain.get());
+  if (!mine) return out_of_descriptors();
+  const std::uint64_t cookie = os::SocketNumber(mine.get());
   {
     const std::lock_guard lock(mutex_);
     connections_.at(id) = {mine.get(), cookie, caller};
@@ -221,11 +201,10 @@ void Gateway::Serve(Id id, UniqueFd socket, const std::string& from) {
     ops::LogInfo(from + ": " + caller.name +
                  (caller.role == Role::kViewer ? " may look" : " may administer"));
   }
-  const int fd = pipe->plain.release();
-  ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_NONBLOCK);  // Required by gRPC.
-  grpc::AddInsecureChannelFromFd(server_.get(), fd);
-  pollfd wait{mine.get(), POLLRDHUP, 0};
-  while (::poll(&wait, 1, -1) < 0 && errno == EINTR) {
+  os::SetNonBlocking(pipe->plain.get());  // Required by gRPC.
+  grpc::AddInsecureChannelFromFd(server_.get(), pipe->plain.release());
+  os::Watched wait[] = {{mine.get(), os::kPeerFinished}};
+  while (os::Wait(wait, os::kNoLimit) < 0 && errno == EINTR) {
   }
   hold(-1);
 }
@@ -233,10 +212,8 @@ void Gateway::Serve(Id id, UniqueFd socket, const std::string& from) {
 Caller Gateway::CallerOf(const std::string& peer) const {
   constexpr std::string_view kPrefix = "fd:";
   if (!peer.starts_with(kPrefix)) return {};
-  std::uint64_t cookie = 0;
-  socklen_t length = sizeof cookie;
-  const int fd = std::atoi(peer.c_str() + kPrefix.size());
-  if (::getsockopt(fd, SOL_SOCKET, SO_COOKIE, &cookie, &length) != 0) return {};
+  const std::uint64_t cookie = os::SocketNumber(std::atoi(peer.c_str() + kPrefix.size()));
+  if (cookie == 0) return {};
   const std::lock_guard lock(mutex_);
   const auto found = std::ranges::find_if(
       connections_, [cookie](const auto& entry) { return entry.second.cookie == cookie; });

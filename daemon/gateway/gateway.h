@@ -15,6 +15,7 @@
 #include <string>
 
 #include "base/clock.h"
+#include "base/os/wake_event.h"
 #include "base/tls/tls.h"
 #include "base/unique_fd.h"
 #include "daemon/gateway/relay.h"
@@ -64,7 +65,8 @@ class Gateway {
 
   const Options options_;
   std::shared_ptr<tls::Context> context_;
-  UniqueFd listener_, stop_;
+  UniqueFd listener_;
+  os::WakeEvent stop_;
   Address address_;
   std::unique_ptr<Relay> relay_;
   std::unique_ptr<grpc::Server> server_;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // ndbroker-gateway: command line and signals. Exit codes: 0 clean stop, 1 could not start, 2 wrong command
 // line.
-#include <signal.h>
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
@@ -9,6 +8,7 @@
 #include <thread>
 
 #include "base/locate.h"
+#include "base/os/requests.h"
 #include "daemon/gateway/gateway.h"
 #include "daemon/ops/logging.h"
 #include "daemon/ops/process.h"
@@ -48,11 +48,7 @@ int main(int argc, char** argv) {
   options.identity = {tls + "/server.pem", tls + "/server-key.pem", tls + "/ca.pem"};
   if (options.broker_directory.empty()) options.broker_directory = nd::FindBrokerDirectory();
 
-  sigset_t signals;
-  sigemptyset(&signals);
-  for (const int number : {SIGTERM, SIGINT}) sigaddset(&signals, number);
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  signal(SIGPIPE, SIG_IGN);
+  const nd::os::Requests requests({nd::os::Request::kTerminate, nd::os::Request::kInterrupt});
   nd::ops::StartLogging("info");
   nd::Result<std::unique_ptr<nd::gateway::Gateway>> gateway = nd::gateway::Gateway::Make(options);
   if (!gateway.ok()) {
@@ -62,9 +58,7 @@ int main(int argc, char** argv) {
   std::thread serving([&] { gateway.value()->Run(); });
   std::printf("READY %s\n", gateway.value()->address().ToString().c_str());
   std::fflush(stdout);
-  int number = 0;
-  while (sigwait(&signals, &number) != 0) {
-  }
+  requests.Wait();
   gateway.value()->Stop();
   serving.join();
   return 0;

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The headers of every response, which prevent other uses of it in a browser.
-#include <arpa/inet.h>
-
 #include <algorithm>
 #include <array>
 #include <ctime>
 
+#include "base/os/ip_text.h"
 #include "daemon/metrics/http_responder.h"
 
 namespace nd::ops {
@@ -13,8 +12,7 @@ namespace nd::ops {
 bool IsOwnHost(const std::optional<std::string>& host, const std::vector<std::string>& names) {
   if (!host || *host == "localhost" || host->ends_with(".localhost")) return true;
   std::array<std::uint8_t, 16> binary;
-  if (::inet_pton(AF_INET, host->c_str(), binary.data()) == 1) return true;
-  if (::inet_pton(AF_INET6, host->c_str(), binary.data()) == 1) return true;
+  if (os::ParseIp(*host, &binary) != 0) return true;
   return std::find(names.begin(), names.end(), *host) != names.end();
 }
 

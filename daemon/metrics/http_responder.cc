@@ -2,8 +2,6 @@
 // Sockets, deadlines and slots. http_request.cc parses the requests.
 #include "daemon/metrics/http_responder.h"
 
-#include <sys/socket.h>
-
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -16,6 +14,7 @@
 #include "base/event_loop.h"
 #include "base/os/accept.h"
 #include "base/os/readiness.h"
+#include "base/os/socket.h"
 #include "base/os/thread.h"
 #include "daemon/ops/source_slots.h"
 
@@ -161,9 +160,9 @@ class HttpResponder::Impl {
   // Sends as much of the refusal as possible without blocking.
   void TurnAway(int fd) {
     std::array<char, kMaxHttpRequest> unread;
-    [[maybe_unused]] ssize_t n = ::recv(fd, unread.data(), unread.size(), MSG_DONTWAIT);
+    os::Receive(fd, unread.data(), unread.size());
     const std::string text = EncodeHttpAnswer(Refuse(kCrowded), false, std::time(nullptr));
-    n = ::send(fd, text.data(), text.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+    os::Send(fd, text.data(), text.size());
   }
 
   void Arm(Id id, Duration time) {
@@ -210,7 +209,8 @@ class HttpResponder::Impl {
   void ReadRequest(Id id) {
     Connection& connection = connections_.at(id);
     std::array<char, kMaxHttpRequest> buffer;
-    const ssize_t n = ::recv(connection.fd.get(), buffer.data(), kMaxHttpRequest - connection.text.size(), 0);
+    const std::ptrdiff_t n =
+        os::Receive(connection.fd.get(), buffer.data(), kMaxHttpRequest - connection.text.size());
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
     if (n < 0 || (n == 0 && connection.text.empty())) return End(id);
     if (n == 0) return Respond(id, Refuse({400, "The request ended before its headers did."}));
@@ -260,8 +260,8 @@ class HttpResponder::Impl {
     Connection& connection = connections_.at(id);
     const std::size_t before = connection.sent;
     while (connection.sent < connection.text.size()) {
-      const ssize_t n = ::send(connection.fd.get(), connection.text.data() + connection.sent,
-                               connection.text.size() - connection.sent, MSG_NOSIGNAL);
+      const std::ptrdiff_t n = os::Send(connection.fd.get(), connection.text.data() + connection.sent,
+                                        connection.text.size() - connection.sent);
       if (n < 0 && errno == EINTR) continue;
       if (n < 0 && errno == EAGAIN) break;
       if (n < 0) return End(id);
@@ -275,7 +275,7 @@ class HttpResponder::Impl {
     // Closing a socket with unread bytes would discard the response at the client.
     connection.text.clear();
     connection.phase = Phase::kFarewell;
-    ::shutdown(connection.fd.get(), SHUT_WR);
+    os::ShutDown(connection.fd.get(), os::Direction::kSend);
     Arm(id, options_.answer_time / 4);
     loop_.Modify(connection.fd.get(), os::kReadable);
     Drain(id);
@@ -285,7 +285,7 @@ class HttpResponder::Impl {
     Connection& connection = connections_.at(id);
     std::array<char, 4096> buffer;
     for (;;) {
-      const ssize_t n = ::recv(connection.fd.get(), buffer.data(), buffer.size(), 0);
+      const std::ptrdiff_t n = os::Receive(connection.fd.get(), buffer.data(), buffer.size());
       if (n < 0 && errno == EINTR) continue;
       if (n < 0 && errno == EAGAIN) return;
       if (n <= 0) return End(id);

@@ -2,15 +2,14 @@
 // The routes, and the rule that requests cannot keep the loop busy.
 #include "daemon/metrics/http_service.h"
 
-#include <sys/resource.h>
-#include <sys/socket.h>
-
 #include <cerrno>
 #include <charconv>
 #include <cstring>
 #include <ctime>
 #include <deque>
 
+#include "base/os/self.h"
+#include "base/os/socket.h"
 #include "daemon/metrics/json_writer.h"
 #include "daemon/metrics/web_page.h"
 #include "daemon/ops/logging.h"
@@ -25,19 +24,6 @@ constexpr auto kFresh = std::chrono::milliseconds(100);
 constexpr std::size_t kFeedEvents = 200;
 constexpr const char* kJson = "application/json; charset=utf-8";
 constexpr const char* kMetricsText = "text/plain; version=0.0.4; charset=utf-8";
-
-Result<UniqueFd> ListenTcp(const Address& address) {
-  sockaddr_storage storage{};
-  const auto length = static_cast<socklen_t>(address.ToSockaddr(&storage));
-  UniqueFd fd(::socket(storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  const int on = 1;
-  if (!fd || ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0 ||
-      ::bind(fd.get(), reinterpret_cast<const sockaddr*>(&storage), length) != 0 ||
-      ::listen(fd.get(), 64) != 0) {
-    return Status(StatusCode::kUnsuccessful, std::strerror(errno), Detail::kNone, errno);
-  }
-  return fd;
-}
 
 // Returns the events for the page, from number `after` on.
 std::string EventsJson(const WatchHub& hub, std::uint64_t after) {
@@ -84,17 +70,18 @@ void HttpService::Start(UniqueFd local) {
   responder_->Serve(std::move(local), {.check_host = false, .refuse = options_.refuse_local});
   if (!options_.settings.listen) return;
   const std::string text = options_.settings.listen->ToString();
-  Result<UniqueFd> tcp = ListenTcp(*options_.settings.listen);
-  if (!tcp.ok()) {
-    const bool taken = tcp.status().native() == EADDRINUSE;
+  UniqueFd tcp = os::ListenTcp(*options_.settings.listen, 64);
+  if (!tcp) {
+    const int error = errno;
+    const bool taken = error == EADDRINUSE;
     ops::LogWarning("metrics", (taken ? text + " is taken by another program"
-                                      : "cannot listen on " + text + ": " + tcp.status().message()) +
+                                      : "cannot listen on " + text + ": " + std::strerror(error)) +
                                    "; metrics and the page are only on " + options_.directory + "/" +
                                    kMetricsSocketName +
                                    " (give another \"listen\" in [metrics], or \"\" for none)");
     return;
   }
-  responder_->Serve(std::move(tcp.value()), {.check_host = true, .refuse = nullptr});
+  responder_->Serve(std::move(tcp), {.check_host = true, .refuse = nullptr});
 }
 
 void HttpService::Join(ops::Pulse& pulse) {
@@ -135,12 +122,7 @@ ProcessFacts HttpService::Facts() const {
   ProcessFacts facts;
   facts.version = options_.version;
   facts.started_unix = started_unix_;
-  rusage usage{};
-  ::getrusage(RUSAGE_SELF, &usage);
-  const auto seconds = [](const timeval& t) {
-    return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) / 1e6;
-  };
-  facts.cpu_seconds = seconds(usage.ru_utime) + seconds(usage.ru_stime);
+  facts.cpu_seconds = os::ProcessorSeconds();
   facts.fd_limit = ops::FdLimit();
   facts.open_fds = ops::OpenFds();
   if (facts.open_fds == 0) facts.open_fds = facts.fd_limit;  // No descriptor was left to count them with.

@@ -2,14 +2,13 @@
 // Scans all slots for each decision: there are few, and a connection needs only one decision.
 #include "daemon/ops/source_slots.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-
 #include <algorithm>
 #include <array>
 #include <cstring>
 #include <utility>
+
+#include "base/os/ip_text.h"
+#include "base/os/socket.h"
 
 namespace nd::ops {
 
@@ -73,27 +72,28 @@ void SourceSlots::Leave(Id id) {
   connections_.erase(id);
 }
 
+namespace {
+
+// The host of an IPv4 address; of an IPv6 address its network, because a host has as many addresses as it
+// likes.
+std::string NetworkOf(const Address& address) {
+  const std::string_view ip = address.ip();
+  std::array<std::uint8_t, 16> bytes{};
+  std::ranges::copy(ip, bytes.begin());
+  if (ip.size() == 4) return os::FormatIp(std::span(bytes).first(4));
+  static constexpr std::array<std::uint8_t, 12> kMapped = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF};
+  if (std::ranges::equal(kMapped, std::span(bytes).first(12))) return os::FormatIp(std::span(bytes).last(4));
+  std::ranges::fill(std::span(bytes).last(8), std::uint8_t{0});
+  return os::FormatIp(bytes) + "/64";
+}
+
+}  // namespace
+
 std::string SourceOf(int socket) {
-  sockaddr_storage storage{};
-  socklen_t length = sizeof storage;
-  if (::getpeername(socket, reinterpret_cast<sockaddr*>(&storage), &length) != 0) return "unknown";
-  std::array<char, INET6_ADDRSTRLEN> text{};
-  if (storage.ss_family == AF_INET) {
-    const auto* v4 = reinterpret_cast<const sockaddr_in*>(&storage);
-    return ::inet_ntop(AF_INET, &v4->sin_addr, text.data(), text.size());
-  }
-  if (storage.ss_family == AF_INET6) {
-    in6_addr network = reinterpret_cast<const sockaddr_in6*>(&storage)->sin6_addr;
-    if (IN6_IS_ADDR_V4MAPPED(&network)) {
-      return ::inet_ntop(AF_INET, &network.s6_addr[12], text.data(), text.size());
-    }
-    std::memset(&network.s6_addr[8], 0, 8);
-    return std::string(::inet_ntop(AF_INET6, &network, text.data(), text.size())) + "/64";
-  }
-  ucred peer{};
-  length = sizeof peer;
-  if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0) return "unknown";
-  return "uid " + std::to_string(peer.uid);
+  const Address peer = os::PeerAddress(socket);
+  if (peer.well_formed()) return NetworkOf(peer);
+  const std::optional<std::uint32_t> user = os::PeerUser(socket);
+  return user ? "uid " + std::to_string(*user) : "unknown";
 }
 
 }  // namespace nd::ops

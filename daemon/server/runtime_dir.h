@@ -2,11 +2,11 @@
 // The directory of the broker: made or checked, locked against a second broker, and the sockets in it.
 #pragma once
 
-#include <sys/types.h>
-
+#include <cstdint>
 #include <optional>
 #include <string>
 
+#include "base/os/socket.h"
 #include "base/unique_fd.h"
 #include "nd/status.h"
 
@@ -25,8 +25,9 @@ Result<UniqueFd> LockRuntimeDirectory(const std::string& path);
 // LockRuntimeDirectory except SHARING_VIOLATION.
 Status MakeClientDirectory(const std::string& directory);
 
-// Makes a listening non-blocking socket of `type` at `path`. An existing file is replaced only when nothing
+// Makes a listening non-blocking socket at `path`. An existing file is replaced only when nothing
 // answers there (otherwise SHARING_VIOLATION). The permissions never exceed `mode`, not even briefly.
-Result<UniqueFd> ListenUnix(const std::string& path, int type, mode_t mode, std::optional<gid_t> group);
+Result<UniqueFd> ListenUnix(const std::string& path, os::SocketKind kind, std::uint32_t mode,
+                            std::optional<std::uint32_t> group);
 
 }  // namespace nd::service

@@ -94,7 +94,9 @@ Status MakeClientDirectory(const std::string& directory) {
   return OwnDirectory(directory + "/" + kClientDirectoryName, 0755).status();
 }
 
-Result<UniqueFd> ListenUnix(const std::string& path, int type, mode_t mode, std::optional<gid_t> group) {
+Result<UniqueFd> ListenUnix(const std::string& path, os::SocketKind kind, std::uint32_t mode,
+                            std::optional<std::uint32_t> group) {
+  const int type = kind == os::SocketKind::kMessages ? SOCK_SEQPACKET : SOCK_STREAM;
   const std::optional<sockaddr_un> address = SocketAddress(path);
   if (!address) {
     return Status(StatusCode::kUnsuccessful, "the path " + path + " is too long for a socket; it may have " +

@@ -7,8 +7,6 @@
 #include <grpcpp/health_check_service_interface.h>
 #include <grpcpp/resource_quota.h>
 #include <grpcpp/server_posix.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
 
 #include <future>
 #include <mutex>
@@ -17,6 +15,8 @@
 #include <vector>
 
 #include "base/locate.h"
+#include "base/os/file.h"
+#include "base/os/inherited_sockets.h"
 #include "base/os/thread.h"
 #include "daemon/admin/admin_service.h"
 #include "daemon/metrics/admin_tally.h"
@@ -25,7 +25,6 @@
 #include "daemon/ops/logging.h"
 #include "daemon/ops/process.h"
 #include "daemon/ops/pulse.h"
-#include "daemon/server/inherited_sockets.h"
 #include "daemon/server/refusal_service.h"
 #include "daemon/server/runtime_dir.h"
 #include "daemon/service/acceptor.h"
@@ -97,7 +96,8 @@ class Server::Impl {
 
  private:
   Status TakeInheritedSockets();
-  Status Listen(const std::string& path, int type, mode_t mode, std::optional<gid_t> group, UniqueFd* out);
+  Status Listen(const std::string& path, os::SocketKind kind, std::uint32_t mode,
+                std::optional<std::uint32_t> group, UniqueFd* out);
   // Returns true, logs and counts when this peer of an administrative socket must not be served.
   bool RefusesForeign(const char* socket_name, int fd, const Peer& peer) const;
   void StartHistory();
@@ -113,7 +113,7 @@ class Server::Impl {
 
   Options options_;
   UniqueFd lock_;
-  InheritedSockets inherited_;
+  os::InheritedSockets inherited_;
   bool activated_ = false;  // Some sockets were inherited.
   SkippingClock clock_;     // Skips only when the test clock was requested.
   EventLoop loop_;
@@ -155,15 +155,15 @@ bool Server::Impl::RefusesForeign(const char* socket_name, int fd, const Peer& p
 }
 
 Status Server::Impl::TakeInheritedSockets() {
-  std::vector<InheritedSockets::Wanted> wanted;
-  for (const auto& [name, type] :
-       {std::pair(kLaneSocketName, SOCK_SEQPACKET), {kBrokerSocketName, SOCK_STREAM}}) {
-    wanted.push_back({ClientSocketPath(options_.directory, name), type});
+  std::vector<os::InheritedSockets::Wanted> wanted;
+  for (const auto& [name, kind] : {std::pair(kLaneSocketName, os::SocketKind::kMessages),
+                                   {kBrokerSocketName, os::SocketKind::kStream}}) {
+    wanted.push_back({ClientSocketPath(options_.directory, name), kind});
   }
   for (const char* name : {kAdminSocketName, kMetricsSocketName}) {
-    wanted.push_back({options_.directory + "/" + name, SOCK_STREAM});
+    wanted.push_back({options_.directory + "/" + name, os::SocketKind::kStream});
   }
-  Result<InheritedSockets> checked = InheritedSockets::Check(std::move(options_.inherited), wanted);
+  Result<os::InheritedSockets> checked = os::InheritedSockets::Check(std::move(options_.inherited), wanted);
   if (!checked.ok()) return checked.status();
   inherited_ = std::move(checked).value();
   activated_ = !inherited_.empty();
@@ -179,11 +179,11 @@ Status Server::Impl::TakeInheritedSockets() {
   return Status::Ok();
 }
 
-Status Server::Impl::Listen(const std::string& path, int type, mode_t mode, std::optional<gid_t> group,
-                            UniqueFd* out) {
-  struct stat st;
+Status Server::Impl::Listen(const std::string& path, os::SocketKind kind, std::uint32_t mode,
+                            std::optional<std::uint32_t> group, UniqueFd* out) {
+  os::FileFacts facts;
   if (UniqueFd given = inherited_.Take(path)) {
-    if (::lstat(path.c_str(), &st) == 0 && S_ISSOCK(st.st_mode)) {
+    if (os::LookAtLink(path, &facts) == 0 && facts.kind == os::FileFacts::Kind::kSocket) {
       *out = std::move(given);
       return Status::Ok();
     }
@@ -197,7 +197,7 @@ Status Server::Impl::Listen(const std::string& path, int type, mode_t mode, std:
                         " was not among the sockets of the service manager, and was made; "
                         "look at systemctl status ndbrokerd.socket ndbrokerd-admin.socket");
   }
-  Result<UniqueFd> fd = ListenUnix(path, type, mode, group);
+  Result<UniqueFd> fd = ListenUnix(path, kind, mode, group);
   if (!fd.ok()) return fd.status();
   bound_.push_back(path);
   *out = std::move(fd.value());
@@ -325,16 +325,16 @@ Status Server::Impl::Start() {
   const auto admin_path = [this](const char* name) { return options_.directory + "/" + name; };
   const auto client_path = [this](const char* name) { return ClientSocketPath(options_.directory, name); };
   UniqueFd lane_fd, broker_fd, admin_fd;
-  if (Status s =
-          Listen(admin_path(kAdminSocketName), SOCK_STREAM, broker.admin_mode, broker.admin_group, &admin_fd);
+  if (Status s = Listen(admin_path(kAdminSocketName), os::SocketKind::kStream, broker.admin_mode,
+                        broker.admin_group, &admin_fd);
       !s.ok()) {
     return s;
   }
   if (config.metrics.enabled) {
     shell_->doors().try_emplace(kMetricsSocketName);  // Visible before its first refusal.
     UniqueFd metrics_fd;
-    if (Status s = Listen(admin_path(kMetricsSocketName), SOCK_STREAM, broker.admin_mode, broker.admin_group,
-                          &metrics_fd);
+    if (Status s = Listen(admin_path(kMetricsSocketName), os::SocketKind::kStream, broker.admin_mode,
+                          broker.admin_group, &metrics_fd);
         !s.ok()) {
       return s;
     }
@@ -354,15 +354,15 @@ Status Server::Impl::Start() {
     http_->Join(*pulse_);
   }
   if (broker.grpc) {
-    if (Status s = Listen(client_path(kBrokerSocketName), SOCK_STREAM, broker.client_mode,
+    if (Status s = Listen(client_path(kBrokerSocketName), os::SocketKind::kStream, broker.client_mode,
                           broker.client_group, &broker_fd);
         !s.ok()) {
       return s;
     }
   }
   // The last socket: clients wait for this one.
-  if (Status s = Listen(client_path(kLaneSocketName), SOCK_SEQPACKET, broker.client_mode, broker.client_group,
-                        &lane_fd);
+  if (Status s = Listen(client_path(kLaneSocketName), os::SocketKind::kMessages, broker.client_mode,
+                        broker.client_group, &lane_fd);
       !s.ok()) {
     return s;
   }
@@ -449,7 +449,7 @@ std::vector<Setting> Server::Impl::Settings() {
 
 void Server::Impl::StopAccepting() {
   acceptors_.clear();
-  for (const std::string& path : bound_) ::unlink(path.c_str());
+  for (const std::string& path : bound_) os::RemoveFile(path);
   bound_.clear();
 }
 

@@ -51,7 +51,8 @@ class AcceptorTest : public testing::Test {
 
 TEST_F(AcceptorTest, NamesThePeer) {
   std::vector<Peer> peers;
-  Acceptor acceptor(loop_, "test", door_, ListenUnix(path_, SOCK_STREAM, 0600, std::nullopt).value(),
+  Acceptor acceptor(loop_, "test", door_,
+                    ListenUnix(path_, os::SocketKind::kStream, 0600, std::nullopt).value(),
                     [&](UniqueFd, const Peer& peer) { peers.push_back(peer); });
   const UniqueFd a = Connect(), b = Connect();
   ASSERT_TRUE(RunUntil([&] { return peers.size() == 2; }));
@@ -65,7 +66,8 @@ TEST_F(AcceptorTest, RecoversFromDescriptorExhaustion) {
   RunUntil([this] { return loop_.RunOnce(Duration::zero()), true; });
   ops::LogWarning("test", "descriptors are about to run out");
   std::vector<UniqueFd> accepted;
-  Acceptor acceptor(loop_, "test", door_, ListenUnix(path_, SOCK_STREAM, 0600, std::nullopt).value(),
+  Acceptor acceptor(loop_, "test", door_,
+                    ListenUnix(path_, os::SocketKind::kStream, 0600, std::nullopt).value(),
                     [&](UniqueFd fd, const Peer&) { accepted.push_back(std::move(fd)); });
   std::vector<UniqueFd> clients;
   for (int i = 0; i < 3; ++i) clients.push_back(Connect());
@@ -109,19 +111,19 @@ TEST_F(AcceptorTest, PeerWithoutCredentialsIsRefusedAndCounted) {
 
 TEST_F(AcceptorTest, SocketFileIsReplacedOnlyWhenNoBrokerAnswers) {
   {
-    const UniqueFd first = ListenUnix(path_, SOCK_STREAM, 0600, std::nullopt).value();
-    const Result<UniqueFd> second = ListenUnix(path_, SOCK_STREAM, 0600, std::nullopt);
+    const UniqueFd first = ListenUnix(path_, os::SocketKind::kStream, 0600, std::nullopt).value();
+    const Result<UniqueFd> second = ListenUnix(path_, os::SocketKind::kStream, 0600, std::nullopt);
     EXPECT_EQ(second.code(), StatusCode::kSharingViolation);
     EXPECT_EQ(second.status().message(),
               "another program serves " + path_ + "; stop it or give another --dir");
   }
-  EXPECT_TRUE(ListenUnix(path_, SOCK_STREAM, 0660, std::nullopt).ok()) << "a left-over file";
+  EXPECT_TRUE(ListenUnix(path_, os::SocketKind::kStream, 0660, std::nullopt).ok()) << "a left-over file";
   EXPECT_EQ(std::filesystem::status(path_).permissions(), std::filesystem::perms(0660));
-  const Result<UniqueFd> file = ListenUnix("/etc/passwd", SOCK_STREAM, 0600, std::nullopt);
+  const Result<UniqueFd> file = ListenUnix("/etc/passwd", os::SocketKind::kStream, 0600, std::nullopt);
   EXPECT_EQ(file.status().message(),
             "/etc/passwd exists and is not a socket; remove it or give another --dir");
   const Result<UniqueFd> lengthy =
-      ListenUnix("/tmp/" + std::string(200, 'x'), SOCK_STREAM, 0600, std::nullopt);
+      ListenUnix("/tmp/" + std::string(200, 'x'), os::SocketKind::kStream, 0600, std::nullopt);
   EXPECT_NE(lengthy.status().message().find("is too long for a socket"), std::string::npos);
 }
 

@@ -2,12 +2,11 @@
 // Watches the connections of gRPC. gRPC does not report their end; the kernel does.
 #include "daemon/service/control_connections.h"
 
-#include <fcntl.h>
-#include <sys/socket.h>
-
 #include <string>
 
+#include "base/os/descriptor.h"
 #include "base/os/readiness.h"
+#include "base/os/socket.h"
 #include "daemon/ops/logging.h"
 
 namespace nd::service {
@@ -29,7 +28,7 @@ ControlConnections::~ControlConnections() {
 }
 
 void ControlConnections::Admit(UniqueFd fd, const Peer& peer) {
-  UniqueFd watch(::fcntl(fd.get(), F_DUPFD_CLOEXEC, 0));
+  UniqueFd watch = os::Duplicate(fd.get());
   const std::uint64_t cookie = peer.cookie;
   if (!watch ||
       !loop_.Add(watch.get(), os::kPeerFinished, [this, cookie](std::uint32_t) { Ended(cookie); })) {
@@ -49,7 +48,8 @@ void ControlConnections::Admit(UniqueFd fd, const Peer& peer) {
       door_.Refuse(ops::Refusal::kNoHello);
       ops::LogWarning("no hello", std::string(name_) + ": uid " + std::to_string(late.peer.uid) + " (pid " +
                                       std::to_string(late.peer.pid) + ") did not say Hello in time");
-      ::shutdown(late.fd.get(), SHUT_RDWR);  // gRPC reads the end of the stream, and so does the watch.
+      os::ShutDown(late.fd.get(),
+                   os::Direction::kBoth);  // gRPC reads the end of the stream, and so does the watch.
     });
   }
   hand_over_(std::move(fd), peer);

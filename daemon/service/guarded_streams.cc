@@ -2,9 +2,6 @@
 // Two pumps for each connection. A pump reads no more until everything that it read is written.
 #include "daemon/service/guarded_streams.h"
 
-#include <fcntl.h>
-#include <sys/socket.h>
-
 #include <array>
 #include <cerrno>
 #include <chrono>
@@ -13,6 +10,7 @@
 #include <vector>
 
 #include "base/os/readiness.h"
+#include "base/os/socket.h"
 #include "base/os/thread.h"
 
 namespace nd::service {
@@ -37,7 +35,7 @@ class GuardedStreams::Stream {
       if (side->watched) owner_.loop_.Remove(side->fd.get());
     }
     // A duplicate of the socket elsewhere sees the end, too.
-    ::shutdown(client_.fd.get(), SHUT_RDWR);
+    os::ShutDown(client_.fd.get(), os::Direction::kBoth);
   }
 
   std::uint32_t uid() const { return peer_.uid; }
@@ -69,7 +67,7 @@ class GuardedStreams::Stream {
   bool Read(Side& from, Side& to) {
     static thread_local std::array<std::byte, kChunk> buffer;
     if (&from == &client_ && PausedByDebt()) return true;
-    const ssize_t n = ::recv(from.fd.get(), buffer.data(), buffer.size(), MSG_DONTWAIT);
+    const std::ptrdiff_t n = os::Receive(from.fd.get(), buffer.data(), buffer.size());
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) return true;
     if (n < 0) {
       owner_.End(id_);
@@ -77,7 +75,7 @@ class GuardedStreams::Stream {
     }
     if (n == 0) {
       from.ended = true;
-      ::shutdown(to.fd.get(), SHUT_WR);
+      os::ShutDown(to.fd.get(), os::Direction::kSend);
       return true;
     }
     const std::span<const std::byte> bytes(buffer.data(), static_cast<std::size_t>(n));
@@ -91,7 +89,7 @@ class GuardedStreams::Stream {
       }
       Charge(0);
     }
-    const ssize_t sent = ::send(to.fd.get(), bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+    const std::ptrdiff_t sent = os::Send(to.fd.get(), bytes.data(), bytes.size());
     if (sent < 0 && errno != EAGAIN && errno != EINTR) {
       owner_.End(id_);
       return false;
@@ -105,8 +103,7 @@ class GuardedStreams::Stream {
   // Returns false when that side is broken.
   bool Flush(Side& to) {
     while (to.sent < to.unsent.size()) {
-      const ssize_t n = ::send(to.fd.get(), to.unsent.data() + to.sent, to.unsent.size() - to.sent,
-                               MSG_DONTWAIT | MSG_NOSIGNAL);
+      const std::ptrdiff_t n = os::Send(to.fd.get(), to.unsent.data() + to.sent, to.unsent.size() - to.sent);
       if (n < 0) return errno == EAGAIN || errno == EINTR;
       to.sent += static_cast<std::size_t>(n);
     }
@@ -187,12 +184,10 @@ GuardedStreams::~GuardedStreams() {
 }
 
 UniqueFd GuardedStreams::Guard(UniqueFd client, const Peer& peer) {
-  int ends[2];
-  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) != 0) return {};
-  UniqueFd inner(ends[0]), grpc(ends[1]);
-  std::uint64_t id = 0;
-  socklen_t length = sizeof id;
-  if (::getsockopt(grpc.get(), SOL_SOCKET, SO_COOKIE, &id, &length) != 0) return {};
+  UniqueFd inner, grpc;
+  if (!os::MakeStreamPair(&inner, &grpc, /*blocking=*/false)) return {};
+  const std::uint64_t id = os::SocketNumber(grpc.get());
+  if (id == 0) return {};
   {
     const std::lock_guard lock(mutex_);
     peers_[id] = peer;

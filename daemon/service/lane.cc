@@ -2,8 +2,6 @@
 // The only code of the broker that uses the SEQPACKET socket of a client.
 #include "daemon/service/lane.h"
 
-#include <sys/socket.h>
-
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -12,6 +10,7 @@
 
 #include "base/fd_lane.h"
 #include "base/os/readiness.h"
+#include "base/os/socket.h"
 #include "provider/hand_off.h"
 
 namespace nd::service {
@@ -219,11 +218,8 @@ void Lane::Read() {
   static thread_local std::array<std::byte, provider::kMaxClientDatagram> buffer;
   std::size_t bytes = 0;
   for (int i = 0; i < kMessages && bytes < kBytes && !closed_ && !not_reading(); ++i) {
-    iovec part{buffer.data(), buffer.size()};
-    msghdr message{};  // Without room for control data the kernel discards descriptors.
-    message.msg_iov = &part;
-    message.msg_iovlen = 1;
-    const ssize_t n = ::recvmsg(socket_.get(), &message, MSG_DONTWAIT);
+    const os::ReceivedMessage message = os::ReceiveMessage(socket_.get(), buffer);
+    const std::ptrdiff_t n = message.size;
     if (n < 0 && errno == EINTR) continue;
     if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
     // A client that ended without reading everything looks like a reset.
@@ -231,10 +227,9 @@ void Lane::Read() {
       return End(StatusCode::kConnectionDisconnected, "it hung up");
     if (n < 0)
       return End(StatusCode::kRemoteError, std::string("its socket failed: ") + std::strerror(errno));
-    if ((message.msg_flags & MSG_CTRUNC) != 0)
+    if (message.had_descriptors)
       return End(StatusCode::kRemoteError, "it sent descriptors, which the broker never accepts");
-    if ((message.msg_flags & MSG_TRUNC) != 0)
-      return End(StatusCode::kRemoteError, "it sent a datagram that is too long");
+    if (message.too_long) return End(StatusCode::kRemoteError, "it sent a datagram that is too long");
     bytes += static_cast<std::size_t>(n);
     OnDatagram(std::span(buffer).first(static_cast<std::size_t>(n)));
   }

@@ -19,12 +19,9 @@
 
 #include "base/clock.h"
 #include "base/unique_fd.h"
+#include "daemon/service/slow_close.h"
 
 namespace nd::service {
-
-// Makes the last close of a socket reset the connection instead of waiting for its peer. The client library
-// never sets SO_LINGER, so only other clients are affected. The client can set it again afterwards.
-void ResetInsteadOfLingering(int fd);
 
 class Reaper {
  public:

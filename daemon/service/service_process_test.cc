@@ -15,9 +15,9 @@
 #include "daemon/ops/logging.h"
 #include "daemon/server/server.h"
 #include "daemon/service/fairness_attacks.h"
-#include "daemon/service/loop_manager.h"
 #include "daemon/service/raw_client.h"
 #include "daemon/service/service_fixture.h"
+#include "daemon/service/testing/loop_manager.h"
 
 namespace nd::service {
 namespace {

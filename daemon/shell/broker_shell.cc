@@ -3,14 +3,13 @@
 // broker_shell_sessions.cc, descriptors for clients in broker_shell_hand_over.cc.
 #include "daemon/shell/broker_shell.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <charconv>
 #include <cstring>
 #include <utility>
 
 #include "base/locate.h"
+#include "base/os/self.h"
 #include "daemon/ops/logging.h"
 #include "daemon/ops/probes.h"
 #include "daemon/ops/process.h"
@@ -95,7 +94,7 @@ Result<std::unique_ptr<BrokerShell>> BrokerShell::Make(const Threads& threads, W
   core.leases_until = loop.clock().Now() + shell->leases_.grace();
   core.may_come_back = state::MayComeBack;
   core.grace = shell->leases_.grace();
-  core.owner_uid = ::geteuid();
+  core.owner_uid = os::EffectiveUserNumber();
   const auto key = std::make_shared<const state::ReattachKey>(given.directory, state::BootId());
   if (!key->problem().empty()) ops::LogWarning("reattach key", key->problem());
   core.prove = [key](const core::ConnectionFacts& facts) { return key->Prove(facts); };

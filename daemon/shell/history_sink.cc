@@ -2,11 +2,10 @@
 // Converts numbers and monotonic times of the core to names and times of day.
 #include "daemon/shell/history_sink.h"
 
-#include <sys/stat.h>
-
 #include <chrono>
 #include <cstdlib>
 
+#include "base/os/file.h"
 #include "daemon/service/convert.h"
 #include "daemon/shell/id_text.h"
 #include "daemon/shell/time_text.h"
@@ -42,8 +41,8 @@ Status ReadTime(const char* name, const std::string& text, std::optional<state::
 }
 
 bool IsDirectory(const std::string& path) {
-  struct stat st;
-  return ::stat(path.c_str(), &st) == 0 && S_ISDIR(st.st_mode);
+  os::FileFacts facts;
+  return os::Look(path, &facts) == 0 && facts.kind == os::FileFacts::Kind::kDirectory;
 }
 
 }  // namespace

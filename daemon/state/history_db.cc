@@ -3,14 +3,13 @@
 // table.
 #include "daemon/state/history_db.h"
 
-#include <fcntl.h>
-
 #include <array>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
 #include <functional>
 
+#include "base/os/file.h"
 #include "base/unique_fd.h"
 #include "daemon/state/sqlite.h"
 
@@ -192,9 +191,8 @@ Status Prepared(Database& db, const std::string& sql, Statement* out) {
 
 // SQLite would make the file 0644, but its contents are private.
 Status MakeFile(const std::string& path) {
-  const UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
-  if (fd) return {};
-  const int error = errno;
+  const int error = os::EnsureFile(path);
+  if (error == 0) return {};
   return {StatusCode::kUnsuccessful, "cannot open " + path + ": " + std::strerror(error)};
 }
 

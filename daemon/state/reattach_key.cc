@@ -2,10 +2,6 @@
 // The key's file: a mark and 16 random bytes.
 #include "daemon/state/reattach_key.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
@@ -14,32 +10,31 @@
 #include <span>
 #include <utility>
 
-#include "base/unique_fd.h"
+#include "base/os/file.h"
+#include "base/os/self.h"
 #include "daemon/ops/process.h"
 
 namespace nd::state {
 namespace {
 
-constexpr std::array<std::uint8_t, 8> kMark = {'N', 'D', 'P', 'R', 'O', 'O', 'F', '1'};
-using Image = std::array<std::uint8_t, kMark.size() + std::tuple_size_v<HashKey>>;
+constexpr std::array<char, 8> kMark = {'N', 'D', 'P', 'R', 'O', 'O', 'F', '1'};
+using Image = std::array<char, kMark.size() + std::tuple_size_v<HashKey>>;
 
 // The key, or why there is none; no key and no reason: there is no file.
 std::optional<HashKey> Read(const std::string& path, std::string* problem) {
-  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-  if (!fd) {
-    if (errno != ENOENT) *problem = "cannot open " + path + ": " + std::strerror(errno);
+  std::string image;
+  const int error = os::ReadPrivateFile(path, sizeof(Image) + 1, &image);
+  if (error == ENOENT) return std::nullopt;
+  if (error == EPERM) {
+    *problem = path + " is not an ordinary file that only uid " + std::to_string(os::EffectiveUserNumber()) +
+               " may read";
     return std::nullopt;
   }
-  struct stat st;
-  Image image{}, more;
-  if (::fstat(fd.get(), &st) != 0 || !S_ISREG(st.st_mode) || st.st_uid != ::geteuid() ||
-      (st.st_mode & 077) != 0) {
-    *problem = path + " is not an ordinary file that only uid " + std::to_string(::geteuid()) + " may read";
+  if (error != 0) {
+    *problem = "cannot open " + path + ": " + std::strerror(error);
     return std::nullopt;
   }
-  const bool whole = ::read(fd.get(), image.data(), image.size()) == static_cast<ssize_t>(image.size()) &&
-                     ::read(fd.get(), more.data(), 1) == 0;
-  if (!whole || !std::equal(kMark.begin(), kMark.end(), image.begin())) {
+  if (image.size() != sizeof(Image) || !std::equal(kMark.begin(), kMark.end(), image.begin())) {
     *problem = path + " is damaged";
     return std::nullopt;
   }
@@ -48,22 +43,12 @@ std::optional<HashKey> Read(const std::string& path, std::string* problem) {
   return key;
 }
 
-bool Write(const std::string& path, const HashKey& key) {
+// Returns 0, or an error number.
+int Write(const std::string& path, const HashKey& key) {
   Image image;
   std::copy(kMark.begin(), kMark.end(), image.begin());
   std::copy(key.begin(), key.end(), image.begin() + kMark.size());
-  const std::string fresh = path + ".new";
-  ::unlink(fresh.c_str());
-  const UniqueFd fd(::open(fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
-  if (!fd) return false;
-  if (::write(fd.get(), image.data(), image.size()) == static_cast<ssize_t>(image.size()) &&
-      ::rename(fresh.c_str(), path.c_str()) == 0) {
-    return true;
-  }
-  const int error = errno;
-  ::unlink(fresh.c_str());
-  errno = error;
-  return false;
+  return os::ReplaceFile(path, path + ".new", {image.data(), image.size()}, os::Readers::kOwner);
 }
 
 }  // namespace
@@ -76,9 +61,10 @@ ReattachKey::ReattachKey(const std::string& directory, std::string boot) : boot_
   }
   if (!problem_.empty()) problem_ += "; connections of before do not come back to this broker";
   ops::RandomBytes(std::as_writable_bytes(std::span(key_)));
-  if (Write(path, key_)) return;
+  const int error = Write(path, key_);
+  if (error == 0) return;
   if (!problem_.empty()) problem_ += "; ";
-  problem_ += "cannot write " + path + ": " + std::strerror(errno) +
+  problem_ += "cannot write " + path + ": " + std::strerror(error) +
               "; connections will not come back to the next broker";
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Valid and invalid sockets of a service manager.
-#include "daemon/server/inherited_sockets.h"
+#include "base/os/inherited_sockets.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 #include <cstring>
 #include <filesystem>
 
-namespace nd::service {
+namespace nd::os {
 namespace {
 
 class InheritedSocketsTest : public ::testing::Test {
@@ -20,7 +20,8 @@ class InheritedSocketsTest : public ::testing::Test {
   InheritedSocketsTest() {
     char name[] = "/tmp/nd-inherited-XXXXXX";
     directory_ = ::mkdtemp(name);
-    wanted_ = {{directory_ + "/lane.sock", SOCK_SEQPACKET}, {directory_ + "/admin.sock", SOCK_STREAM}};
+    wanted_ = {{directory_ + "/lane.sock", SocketKind::kMessages},
+               {directory_ + "/admin.sock", SocketKind::kStream}};
   }
   ~InheritedSocketsTest() override { std::filesystem::remove_all(directory_); }
 
@@ -37,7 +38,7 @@ class InheritedSocketsTest : public ::testing::Test {
     return fd;
   }
   Result<InheritedSockets> Check(UniqueFd one, UniqueFd other = {}) {
-    std::vector<os::InheritedDescriptor> descriptors;
+    std::vector<InheritedDescriptor> descriptors;
     descriptors.push_back({"client", std::move(one)});
     if (other) descriptors.push_back({"admin", std::move(other)});
     return InheritedSockets::Check(std::move(descriptors), wanted_);
@@ -102,4 +103,4 @@ TEST_F(InheritedSocketsTest, TwoSocketsOfOnePathAreRefused) {
 }
 
 }  // namespace
-}  // namespace nd::service
+}  // namespace nd::os

@@ -8,23 +8,24 @@
 #include <vector>
 
 #include "base/os/service_manager.h"
+#include "base/os/socket.h"
 #include "base/unique_fd.h"
 #include "nd/status.h"
 
-namespace nd::service {
+namespace nd::os {
 
 class InheritedSockets {
  public:
-  // A socket of the broker: SOCK_SEQPACKET or SOCK_STREAM.
+  // A socket of the broker.
   struct Wanted {
     std::string path;
-    int type = 0;
+    SocketKind kind = SocketKind::kStream;
   };
 
   InheritedSockets() = default;
   // Every descriptor must be one of `wanted`, listen, and be the only one at its path. Otherwise
   // INVALID_PARAMETER; the message has the descriptor, its kind and the remedy.
-  static Result<InheritedSockets> Check(std::vector<os::InheritedDescriptor> descriptors,
+  static Result<InheritedSockets> Check(std::vector<InheritedDescriptor> descriptors,
                                         const std::vector<Wanted>& wanted);
 
   // Returns the socket of `path`, non-blocking, once; no descriptor when none was inherited.
@@ -39,4 +40,4 @@ class InheritedSockets {
   std::vector<Socket> sockets_;
 };
 
-}  // namespace nd::service
+}  // namespace nd::os

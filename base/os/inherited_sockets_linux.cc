@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Identifies each descriptor by the kernel's facts about it; the names of socket units are only for messages.
-#include "daemon/server/inherited_sockets.h"
+#include "base/os/inherited_sockets.h"
 
 #include <fcntl.h>
 #include <sys/socket.h>
@@ -12,7 +12,7 @@
 #include <cstring>
 #include <optional>
 
-namespace nd::service {
+namespace nd::os {
 namespace {
 
 std::optional<int> SocketOption(int fd, int option) {
@@ -69,9 +69,11 @@ std::string Mistake(int fd, const std::vector<InheritedSockets::Wanted>& wanted,
            "\"directory\" in [broker]";
   }
   const int type = SocketOption(fd, SO_TYPE).value_or(0);
-  if (type != it->type) {
-    return "is " + *path + ", " + TypeName(type) + "; it must be " + TypeName(it->type) + ": use " +
-           (it->type == SOCK_SEQPACKET ? "ListenSequentialPacket=" : "ListenStream=") + " in the socket unit";
+  const int wanted_type = it->kind == SocketKind::kMessages ? SOCK_SEQPACKET : SOCK_STREAM;
+  if (type != wanted_type) {
+    return "is " + *path + ", " + TypeName(type) + "; it must be " + TypeName(wanted_type) + ": use " +
+           (wanted_type == SOCK_SEQPACKET ? "ListenSequentialPacket=" : "ListenStream=") +
+           " in the socket unit";
   }
   if (SocketOption(fd, SO_ACCEPTCONN).value_or(0) != 1) {
     return "is " + *path + " and does not listen; the socket unit needs Accept=no";
@@ -81,10 +83,10 @@ std::string Mistake(int fd, const std::vector<InheritedSockets::Wanted>& wanted,
 
 }  // namespace
 
-Result<InheritedSockets> InheritedSockets::Check(std::vector<os::InheritedDescriptor> descriptors,
+Result<InheritedSockets> InheritedSockets::Check(std::vector<InheritedDescriptor> descriptors,
                                                  const std::vector<Wanted>& wanted) {
   InheritedSockets out;
-  for (os::InheritedDescriptor& descriptor : descriptors) {
+  for (InheritedDescriptor& descriptor : descriptors) {
     const int fd = descriptor.fd.get();
     const std::string who =
         "the inherited descriptor " + std::to_string(fd) + " (\"" + descriptor.name + "\") ";
@@ -114,4 +116,4 @@ UniqueFd InheritedSockets::Take(const std::string& path) {
   return fd;
 }
 
-}  // namespace nd::service
+}  // namespace nd::os

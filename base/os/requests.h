@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// Requests that an operator or the system makes of this process from outside: to end, to read its
+// configuration again.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+namespace nd::os {
+
+enum class Request { kTerminate, kInterrupt, kReload };
+
+// The name that the system has for it: "SIGTERM".
+std::string_view Name(Request request);
+
+// Make one object before the first thread: the requests then wait for Wait() instead of ending the process.
+// Writing to a pipe without a reader is an ordinary error from then on. One thread.
+class Requests {
+ public:
+  explicit Requests(std::vector<Request> taken);
+  // Blocks until there is one of `taken`.
+  Request Wait() const;
+
+ private:
+  std::vector<Request> taken_;
+};
+
+}  // namespace nd::os
