@@ -79,7 +79,7 @@ class Ring {
     std::ifstream maps("/proc/self/maps");
     for (std::string line; std::getline(maps, line);) {
       unsigned long first = 0, last = 0;
-      if (line.find("segment") == std::string::npos ||
+      if (line.find("ndbroker-pair") == std::string::npos ||
           std::sscanf(line.c_str(), "%lx-%lx", &first, &last) != 2 || last - first < kSegmentSize) {
         continue;
       }
