@@ -6,7 +6,7 @@
 #include <variant>
 
 #include "daemon/core/action.h"
-#include "tests/sim/sim_cm.h"
+#include "tests/sim/host_cm.h"
 
 namespace nd::sim {
 
@@ -14,7 +14,7 @@ namespace nd::sim {
 struct HandOffMessage {
   std::uint64_t id = 0;
   core::Handle connector;
-  SimCm::Transport transport;
+  HostCm::Transport transport;
 };
 // The sockets of the session are closed.
 struct SessionOver {

@@ -37,7 +37,7 @@ void Host::Start() {
   ++life_;
   last_session_ = 0;
   memory_.Revive();
-  cm_ = std::make_unique<SimCm>(options_.cm, schedule_, dice_, net_, fabric_, *this, memory_);
+  cm_ = std::make_unique<HostCm>(options_.cm, schedule_, dice_, net_, fabric_, *this, memory_);
   core::Broker::Options core;
   core.boot_epoch = epoch_;
   core.seed = options_.seed + epoch_;
@@ -76,6 +76,7 @@ void Host::Stop() {
   Run(core::Stopping{});
   if (!up()) return;  // It died while it stopped.
   journal_->Stop(schedule_.now());
+  cm_->Stop();
   CrashNow();
 }
 
@@ -303,7 +304,7 @@ void Host::OnShortage(bool met) {
 void Host::Do(core::HandOffTo& action) {
   Session* const session = Find(action.session);
   if (session == nullptr) return;
-  Result<SimCm::Transport> taken = cm_->Take(action.id);
+  Result<HostCm::Transport> taken = cm_->Take(action.id);
   if (memory_.gone()) return;
   if (!taken.ok()) return EndSession(action.session, taken.status());
   HandOffMessage message{action.hand_off, action.connector, *taken};
@@ -330,7 +331,7 @@ void Host::Do(Other& action) {
   } else if constexpr (std::is_same_v<T, core::CmRelease>) {
     if (!observer_.Broken("forget-release")) cm_->Release(action.endpoint);
   } else if constexpr (std::is_same_v<T, core::CmListen>) {
-    cm_->Listen(action.endpoint, action.adapter, action.local);
+    cm_->Listen(action.endpoint);
   } else if constexpr (std::is_same_v<T, core::CmUnlisten>) {
     cm_->Unlisten(action.endpoint);
   } else if constexpr (std::is_same_v<T, core::CmConnect>) {

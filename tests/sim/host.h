@@ -16,8 +16,8 @@
 
 #include "daemon/core/broker.h"
 #include "tests/sim/client.h"
+#include "tests/sim/host_cm.h"
 #include "tests/sim/memory.h"
-#include "tests/sim/sim_cm.h"
 #include "tests/sim/sim_medium.h"
 
 namespace nd::sim {
@@ -59,7 +59,7 @@ class Host final : public provider::CmSink {
   };
   struct Options {
     int number = 0;
-    SimCm::Options cm;
+    HostCm::Options cm;
     core::Settings settings;
     std::uint32_t reclaim_slice = 64;
     core::Policy policy;
@@ -91,7 +91,7 @@ class Host final : public provider::CmSink {
   void Admin(core::Event event);
 
   const core::Broker& broker() const { return *broker_; }
-  SimCm& cm() { return *cm_; }
+  HostCm& cm() { return *cm_; }
   const Options& options() const { return options_; }
   Options& mutable_options() { return options_; }
   int number() const { return options_.number; }
@@ -155,7 +155,7 @@ class Host final : public provider::CmSink {
   Memory memory_;
 
   std::unique_ptr<core::Broker> broker_;
-  std::unique_ptr<SimCm> cm_;
+  std::unique_ptr<HostCm> cm_;
   std::deque<core::Event> events_;
   bool running_ = false, drain_posted_ = false, reclaim_posted_ = false, adapters_changed_ = false,
        crash_wanted_ = false;

@@ -398,7 +398,7 @@ std::string I9NothingIsLeft(Host& host, const Net& net) {
   const auto held = static_cast<std::size_t>(
       std::ranges::count_if(ports, [&](const core::PortRow& row) { return keep.contains(row.adapter); }));
   if (host.cm().stream_ends() != 0 || host.cm().device_ends() != 0 || host.cm().reserved() != held ||
-      host.cm().local_handshakes() != 0) {
+      host.cm().local_handshakes() != 0 || host.cm().stray_ports() != 0) {
     return where + host.cm().Describe();
   }
   if (host.journal().journaled && !host.JournaledLeases().empty()) return where + "leases in the journal";

@@ -39,4 +39,11 @@ Shortage::~Shortage() {
   left = 0;
 }
 
+Plenty::Plenty() : before_(left) {
+  left = 0;
+}
+Plenty::~Plenty() {
+  left = before_;
+}
+
 }  // namespace nd::sim

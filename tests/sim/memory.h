@@ -23,6 +23,19 @@ class Shortage {
   Shortage& operator=(const Shortage&) = delete;
 };
 
+// During its lifetime no allocation of this thread fails, and none counts: the simulator works inside a piece
+// of the broker's work.
+class Plenty {
+ public:
+  Plenty();
+  ~Plenty();
+  Plenty(const Plenty&) = delete;
+  Plenty& operator=(const Plenty&) = delete;
+
+ private:
+  const std::uint32_t before_;
+};
+
 class Memory {
  public:
   // `per_mille`: how often a piece of work meets a shortage. `met`: whether an allocation failed, or the work

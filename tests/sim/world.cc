@@ -103,6 +103,13 @@ void World::Build() {
     options.cm.device = "v0";
     options.cm.device_addresses = {Ip("10.2." + n + ".1")};
     options.cm.device_limits_tight = dice_.Chance(300);
+    options.cm.tcp = {.refused = maybe(700, 1, 40),
+                      .stale = maybe(700, 1, 300),
+                      .late = maybe(500, 1, 500),
+                      .partial = maybe(600, 1, 500),
+                      .exhausted = maybe(300, 1, 100),
+                      .unsendable = maybe(300, 1, 20)};
+    if (dice_.Chance(300)) options.cm.soft.max_half_open = dice_.Between(1, 4);
     options.settings = MakeSettings();
     options.reclaim_slice = dice_.Between(1, 6);
     options.policy = MakePolicy();
@@ -375,7 +382,11 @@ void World::WindDown() {
   common_.winding_down = true;
   net_.faults = {0, 0, 0, 0, 0, 0, 0};
   fabric_.loss = 0;
-  for (const std::unique_ptr<Host>& host : hosts_) host->faults = {};
+  for (const std::unique_ptr<Host>& host : hosts_) {
+    host->faults = {};
+    host->mutable_options().cm.tcp = {};
+    if (host->up()) host->cm().Settle();
+  }
   for (const std::unique_ptr<App>& app : apps_) app->WindDown();
   foreign_.WindDown();
 }
@@ -398,6 +409,7 @@ Outcome World::Run() {
       const std::string wrong = I3StreamsHaveOneOwner(net_, *host);
       if (!wrong.empty()) return Violation(wrong);
       if (!host->up()) continue;
+      if (!host->cm().spins().empty()) return Violation(host->cm().spins());
       const Ledger& ledger = watchers_[static_cast<std::size_t>(host->number())].ledger;
       for (const std::string& bad :
            {I3AttemptsMatchTheWire(*host, ledger), I9JournalEqualsHeldPorts(*host, ledger)}) {

@@ -177,7 +177,7 @@ inline void RawSend(int fd, const Bytes& bytes) {
 }
 
 inline void RawReset(UniqueFd& fd) {
-  ResetOnClose(fd.get());
+  SetResetOnClose(fd.get(), true);
   fd.reset();
 }
 

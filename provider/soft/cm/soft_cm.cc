@@ -10,6 +10,7 @@
 #include "provider/soft/cm/inbound_ids.h"
 #include "provider/soft/cm/loop_cm.h"
 #include "provider/soft/cm/route.h"
+#include "provider/soft/cm/system_tcp.h"
 #include "provider/soft/cm/tcp_cm.h"
 
 namespace nd::provider::soft {
@@ -21,7 +22,8 @@ class SoftCm final : public ConnectionManager {
       : sink_(sink),
         adapters_(std::move(adapters)),
         loop_cm_(sink, ids_),
-        tcp_(options, loop, sink, adapters_, ids_, kept != nullptr ? *kept : nothing_kept_),
+        host_(loop, kept != nullptr ? *kept : nothing_kept_),
+        tcp_(options, host_, sink, adapters_, ids_),
         watch_(loop, [this] { OnHostChanged(); }) {}
 
   Status Start() { return tcp_.listeners().Start(); }
@@ -98,6 +100,7 @@ class SoftCm final : public ConnectionManager {
   InboundIds ids_;
   os::KeptSockets nothing_kept_;
   LoopCm loop_cm_;
+  SystemTcp host_;
   TcpCm tcp_;
   HostAddressWatch watch_;
 };

@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Drives the handshakes over real sockets. Bytes are only peeked at (MSG_PEEK) until a state machine has
-// consumed them, because the bytes behind the handshake must stay in the socket for the client.
+// Drives the handshakes. Bytes are only peeked at until a state machine has consumed them, because the bytes
+// behind the handshake must stay in the socket for the client.
 #include "provider/soft/cm/tcp_cm.h"
-
-#include <netinet/in.h>
-#include <sys/socket.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstring>
 #include <utility>
 
 #include "base/os/readiness.h"
@@ -35,17 +31,16 @@ Ending EndingOf(int error) {
 
 }  // namespace
 
-TcpCm::TcpCm(const Options& options, EventLoop& loop, CmSink& sink, const AdapterSet& adapters,
-             InboundIds& ids, os::KeptSockets& kept)
+TcpCm::TcpCm(const Options& options, TcpHost& host, CmSink& sink, const AdapterSet& adapters, InboundIds& ids)
     : options_(options),
-      loop_(loop),
+      host_(host),
       sink_(sink),
       adapters_(adapters),
       ids_(ids),
       listeners_(
-          loop, adapters, kept,
-          [this](UniqueFd fd, const std::string& adapter, PortMode mode) {
-            OnAccepted(std::move(fd), adapter, mode);
+          host, adapters,
+          [this](std::unique_ptr<TcpSocket> socket, const std::string& adapter, PortMode mode) {
+            OnAccepted(std::move(socket), adapter, mode);
           },
           [this](int error) { sink_.OnAcceptError(error); }) {}
 
@@ -58,42 +53,40 @@ std::uint32_t TcpCm::handshakes() const {
       connections_, [](const auto& entry) { return entry.second->stage != Stage::kEstablished; }));
 }
 
+std::vector<CmId> TcpCm::attempts() const {
+  std::vector<CmId> all;
+  for (const auto& [id, connection] : connections_) {
+    if (!connection->half_open) all.push_back(id);
+  }
+  return all;
+}
+
 TcpCm::Connection* TcpCm::Find(CmId id) {
   const auto it = connections_.find(id);
   return it == connections_.end() ? nullptr : it->second.get();
 }
 
-Result<UniqueFd> TcpCm::MakeConnectSocket(const ConnectParams& params, PortMode mode) {
-  if (mode == PortMode::kTcp) return listeners_.BindFrom(params.endpoint, params.local);
-  Result<UniqueFd> fd = MakeTcpSocket(params.local.family());
-  if (!fd.ok()) return fd;
-  sockaddr_storage storage{};
-  const std::size_t length = params.local.WithPort(0).ToSockaddr(&storage);
-  // The kernel selects the port at connect(), where only the 4-tuple must be free.
-  const int on = 1;
-  setsockopt(fd->get(), IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof on);
-  if (bind(fd->get(), reinterpret_cast<const sockaddr*>(&storage), static_cast<socklen_t>(length)) != 0) {
-    return errno == EADDRNOTAVAIL ? Status(StatusCode::kNetworkUnreachable, "the local address is gone",
-                                           Detail::kTransport, errno)
-                                  : ConnectFailure(errno, mode);
-  }
-  return fd;
+Result<std::unique_ptr<TcpSocket>> TcpCm::SocketFor(const ConnectParams& params, PortMode mode) {
+  return mode == PortMode::kTcp ? listeners_.SocketFrom(params.endpoint, params.local)
+                                : host_.SocketFrom(params.local);
 }
 
 void TcpCm::Connect(const ConnectParams& params, const Adapter& adapter) {
   const PortMode mode = adapter.ModeFor(params.remote);
-  Result<UniqueFd> fd = MakeConnectSocket(params, mode);
-  if (!fd.ok()) {
-    const bool gone = fd.code() == StatusCode::kInvalidAddress;
-    sink_.OnFailed(params.id, gone ? Status(StatusCode::kNetworkUnreachable, fd.status().message(),
-                                            Detail::kTransport, fd.status().native())
-                                   : fd.status());
-    return;
-  }
+  Result<std::unique_ptr<TcpSocket>> socket = SocketFor(params, mode);
+  if (socket.ok()) return Start(params, adapter, mode, std::move(socket).value());
+  const bool gone = socket.code() == StatusCode::kInvalidAddress;
+  sink_.OnFailed(params.id, gone ? Status(StatusCode::kNetworkUnreachable, socket.status().message(),
+                                          Detail::kTransport, socket.status().native())
+                                 : socket.status());
+}
+
+void TcpCm::Start(const ConnectParams& params, const Adapter& adapter, PortMode mode,
+                  std::unique_ptr<TcpSocket> socket) {
   auto owned = std::make_unique<Connection>();
   Connection& connection = *owned;
   connection.id = params.id;
-  connection.fd = std::move(fd).value();
+  connection.socket = std::move(socket);
   connection.mode = mode;
   connection.stage = Stage::kConnecting;
   connection.adapter = params.adapter;
@@ -101,24 +94,18 @@ void TcpCm::Connect(const ConnectParams& params, const Adapter& adapter) {
   connection.remote = params.remote;
   connection.active.emplace(adapter.Handshake(mode), params.local.port(), params.remote.port(), params.offer,
                             params.private_data);
-  SetHandshakeOptions(connection.fd.get(), options_.keepalive);
-  ResetOnClose(connection.fd.get());  // The end of the broker resets the connection.
+  connection.socket->SetHandshakeOptions(options_.keepalive);
+  connection.socket->ResetOnClose(true);  // The end of the broker resets the connection.
   connections_[params.id] = std::move(owned);
 
-  sockaddr_storage storage{};
   const std::uint16_t port = mode == PortMode::kTcp ? params.remote.port() : adapter.options.tcp_port;
-  const std::size_t length = params.remote.WithPort(port).ToSockaddr(&storage);
-  const int result = connect(connection.fd.get(), reinterpret_cast<const sockaddr*>(&storage),
-                             static_cast<socklen_t>(length));
-  const int error = result == 0 ? 0 : errno;
+  const int error = connection.socket->Connect(params.remote.WithPort(port));
   if (error != 0 && error != EINPROGRESS) {
     Close(connection, CloseHow::kReset);
     sink_.OnFailed(params.id, ConnectFailure(error, mode));
     return;
   }
-  connection.in_loop = loop_.Add(connection.fd.get(), os::kWritable,
-                                 [this, &connection](std::uint32_t events) { OnReady(connection, events); });
-  if (!connection.in_loop) {
+  if (!connection.socket->Watch(os::kWritable, [this, &connection](std::uint32_t) { OnReady(connection); })) {
     Close(connection, CloseHow::kReset);
     sink_.OnFailed(params.id, {StatusCode::kInsufficientResources, "the connection cannot be watched"});
     return;
@@ -126,10 +113,10 @@ void TcpCm::Connect(const ConnectParams& params, const Adapter& adapter) {
   SetTimer(connection, options_.connect_timeout);
 }
 
-void TcpCm::OnAccepted(UniqueFd fd, const std::string& adapter_name, PortMode mode) {
+void TcpCm::OnAccepted(std::unique_ptr<TcpSocket> socket, const std::string& adapter_name, PortMode mode) {
   const Adapter* adapter = adapters_.Find(adapter_name);
-  const Address peer = PeerAddressOf(fd.get());
-  ResetOnClose(fd.get());
+  const Address peer = socket->Peer();
+  socket->ResetOnClose(true);
   if (adapter == nullptr || !peer.well_formed()) return;
   // The TCP ports of an adapter in separate mode serve the listed networks only.
   if (mode == PortMode::kTcp && adapter->ModeFor(peer) != PortMode::kTcp) return;
@@ -138,22 +125,23 @@ void TcpCm::OnAccepted(UniqueFd fd, const std::string& adapter_name, PortMode mo
   auto owned = std::make_unique<Connection>();
   Connection& connection = *owned;
   connection.id = ids_.Next();
-  connection.fd = std::move(fd);
+  connection.socket = std::move(socket);
   connection.mode = mode;
   connection.adapter = adapter_name;
-  connection.local = LocalAddressOf(connection.fd.get());
+  connection.local = connection.socket->Local();
   connection.remote = peer;
   connection.passive.emplace(adapter->Handshake(mode));
   connection.source = SourceOf(peer);
-  SetHandshakeOptions(connection.fd.get(), options_.keepalive);
+  connection.socket->SetHandshakeOptions(options_.keepalive);
   const CmId id = connection.id;
   connections_[id] = std::move(owned);
   connection.half_open = true;
   ++half_open_;
   ++half_open_by_source_[connection.source];
-  connection.in_loop = loop_.Add(connection.fd.get(), os::kReadable | os::kPeerFinished,
-                                 [this, &connection](std::uint32_t events) { OnReady(connection, events); });
-  if (!connection.in_loop) return Close(connection, CloseHow::kReset);
+  if (!connection.socket->Watch(os::kReadable | os::kPeerFinished,
+                                [this, &connection](std::uint32_t) { OnReady(connection); })) {
+    return Close(connection, CloseHow::kReset);
+  }
   ArmDeadline(connection);
 }
 
@@ -169,18 +157,15 @@ void TcpCm::EvictOneHalfOpen() {
   Close(*victim->second, CloseHow::kReset);
 }
 
-void TcpCm::OnReady(Connection& connection, std::uint32_t) {
-  // Which events came does not matter: the socket itself is asked.
+void TcpCm::OnReady(Connection& connection) {
   if (connection.stage == Stage::kConnecting) return OnConnectReady(connection);
   Examine(connection);
 }
 
 void TcpCm::OnConnectReady(Connection& connection) {
-  int error = 0;
-  socklen_t length = sizeof error;
-  getsockopt(connection.fd.get(), SOL_SOCKET, SO_ERROR, &error, &length);
+  const int error = connection.socket->TakeError();
   if (error == 0) {
-    if (PeerAddressOf(connection.fd.get()).well_formed()) OnTcpConnected(connection);
+    if (connection.socket->Peer().well_formed()) OnTcpConnected(connection);
     return;
   }
   const CmId id = connection.id;
@@ -192,28 +177,25 @@ void TcpCm::OnConnectReady(Connection& connection) {
 void TcpCm::OnTcpConnected(Connection& connection) {
   ClearTimer(connection);
   connection.stage = Stage::kHandshake;
-  loop_.Modify(connection.fd.get(), os::kReadable | os::kPeerFinished);
+  connection.socket->SetEvents(os::kReadable | os::kPeerFinished);
   sink_.OnReached(connection.id);
   Apply(connection, connection.active->Start());
 }
 
 void TcpCm::Examine(Connection& connection) {
   std::array<std::byte, kHandshakePeek> buffer;
-  const ssize_t got = recv(connection.fd.get(), buffer.data(), buffer.size(), MSG_PEEK | MSG_DONTWAIT);
-  if (got == 0) return OnClosed(connection, Ending::kFin);
-  if (got < 0) {
-    if (errno != EAGAIN && errno != EINTR) OnClosed(connection, EndingOf(errno));
-    return;
-  }
-  const auto size = static_cast<std::size_t>(got);
-  const wire::ByteSpan unread(buffer.data(), size);
+  const TcpSocket::Peeked peeked = connection.socket->Peek(buffer);
+  if (peeked.error == EAGAIN) return;
+  if (peeked.error != 0) return OnClosed(connection, EndingOf(peeked.error));
+  if (peeked.size == 0) return OnClosed(connection, Ending::kFin);
+  const wire::ByteSpan unread(buffer.data(), peeked.size);
   HandshakeStep step =
       connection.active ? connection.active->OnInput(unread) : connection.passive->OnInput(unread);
   const bool undecided = step.event == Event::kNone && step.consumed == 0;
   if (!undecided) return Apply(connection, std::move(step));
-  if (PeerClosed(connection.fd.get())) return OnClosed(connection, Ending::kFin);
+  if (connection.socket->PeerClosed()) return OnClosed(connection, Ending::kFin);
   // The loop is level-triggered: without the low-water mark a partial frame would wake it for ever.
-  SetLowWater(connection.fd.get(), static_cast<int>(size + 1));
+  connection.socket->SetLowWater(peeked.size + 1);
   connection.low_water_raised = true;
 }
 
@@ -222,44 +204,30 @@ void TcpCm::OnClosed(Connection& connection, Ending ending) {
         connection.active ? connection.active->OnClosed(ending) : connection.passive->OnClosed(ending));
 }
 
-bool TcpCm::Consume(Connection& connection, std::size_t count) {
-  std::array<std::byte, kHandshakePeek> scrap;
-  while (count != 0) {
-    const ssize_t got = recv(connection.fd.get(), scrap.data(), std::min(count, scrap.size()), MSG_DONTWAIT);
-    if (got <= 0) {
-      if (got < 0 && errno == EINTR) continue;
-      return false;
-    }
-    count -= static_cast<std::size_t>(got);
-  }
-  if (std::exchange(connection.low_water_raised, false)) SetLowWater(connection.fd.get(), 1);
-  return true;
+int TcpCm::Consume(Connection& connection, std::size_t count) {
+  if (const int error = connection.socket->Consume(count); error != 0) return error;
+  if (std::exchange(connection.low_water_raised, false)) connection.socket->SetLowWater(1);
+  return 0;
 }
 
 void TcpCm::Apply(Connection& connection, HandshakeStep step) {
   const bool ends = step.event == Event::kRejected || step.event == Event::kFailed ||
                     step.event == Event::kLost || step.event == Event::kDropped;
+  int error = step.consumed != 0 ? Consume(connection, step.consumed) : 0;
   // Frames of the handshake are smaller than any send buffer, so a short write means a broken connection.
-  int error = 0;
-  if (step.consumed != 0 && !Consume(connection, step.consumed)) error = ECONNRESET;
-  if (error == 0 && !step.send.empty()) {
-    const ssize_t sent =
-        send(connection.fd.get(), step.send.data(), step.send.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (sent != static_cast<ssize_t>(step.send.size())) error = sent < 0 ? errno : ENOBUFS;
-  }
+  if (error == 0 && !step.send.empty()) error = connection.socket->Send(step.send);
   if (error != 0 && !ends && step.close == CloseHow::kNo) return OnSendFailed(connection, step, error);
 
   if (step.event == Event::kRequest) return ReportRequest(connection, step);
   if (step.event == Event::kEstablished) {
     ClearTimer(connection);
-    loop_.Remove(connection.fd.get());
-    connection.in_loop = false;
+    connection.socket->Unwatch();
     connection.stage = Stage::kEstablished;
     EndHalfOpen(connection);
     sink_.OnEstablished(connection.id);
     return;
   }
-  if (step.event == Event::kReply) connection.replied_at = loop_.clock().Now();
+  if (step.event == Event::kReply) connection.replied_at = host_.Now();
   const CmId id = connection.id;
   if (ends || step.close != CloseHow::kNo) {
     Close(connection, step.close);
@@ -338,9 +306,9 @@ void TcpCm::Confirm(CmId id) {
   Connection* connection = Find(id);
   if (connection == nullptr || !connection->active) return;
   const Time earliest = connection->replied_at + kForeignSettleTime;
-  if (connection->mode == PortMode::kTcp && loop_.clock().Now() < earliest) {
+  if (connection->mode == PortMode::kTcp && host_.Now() < earliest) {
     ClearTimer(*connection);
-    connection->timer = loop_.At(earliest, [this, id] { SendConfirmation(id); });
+    connection->timer = host_.At(earliest, [this, id] { SendConfirmation(id); });
     return;
   }
   SendConfirmation(id);
@@ -363,7 +331,7 @@ void TcpCm::Abort(CmId id) {
   // overtake the reply. Once the reply is acknowledged, a close without reset would look like the disconnect
   // of an application that never had the connection.
   const bool reset =
-      connection->active || (connection->passive->answered() && NothingUnsent(connection->fd.get()));
+      connection->active || (connection->passive->answered() && connection->socket->NothingUnsent());
   Close(*connection, reset ? CloseHow::kReset : CloseHow::kGraceful);
 }
 
@@ -384,10 +352,11 @@ Result<HandOff> TcpCm::TakeHandOff(CmId id) {
   record.read_outbound = agreement.limits.outbound;
   record.read_msn_out = agreement.read_msn_out;
   record.read_msn_in = agreement.read_msn_in;
-  SetHandOverOptions(connection->fd.get());
-  hand_off.wire_local = LocalAddressOf(connection->fd.get());
-  hand_off.wire_peer = PeerAddressOf(connection->fd.get());
-  hand_off.fds.push_back(std::move(connection->fd));
+  connection->socket->SetHandOverOptions();
+  hand_off.wire_local = connection->socket->Local();
+  hand_off.wire_peer = connection->socket->Peer();
+  hand_off.fds.push_back(connection->socket->Release());
+  connection->socket.reset();
   Close(*connection, CloseHow::kNo);
   return hand_off;
 }
@@ -406,14 +375,14 @@ void TcpCm::ArmDeadline(Connection& connection) {
 }
 
 void TcpCm::SetTimer(Connection& connection, Duration after) {
-  connection.timer = loop_.At(loop_.clock().Now() + after, [this, &connection] {
+  connection.timer = host_.At(host_.Now() + after, [this, &connection] {
     connection.timer.reset();
     OnClosed(connection, Ending::kTimeout);
   });
 }
 
 void TcpCm::ClearTimer(Connection& connection) {
-  if (connection.timer) loop_.Cancel(*connection.timer);
+  if (connection.timer) host_.Cancel(*connection.timer);
   connection.timer.reset();
   connection.armed = Deadline::kNone;
 }
@@ -428,15 +397,7 @@ void TcpCm::EndHalfOpen(Connection& connection) {
 void TcpCm::Close(Connection& connection, CloseHow how) {
   ClearTimer(connection);
   EndHalfOpen(connection);
-  if (connection.in_loop) loop_.Remove(connection.fd.get());
-  if (connection.fd) {
-    const linger graceful{0, 0};
-    if (how == CloseHow::kReset) {
-      ResetOnClose(connection.fd.get());
-    } else {
-      setsockopt(connection.fd.get(), SOL_SOCKET, SO_LINGER, &graceful, sizeof graceful);
-    }
-  }
+  if (connection.socket) connection.socket->ResetOnClose(how == CloseHow::kReset);
   connections_.erase(connection.id);
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Connections to and from other hosts: sockets, timers and limits around the handshake state machines.
 //
-// Loop thread only. Commands for ids it does not own are ignored. Every connection ends through Close().
+// The thread of the TcpHost only. Commands for ids it does not own are ignored. Every connection ends through
+// Close().
 #pragma once
 
 #include <cstdint>
@@ -9,28 +10,32 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
-#include "base/event_loop.h"
-#include "base/unique_fd.h"
 #include "provider/cm.h"
 #include "provider/soft/cm/adapter_set.h"
 #include "provider/soft/cm/handshake.h"
 #include "provider/soft/cm/inbound_ids.h"
 #include "provider/soft/cm/options.h"
+#include "provider/soft/cm/tcp_host.h"
 #include "provider/soft/cm/tcp_listeners.h"
 
 namespace nd::provider::soft {
 
 class TcpCm {
  public:
-  TcpCm(const Options& options, EventLoop& loop, CmSink& sink, const AdapterSet& adapters, InboundIds& ids,
-        os::KeptSockets& kept);
+  // All of them outlive this object.
+  TcpCm(const Options& options, TcpHost& host, CmSink& sink, const AdapterSet& adapters, InboundIds& ids);
   ~TcpCm();
   TcpCm(const TcpCm&) = delete;
   TcpCm& operator=(const TcpCm&) = delete;
 
   TcpListeners& listeners() { return listeners_; }
   std::uint32_t handshakes() const;
+  // Every connection that is not handed over, half-open ones included.
+  std::size_t connections() const { return connections_.size(); }
+  // The connections that the sink knows, in the order of their ids.
+  std::vector<CmId> attempts() const;
 
   void Connect(const ConnectParams& params, const Adapter& adapter);
   void Accept(CmId id, const AcceptParams& params);
@@ -44,7 +49,7 @@ class TcpCm {
   enum class Stage : std::uint8_t { kConnecting, kHandshake, kEstablished };
   struct Connection {
     CmId id{};
-    UniqueFd fd;
+    std::unique_ptr<TcpSocket> socket;
     Stage stage = Stage::kHandshake;
     PortMode mode = PortMode::kSeparate;
     std::string adapter;
@@ -52,7 +57,6 @@ class TcpCm {
     std::optional<ActiveHandshake> active;  // Either `active` or `passive` has a value.
     std::optional<PassiveHandshake> passive;
     bool half_open = false;  // Inbound, and the request is not complete.
-    bool in_loop = false;
     bool low_water_raised = false;
     std::string source;  // The /24 or /64 of the peer of a half-open connection.
     std::optional<EventLoop::TimerId> timer;
@@ -60,9 +64,12 @@ class TcpCm {
     Time replied_at{};
   };
 
-  Result<UniqueFd> MakeConnectSocket(const ConnectParams& params, PortMode mode);
-  void OnAccepted(UniqueFd fd, const std::string& adapter, PortMode mode);
-  void OnReady(Connection& connection, std::uint32_t events);
+  Result<std::unique_ptr<TcpSocket>> SocketFor(const ConnectParams& params, PortMode mode);
+  // `socket` may have been made elsewhere; it is bound to the local address.
+  void Start(const ConnectParams& params, const Adapter& adapter, PortMode mode,
+             std::unique_ptr<TcpSocket> socket);
+  void OnAccepted(std::unique_ptr<TcpSocket> socket, const std::string& adapter, PortMode mode);
+  void OnReady(Connection& connection);
   void OnConnectReady(Connection& connection);
   void OnTcpConnected(Connection& connection);
   void Examine(Connection& connection);
@@ -73,7 +80,7 @@ class TcpCm {
   void Apply(Connection& connection, HandshakeStep step);
   void Report(CmId id, HandshakeStep& step);
   void ReportRequest(Connection& connection, HandshakeStep& step);
-  bool Consume(Connection& connection, std::size_t count);
+  int Consume(Connection& connection, std::size_t count);
   void ArmDeadline(Connection& connection);
   void SetTimer(Connection& connection, Duration after);
   void ClearTimer(Connection& connection);
@@ -83,7 +90,7 @@ class TcpCm {
   Connection* Find(CmId id);
 
   const Options options_;
-  EventLoop& loop_;
+  TcpHost& host_;
   CmSink& sink_;
   const AdapterSet& adapters_;
   InboundIds& ids_;

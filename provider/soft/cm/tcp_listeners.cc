@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "base/os/readiness.h"
-#include "provider/soft/cm/tcp_socket.h"
 
 namespace nd::provider::soft {
 namespace {
@@ -19,19 +18,14 @@ constexpr Duration kClosingPause = std::chrono::milliseconds(200);
 
 }  // namespace
 
-TcpListeners::TcpListeners(EventLoop& loop, const AdapterSet& adapters, os::KeptSockets& kept,
-                           OnAccept on_accept, OnError on_error)
-    : loop_(loop),
-      adapters_(adapters),
-      kept_(kept),
-      on_accept_(std::move(on_accept)),
-      on_error_(std::move(on_error)) {}
+TcpListeners::TcpListeners(TcpHost& host, const AdapterSet& adapters, OnAccept on_accept, OnError on_error)
+    : host_(host), adapters_(adapters), on_accept_(std::move(on_accept)), on_error_(std::move(on_error)) {}
 
 TcpListeners::~TcpListeners() {
-  loop_.Cancel(resume_timer_);
-  loop_.Cancel(retry_timer_);
-  loop_.Cancel(closing_timer_);
-  loop_.Cancel(unclaimed_timer_);
+  host_.Cancel(resume_timer_);
+  host_.Cancel(retry_timer_);
+  host_.Cancel(closing_timer_);
+  host_.Cancel(unclaimed_timer_);
   // Only this object's copies are closed: shutting a kept socket down would end it for the next broker, too.
   for (auto& [address, socket] : shared_) Unwatch(*socket);
   for (auto& [id, endpoint] : endpoints_) {
@@ -56,8 +50,8 @@ bool TcpListeners::Leave() {
 
 Status TcpListeners::Start() {
   // By then the ports of leases are reserved, too.
-  if (kept_.keeps()) {
-    unclaimed_timer_ = loop_.At(loop_.clock().Now() + kUnclaimedPause, [this] { kept_.DropUnclaimed(); });
+  if (host_.keeps()) {
+    unclaimed_timer_ = host_.At(host_.Now() + kUnclaimedPause, [this] { host_.DropUnclaimed(); });
   }
   for (const Adapter& adapter : adapters_.adapters()) {
     if (adapter.options.tcp_mode) continue;
@@ -77,12 +71,12 @@ Status TcpListeners::Start() {
 
 Status TcpListeners::OpenShared(const Adapter& adapter, const Address& address) {
   auto socket = std::make_unique<Socket>();
-  socket->fd = kept_.Take(address);
-  socket->kept = static_cast<bool>(socket->fd);
+  socket->listener = host_.Take(address);
+  socket->kept = socket->listener != nullptr;
   if (!socket->kept) {
-    Result<UniqueFd> fd = ListenOn(address);
-    if (!fd.ok()) return fd.status();
-    socket->fd = std::move(fd).value();
+    Result<std::unique_ptr<TcpListener>> listener = host_.Listen(address);
+    if (!listener.ok()) return listener.status();
+    socket->listener = std::move(listener).value();
   }
   socket->adapter = adapter.options.name;
   socket->address = address;
@@ -102,8 +96,8 @@ void TcpListeners::Sync() {
 }
 
 void TcpListeners::Retry() {
-  loop_.Cancel(retry_timer_);
-  retry_timer_ = loop_.At(loop_.clock().Now() + kRetryPause, [this] { Sync(); });
+  host_.Cancel(retry_timer_);
+  retry_timer_ = host_.At(host_.Now() + kRetryPause, [this] { Sync(); });
 }
 
 bool TcpListeners::SyncShared() {
@@ -156,18 +150,18 @@ Status TcpListeners::Hold(Endpoint& endpoint, const Address& address) {
   }
   auto socket = std::make_shared<Socket>();
   if (auto closing = closing_.extract(address)) {
-    socket->fd = std::move(closing.mapped());
+    socket->listener = std::move(closing.mapped());
   } else {
-    socket->fd = kept_.Take(address);
-    socket->kept = static_cast<bool>(socket->fd);
+    socket->listener = host_.Take(address);
+    socket->kept = socket->listener != nullptr;
   }
-  if (!socket->fd) {
-    Result<UniqueFd> fd = HoldPort(address);
-    if (!fd.ok()) {
+  if (!socket->listener) {
+    Result<std::unique_ptr<TcpListener>> listener = host_.Hold(address);
+    if (!listener.ok()) {
       held_.erase(address);
-      return fd.status();
+      return listener.status();
     }
-    socket->fd = std::move(fd).value();
+    socket->listener = std::move(listener).value();
   }
   socket->adapter = endpoint.adapter;
   socket->address = address;
@@ -189,26 +183,26 @@ void TcpListeners::Drop(const Endpoint& endpoint, const std::shared_ptr<Socket>&
 
 void TcpListeners::EndListening(Socket& socket) {
   Unwatch(socket);
-  StopListening(socket.fd.get());
-  if (std::exchange(socket.kept, false)) kept_.Drop(socket.address);
+  socket.listener->StopListening();
+  if (std::exchange(socket.kept, false)) host_.Drop(socket.address);
 }
 
 void TcpListeners::CloseLater(Socket& socket) {
-  closing_.insert_or_assign(socket.address, std::move(socket.fd));
-  loop_.Cancel(closing_timer_);
-  closing_timer_ = loop_.At(loop_.clock().Now() + kClosingPause, [this] { closing_.clear(); });
+  closing_.insert_or_assign(socket.address, std::move(socket.listener));
+  host_.Cancel(closing_timer_);
+  closing_timer_ = host_.At(host_.Now() + kClosingPause, [this] { closing_.clear(); });
 }
 
 bool TcpListeners::Keep(Socket& socket) {
-  if (socket.kept || !socket.watched || !kept_.keeps()) return true;
-  socket.kept = kept_.Keep(socket.address, socket.fd.get());
+  if (socket.kept || !socket.watched || !host_.keeps()) return true;
+  socket.kept = host_.Keep(socket.address, *socket.listener);
   return socket.kept;
 }
 
 bool TcpListeners::ListenOnAll(Endpoint& endpoint) {
   bool complete = true;
   for (auto& socket : endpoint.sockets) {
-    if (!socket->watched && StartListening(socket->fd.get())) Watch(*socket);
+    if (!socket->watched && socket->listener->StartListening()) Watch(*socket);
     if (!socket->watched || !Keep(*socket)) complete = false;
   }
   return complete;
@@ -258,43 +252,41 @@ void TcpListeners::Unlisten(EndpointId id) {
   for (auto& socket : it->second.sockets) EndListening(*socket);
 }
 
-Result<UniqueFd> TcpListeners::BindFrom(EndpointId id, const Address& local) {
+Result<std::unique_ptr<TcpSocket>> TcpListeners::SocketFrom(EndpointId id, const Address& local) {
   const auto it = endpoints_.find(id);
-  int held = -1;
+  TcpListener* held = nullptr;
   if (it != endpoints_.end()) {
     for (const auto& socket : it->second.sockets) {
       if (!socket->address.same_ip(local)) continue;
       // Its former holder listened; the new one connects.
       if (socket->kept && !it->second.listening) EndListening(*socket);
-      held = socket->fd.get();
+      held = socket->listener.get();
     }
   }
-  return BindBeside(held, local);
+  return host_.SocketBeside(held, local);
 }
 
 void TcpListeners::Watch(Socket& socket) {
-  if (leaving_ && kept_.keeps()) return;
-  socket.watched = loop_.Add(socket.fd.get(), paused_ ? 0u : os::kReadable,
-                             [this, &socket](std::uint32_t) { AcceptBatch(socket); });
+  if (leaving_ && host_.keeps()) return;
+  socket.watched = socket.listener->Watch(paused_ ? 0u : os::kReadable,
+                                          [this, &socket](std::uint32_t) { AcceptBatch(socket); });
 }
 
 void TcpListeners::Unwatch(Socket& socket) {
-  if (std::exchange(socket.watched, false)) loop_.Remove(socket.fd.get());
+  if (std::exchange(socket.watched, false)) socket.listener->Unwatch();
 }
 
 void TcpListeners::AcceptBatch(Socket& socket) {
   for (int i = 0; i < kBatch && !paused_; ++i) {
-    os::Accepted accepted = os::Accept(socket.fd.get());
+    TcpListener::Accepted accepted = socket.listener->Accept();
     if (accepted.result == os::Accepted::Result::kNone) return;
-    if (accepted.fd) {
-      on_accept_(std::move(accepted.fd), socket.adapter, socket.mode);
+    if (accepted.socket) {
+      on_accept_(std::move(accepted.socket), socket.adapter, socket.mode);
       continue;
     }
     on_error_(accepted.error);
     if (accepted.result != os::Accepted::Result::kExhausted) return;
-    // Refuses the oldest connection with a reset, so that it does not block the queue.
-    if (const UniqueFd refused = spare_.AcceptToRefuse(socket.fd.get())) ResetOnClose(refused.get());
-    spare_.Refill();
+    socket.listener->RefuseOldest();
     OnDescriptorsExhausted();
     return;
   }
@@ -303,8 +295,8 @@ void TcpListeners::AcceptBatch(Socket& socket) {
 void TcpListeners::OnDescriptorsExhausted() {
   if (paused_) return;
   SetPaused(true);
-  resume_timer_ = loop_.At(loop_.clock().Now() + kExhaustedPause, [this] {
-    spare_.Refill();
+  resume_timer_ = host_.At(host_.Now() + kExhaustedPause, [this] {
+    host_.RefillSpare();
     SetPaused(false);
   });
 }
@@ -313,11 +305,11 @@ void TcpListeners::SetPaused(bool paused) {
   paused_ = paused;
   const std::uint32_t events = paused ? 0u : os::kReadable;
   for (auto& [address, socket] : shared_) {
-    if (socket->watched) loop_.Modify(socket->fd.get(), events);
+    if (socket->watched) socket->listener->SetEvents(events);
   }
   for (auto& [id, endpoint] : endpoints_) {
     for (auto& socket : endpoint.sockets) {
-      if (socket->watched) loop_.Modify(socket->fd.get(), events);
+      if (socket->watched) socket->listener->SetEvents(events);
     }
   }
 }

@@ -2,9 +2,9 @@
 // The listening TCP sockets: the shared port of separate mode and the held ND ports of tcp mode.
 //
 // Accepts every connection at once, in bounded batches, so that the backlog of the kernel never overflows. A
-// connection is judged after it is accepted. Loop thread only.
+// connection is judged after it is accepted. The thread of the TcpHost only.
 //
-// Listening sockets outlive this object where KeptSockets keeps them. A kept socket of tcp mode that listens
+// Listening sockets outlive this object where the host keeps them. A kept socket of tcp mode that listens
 // already is not accepted from until its endpoint listens.
 #pragma once
 
@@ -15,23 +15,20 @@
 #include <string>
 #include <vector>
 
-#include "base/event_loop.h"
-#include "base/os/accept.h"
-#include "base/os/kept_sockets.h"
-#include "base/unique_fd.h"
 #include "nd/status.h"
 #include "provider/cm.h"
 #include "provider/soft/cm/adapter_set.h"
+#include "provider/soft/cm/tcp_host.h"
 
 namespace nd::provider::soft {
 
 class TcpListeners {
  public:
-  using OnAccept = std::function<void(UniqueFd fd, const std::string& adapter, PortMode mode)>;
+  using OnAccept =
+      std::function<void(std::unique_ptr<TcpSocket> socket, const std::string& adapter, PortMode mode)>;
   using OnError = std::function<void(int error)>;  // errno of accept().
 
-  TcpListeners(EventLoop& loop, const AdapterSet& adapters, os::KeptSockets& kept, OnAccept on_accept,
-               OnError on_error);
+  TcpListeners(TcpHost& host, const AdapterSet& adapters, OnAccept on_accept, OnError on_error);
   ~TcpListeners();
   TcpListeners(const TcpListeners&) = delete;
   TcpListeners& operator=(const TcpListeners&) = delete;
@@ -45,18 +42,19 @@ class TcpListeners {
   // The addresses of adapters changed: opens and closes sockets accordingly.
   void Sync();
 
-  // Returns the statuses of HoldPort. The unspecified address holds every address of the adapter. Endpoints
-  // with the same address share its socket until the last of them is released; at most one of them listens.
+  // Returns the statuses of TcpHost::Hold. The unspecified address holds every address of the adapter.
+  // Endpoints with the same address share its socket until the last of them is released; at most one of them
+  // listens.
   Status Reserve(EndpointId endpoint, const std::string& adapter, const Address& local);
   void Release(EndpointId endpoint);
   void Listen(EndpointId endpoint);
   void Unlisten(EndpointId endpoint);
   // Returns a socket, bound to the port of the endpoint on `local`, for connecting.
-  Result<UniqueFd> BindFrom(EndpointId endpoint, const Address& local);
+  Result<std::unique_ptr<TcpSocket>> SocketFrom(EndpointId endpoint, const Address& local);
 
  private:
   struct Socket {
-    UniqueFd fd;
+    std::unique_ptr<TcpListener> listener;
     std::string adapter;
     Address address;
     PortMode mode = PortMode::kSeparate;
@@ -90,16 +88,14 @@ class TcpListeners {
   bool SyncShared();
   bool SyncEndpoint(Endpoint& endpoint);
 
-  EventLoop& loop_;
+  TcpHost& host_;
   const AdapterSet& adapters_;
-  os::KeptSockets& kept_;
   const OnAccept on_accept_;
   const OnError on_error_;
   std::map<Address, std::unique_ptr<Socket>> shared_;  // By address and TCP port.
   std::map<EndpointId, Endpoint> endpoints_;
-  std::map<Address, std::weak_ptr<Socket>> held_;  // Of all endpoints, by address and port.
-  os::SpareDescriptor spare_;
-  std::map<Address, UniqueFd> closing_;  // CloseLater: bound, not listening.
+  std::map<Address, std::weak_ptr<Socket>> held_;            // Of all endpoints, by address and port.
+  std::map<Address, std::unique_ptr<TcpListener>> closing_;  // CloseLater: bound, not listening.
   bool paused_ = false, leaving_ = false;
   EventLoop::TimerId resume_timer_{}, retry_timer_{}, closing_timer_{}, unclaimed_timer_{};
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operations of the connection manager on one TCP socket. Stateless; nothing blocks.
+// The system calls of the connection manager on one TCP socket. Stateless; nothing blocks.
 #pragma once
 
 #include "base/clock.h"
@@ -23,6 +23,10 @@ void StopListening(int held);
 // A socket for connecting from a held port; `held` must not be listening. Statuses of HoldPort.
 Result<UniqueFd> BindBeside(int held, const Address& address);
 
+// A socket for connecting from `address`; the kernel selects its port at connect(), where only the 4-tuple
+// must be free. INVALID_ADDRESS (not an address of this host), INSUFFICIENT_RESOURCES.
+Result<UniqueFd> BindWithoutPort(const Address& address);
+
 // Returns a socket that listens on `address` until it is closed. Statuses of HoldPort.
 Result<UniqueFd> ListenOn(const Address& address);
 
@@ -36,7 +40,7 @@ void SetHandshakeOptions(int fd, Duration keepalive);
 void SetHandOverOptions(int fd);
 // True when the peer host has acknowledged every byte that was sent.
 bool NothingUnsent(int fd);
-void ResetOnClose(int fd);
+void SetResetOnClose(int fd, bool reset);
 void SetLowWater(int fd, int bytes);
 // True when the peer has sent FIN or RST.
 bool PeerClosed(int fd);

@@ -116,6 +116,14 @@ Result<UniqueFd> BindBeside(int held, const Address& address) {
   return fd;
 }
 
+Result<UniqueFd> BindWithoutPort(const Address& address) {
+  Result<UniqueFd> fd = MakeTcpSocket(address.family());
+  if (!fd.ok()) return fd;
+  SetInt(fd->get(), IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1);
+  if (Status status = Bind(fd->get(), address.WithPort(0)); !status.ok()) return status;
+  return fd;
+}
+
 Result<UniqueFd> ListenOn(const Address& address) {
   Result<UniqueFd> fd = MakeTcpSocket(address.family());
   if (!fd.ok()) return fd;
@@ -176,7 +184,7 @@ void SetHandshakeOptions(int fd, Duration keepalive) {
 
 void SetHandOverOptions(int fd) {
   SetLowWater(fd, 1);
-  ResetOnClose(fd);
+  SetResetOnClose(fd, true);
   // BBR paces loopback and short links to a fraction of their bandwidth. Choosing cubic needs a privilege;
   // reno does not.
   char name[16] = {};
@@ -193,9 +201,9 @@ bool NothingUnsent(int fd) {
   return ioctl(fd, SIOCOUTQ, &bytes) == 0 && bytes == 0;
 }
 
-void ResetOnClose(int fd) {
-  const linger reset{1, 0};
-  setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
+void SetResetOnClose(int fd, bool reset) {
+  const linger option{reset ? 1 : 0, 0};
+  setsockopt(fd, SOL_SOCKET, SO_LINGER, &option, sizeof option);
 }
 
 void SetLowWater(int fd, int bytes) {

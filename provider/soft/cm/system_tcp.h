@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// The TCP of this host, on an event loop. Adopts sockets that were made elsewhere: by the previous process,
+// or in another network namespace. Loop thread only.
+#pragma once
+
+#include <memory>
+
+#include "base/os/kept_sockets.h"
+#include "provider/soft/cm/tcp_host.h"
+
+namespace nd::provider::soft {
+
+class SystemTcp final : public TcpHost {
+ public:
+  // Both outlive this object.
+  SystemTcp(EventLoop& loop, os::KeptSockets& kept);
+
+  // `fd` is a non-blocking TCP socket: bound, or connected.
+  std::unique_ptr<TcpSocket> Adopt(UniqueFd fd);
+  // `fd` is a non-blocking TCP socket: bound, or listening.
+  std::unique_ptr<TcpListener> AdoptListener(UniqueFd fd);
+
+  Time Now() const override;
+  EventLoop::TimerId At(Time when, EventLoop::Callback callback) override;
+  void Cancel(EventLoop::TimerId timer) override;
+  Result<std::unique_ptr<TcpSocket>> SocketFrom(const Address& local) override;
+  Result<std::unique_ptr<TcpSocket>> SocketBeside(TcpListener* held, const Address& local) override;
+  Result<std::unique_ptr<TcpListener>> Hold(const Address& address) override;
+  Result<std::unique_ptr<TcpListener>> Listen(const Address& address) override;
+  void RefillSpare() override;
+  bool keeps() const override;
+  std::unique_ptr<TcpListener> Take(const Address& address) override;
+  bool Keep(const Address& address, const TcpListener& listener) override;
+  void Drop(const Address& address) override;
+  void DropUnclaimed() override;
+
+ private:
+  class Socket;
+  class Listener;
+
+  EventLoop& loop_;
+  os::KeptSockets& kept_;
+  os::SpareDescriptor spare_;
+};
+
+}  // namespace nd::provider::soft

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+// One class for each kind of socket. Bytes are only peeked at until a state machine has consumed them,
+// because the bytes behind the handshake must stay in the socket for the client.
+#include "provider/soft/cm/system_tcp.h"
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <utility>
+
+#include "provider/soft/cm/tcp_socket.h"
+
+namespace nd::provider::soft {
+namespace {
+
+// The descriptor of a watched object, and its registration in the loop.
+class Registered {
+ public:
+  Registered(EventLoop& loop, UniqueFd fd) : loop_(loop), fd_(std::move(fd)) {}
+  ~Registered() { Remove(); }
+  Registered(const Registered&) = delete;
+  Registered& operator=(const Registered&) = delete;
+
+  int fd() const { return fd_.get(); }
+  bool Add(std::uint32_t events, Watched::Ready ready) {
+    Remove();
+    return added_ = loop_.Add(fd_.get(), events, std::move(ready));
+  }
+  void Modify(std::uint32_t events) {
+    if (added_) loop_.Modify(fd_.get(), events);
+  }
+  void Remove() {
+    if (std::exchange(added_, false)) loop_.Remove(fd_.get());
+  }
+  UniqueFd Release() {
+    Remove();
+    return std::move(fd_);
+  }
+
+ private:
+  EventLoop& loop_;
+  UniqueFd fd_;
+  bool added_ = false;
+};
+
+}  // namespace
+
+class SystemTcp::Socket final : public TcpSocket {
+ public:
+  Socket(EventLoop& loop, UniqueFd fd) : fd_(loop, std::move(fd)) {}
+
+  bool Watch(std::uint32_t events, Ready ready) override { return fd_.Add(events, std::move(ready)); }
+  void SetEvents(std::uint32_t events) override { fd_.Modify(events); }
+  void Unwatch() override { fd_.Remove(); }
+
+  int Connect(const Address& remote) override {
+    sockaddr_storage storage{};
+    const auto length = static_cast<socklen_t>(remote.ToSockaddr(&storage));
+    return connect(fd_.fd(), reinterpret_cast<const sockaddr*>(&storage), length) == 0 ? 0 : errno;
+  }
+  int TakeError() override {
+    int error = 0;
+    socklen_t length = sizeof error;
+    getsockopt(fd_.fd(), SOL_SOCKET, SO_ERROR, &error, &length);
+    return error;
+  }
+  Address Local() const override { return LocalAddressOf(fd_.fd()); }
+  Address Peer() const override { return PeerAddressOf(fd_.fd()); }
+
+  Peeked Peek(std::span<std::byte> into) override {
+    const ssize_t got = recv(fd_.fd(), into.data(), into.size(), MSG_PEEK | MSG_DONTWAIT);
+    if (got >= 0) return {static_cast<std::size_t>(got), 0};
+    return {0, errno == EINTR ? EAGAIN : errno};
+  }
+  int Consume(std::size_t count) override {
+    std::array<std::byte, kHandshakePeek> scrap;
+    while (count != 0) {
+      const ssize_t got = recv(fd_.fd(), scrap.data(), std::min(count, scrap.size()), MSG_DONTWAIT);
+      if (got < 0 && errno == EINTR) continue;
+      if (got <= 0) return ECONNRESET;
+      count -= static_cast<std::size_t>(got);
+    }
+    return 0;
+  }
+  int Send(std::span<const std::uint8_t> bytes) override {
+    const ssize_t sent = send(fd_.fd(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent < 0) return errno;
+    return static_cast<std::size_t>(sent) == bytes.size() ? 0 : ENOBUFS;
+  }
+  bool PeerClosed() const override { return soft::PeerClosed(fd_.fd()); }
+  bool NothingUnsent() const override { return soft::NothingUnsent(fd_.fd()); }
+
+  void SetLowWater(std::size_t bytes) override { soft::SetLowWater(fd_.fd(), static_cast<int>(bytes)); }
+  void SetHandshakeOptions(Duration keepalive) override { soft::SetHandshakeOptions(fd_.fd(), keepalive); }
+  void SetHandOverOptions() override { soft::SetHandOverOptions(fd_.fd()); }
+  void ResetOnClose(bool reset) override { soft::SetResetOnClose(fd_.fd(), reset); }
+
+  UniqueFd Release() override { return fd_.Release(); }
+
+ private:
+  Registered fd_;
+};
+
+class SystemTcp::Listener final : public TcpListener {
+ public:
+  Listener(SystemTcp& tcp, UniqueFd fd) : tcp_(tcp), fd_(tcp.loop_, std::move(fd)) {}
+
+  int fd() const { return fd_.fd(); }
+
+  bool Watch(std::uint32_t events, Ready ready) override { return fd_.Add(events, std::move(ready)); }
+  void SetEvents(std::uint32_t events) override { fd_.Modify(events); }
+  void Unwatch() override { fd_.Remove(); }
+
+  bool StartListening() override { return soft::StartListening(fd_.fd()); }
+  void StopListening() override { soft::StopListening(fd_.fd()); }
+
+  Accepted Accept() override {
+    os::Accepted accepted = os::Accept(fd_.fd());
+    std::unique_ptr<TcpSocket> socket;
+    if (accepted.fd) socket = tcp_.Adopt(std::move(accepted.fd));
+    return {accepted.result, std::move(socket), accepted.error};
+  }
+  void RefuseOldest() override {
+    if (const UniqueFd refused = tcp_.spare_.AcceptToRefuse(fd_.fd())) SetResetOnClose(refused.get(), true);
+    tcp_.spare_.Refill();
+  }
+
+ private:
+  SystemTcp& tcp_;
+  Registered fd_;
+};
+
+SystemTcp::SystemTcp(EventLoop& loop, os::KeptSockets& kept) : loop_(loop), kept_(kept) {}
+
+std::unique_ptr<TcpSocket> SystemTcp::Adopt(UniqueFd fd) {
+  return std::make_unique<Socket>(loop_, std::move(fd));
+}
+std::unique_ptr<TcpListener> SystemTcp::AdoptListener(UniqueFd fd) {
+  return std::make_unique<Listener>(*this, std::move(fd));
+}
+
+Time SystemTcp::Now() const {
+  return loop_.clock().Now();
+}
+EventLoop::TimerId SystemTcp::At(Time when, EventLoop::Callback callback) {
+  return loop_.At(when, std::move(callback));
+}
+void SystemTcp::Cancel(EventLoop::TimerId timer) {
+  loop_.Cancel(timer);
+}
+
+Result<std::unique_ptr<TcpSocket>> SystemTcp::SocketFrom(const Address& local) {
+  Result<UniqueFd> fd = BindWithoutPort(local);
+  if (!fd.ok()) return fd.status();
+  return Adopt(std::move(fd).value());
+}
+Result<std::unique_ptr<TcpSocket>> SystemTcp::SocketBeside(TcpListener* held, const Address& local) {
+  Result<UniqueFd> fd = BindBeside(held == nullptr ? -1 : static_cast<Listener*>(held)->fd(), local);
+  if (!fd.ok()) return fd.status();
+  return Adopt(std::move(fd).value());
+}
+Result<std::unique_ptr<TcpListener>> SystemTcp::Hold(const Address& address) {
+  Result<UniqueFd> fd = HoldPort(address);
+  if (!fd.ok()) return fd.status();
+  return AdoptListener(std::move(fd).value());
+}
+Result<std::unique_ptr<TcpListener>> SystemTcp::Listen(const Address& address) {
+  Result<UniqueFd> fd = ListenOn(address);
+  if (!fd.ok()) return fd.status();
+  return AdoptListener(std::move(fd).value());
+}
+void SystemTcp::RefillSpare() {
+  spare_.Refill();
+}
+
+bool SystemTcp::keeps() const {
+  return kept_.keeps();
+}
+std::unique_ptr<TcpListener> SystemTcp::Take(const Address& address) {
+  UniqueFd fd = kept_.Take(address);
+  return fd ? AdoptListener(std::move(fd)) : nullptr;
+}
+bool SystemTcp::Keep(const Address& address, const TcpListener& listener) {
+  return kept_.Keep(address, static_cast<const Listener&>(listener).fd());
+}
+void SystemTcp::Drop(const Address& address) {
+  kept_.Drop(address);
+}
+void SystemTcp::DropUnclaimed() {
+  kept_.DropUnclaimed();
+}
+
+}  // namespace nd::provider::soft
