@@ -243,8 +243,11 @@ TEST_F(ResponderTest, ClientsBeyondTheLimitGetARefusal) {
 }
 
 // 200 at first, and the attacker replaces each one that is closed.
-TEST_F(ResponderTest, CrowdOfSilentConnectionsDelaysNobody) {
-  Start();
+// The crowd connects as fast as it can, so that the kernel may drop an honest connection's first segment,
+// which is repeated after a second. tests/reliability measures the delay; here every request is to be
+// answered, and no silent connection may have to reach its deadline first.
+TEST_F(ResponderTest, CrowdOfSilentConnectionsKeepsNobodyOut) {
+  Start(Patient());
   std::atomic<bool> over{false};
   std::atomic<int> crowd{0};
   std::thread attacker([&] {
@@ -256,17 +259,12 @@ TEST_F(ResponderTest, CrowdOfSilentConnectionsDelaysNobody) {
     }
   });
   while (crowd < 200) std::this_thread::yield();
-  milliseconds longest{};
   for (int i = 0; i < 50; ++i) {
-    const auto begin = std::chrono::steady_clock::now();
     const std::string answer = Ask(kMetrics);
-    longest =
-        std::max(longest, std::chrono::duration_cast<milliseconds>(std::chrono::steady_clock::now() - begin));
     EXPECT_TRUE(answer.starts_with("HTTP/1.1 200 ")) << answer;
   }
   over = true;
   attacker.join();
-  EXPECT_LT(longest, milliseconds(100));
 }
 
 TEST_F(ResponderTest, SourceThatKeepsEveryHandlerBusyLeavesSlotsToOthers) {
