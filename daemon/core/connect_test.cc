@@ -80,6 +80,17 @@ TEST(Connect, ND_015_NdkSourceNotOnAdapterEndsTheConnector) {
   EXPECT_EQ(w.State(c, op.connector), ConnectorState::kDead);
 }
 
+TEST(Connect, ND_030_FailedNdkConnectFreesItsPort) {
+  World w;
+  const auto c = w.Open(), other = w.Open();
+  ConnectOp op = Plain(w.Connector(c), w.Qp(c), "10.0.0.2:7000");
+  op.source = Ip("10.0.0.1:6000");
+  w.fail_connects = Status(SC::kConnectionRefused);
+  EXPECT_EQ(w.Try(c, op), SC::kConnectionRefused);
+  EXPECT_EQ(w.State(c, op.connector), ConnectorState::kUnbound);
+  EXPECT_EQ(w.Try(other, BindOp{w.Connector(other), Ip("10.0.0.1:6000")}), SC::kSuccess);
+}
+
 TEST(Connect, ND_081_To_087_RetryableFailures) {
   World w(2);
   auto up = w.Pair(Stage::kListening);
