@@ -17,7 +17,6 @@
 namespace nd::provider::soft {
 namespace {
 
-constexpr Duration kSpinBeforeSleep = std::chrono::microseconds(50);
 // The rounds of one call that tries to finish all work before the application sleeps on handle().
 constexpr int kRoundsBeforeSleep = 16;
 
@@ -186,16 +185,23 @@ Status SoftCompletionQueue::Wait(Time deadline) {
   if (core_->forked()) return {StatusCode::kConnectionInvalid, "the device belongs to the parent process"};
   std::vector<pollfd> watched;
   for (;;) {
-    const Time spin_until = std::chrono::steady_clock::now() + kSpinBeforeSleep;
-    Time now;
-    do {
-      if (count_.load(std::memory_order_acquire) != 0) return Status::Ok();
+    // One that is found at once does not tell whether polling pays.
+    if (count_.load(std::memory_order_acquire) != 0) return Status::Ok();
+    if (Status lost = state(); !lost.ok()) return lost;
+    poll_set_.Drive(false);
+    if (count_.load(std::memory_order_acquire) != 0) return Status::Ok();
+    Time now = std::chrono::steady_clock::now();
+    const Time spin_until = now + spin_.Next();
+    while (now < spin_until && now < deadline) {
       if (Status lost = state(); !lost.ok()) return lost;
       poll_set_.Drive(false);
+      if (count_.load(std::memory_order_acquire) != 0) {
+        spin_.Paid();
+        return Status::Ok();
+      }
       CpuRelax();
       now = std::chrono::steady_clock::now();
-    } while (now < spin_until && now < deadline);
-    if (count_.load(std::memory_order_acquire) != 0) return Status::Ok();
+    }
     if (now >= deadline) return {StatusCode::kIoTimeout, "no completion arrived in time"};
 
     {
@@ -207,6 +213,7 @@ Status SoftCompletionQueue::Wait(Time deadline) {
     bool signalled = false;
     const bool busy = poll_set_.PrepareToSleep(&watched, &wake);
     if (!busy && count_.load(std::memory_order_seq_cst) == 0) {
+      spin_.DidNotPay();
       const Duration left = std::max(wake - std::chrono::steady_clock::now(), Duration::zero());
       timespec timeout{};
       const auto bounded = std::min<Duration>(left, std::chrono::hours(1));

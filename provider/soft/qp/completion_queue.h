@@ -10,6 +10,7 @@
 #include "base/unique_fd.h"
 #include "provider/qp.h"
 #include "provider/soft/qp/drive/poll_set.h"
+#include "provider/soft/qp/drive/spin_policy.h"
 #include "provider/soft/qp/memory.h"
 #include "provider/soft/qp/sync.h"
 
@@ -49,6 +50,7 @@ class SoftCompletionQueue final : public CompletionQueue {
 
   std::shared_ptr<DeviceCore> core_;
   PollSet poll_set_;
+  SpinPolicy spin_;
   UniqueFd notify_fd_, wait_fd_, epoll_fd_;  // epoll_fd_: only without a progress thread.
 
   mutable SpinLock lock_;
