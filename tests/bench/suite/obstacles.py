@@ -7,7 +7,7 @@ COPY = "cost of posting and completing a request, and windows that share the cac
 SET_UP = ("several calls between application and broker, each with a wake-up; queue pair and connector are calls of "
           "their own")
 WIRE = "received data is staged and copied once more; many small system calls; the CRC is a pass of its own"
-WAKE = "the progress thread is woken first and wakes the sleeper; on one core Wait polls before it sleeps"
+WAKE = "the progress thread is woken first and wakes the sleeper"
 
 REASONS = {
     "S6": COPY, "S7": COPY, "S10": "a call of the kernel for each Write, or the target's thread must wake",
