@@ -85,6 +85,7 @@ class HostCm {
   std::size_t device_ends() const { return device_.size(); }
   std::size_t local_handshakes() const { return loop_.handshakes(); }
   const std::string& spins() const { return sim_tcp_.spins(); }
+  const std::string& overlooked() const { return sim_tcp_.overlooked(); }
 
  private:
   struct Reservation {

@@ -124,6 +124,7 @@ class SimTcp::Socket final : public TcpSocket {
     if (!tcp_.mute() && !kernel->told_closed && watch_.Fails(&TcpFaults::partial)) {
       size = 1 + tcp_.dice_.Below(static_cast<std::uint32_t>(size));
     }
+    if (!tcp_.mute()) tcp_.Find(watch_.key())->unseen = std::min(unread.size(), into.size()) - size;
     std::ranges::copy(std::as_bytes(unread.first(size)), into.begin());
     return {size, 0};
   }
@@ -307,6 +308,11 @@ void SimTcp::Close(Key key) {
   if (found == kernels_.end()) return;
   const Kernel kernel = std::move(found->second);
   kernels_.erase(found);
+  if (kernel.told_closed && kernel.unseen != 0 && !mute() && overlooked_.empty()) {
+    overlooked_ = "the socket " + kernel.local.ToString() + " of host " + std::to_string(host_) +
+                  " was closed because its peer had finished, and " + std::to_string(kernel.unseen) +
+                  " bytes of the peer that had arrived were not looked at";
+  }
   if (const auto bound = bound_.find(kernel.local); bound != bound_.end() && bound->second == key) {
     bound_.erase(bound);
   }

@@ -5,7 +5,8 @@
 // Readiness is level-triggered and comes late, so that events of different sockets change places; events also
 // come for nothing. Peek() may stop before the last byte. Calls fail as they do without descriptors, memory
 // or rights. A callback that changes nothing while its socket stays ready is a violation: a real loop would
-// spin.
+// spin. To close a socket because its peer has finished, without a look at its last bytes, is a violation
+// too.
 //
 // After Die(), and while the broker dies of a memory shortage, calls have no effect and draw no dice.
 #pragma once
@@ -51,6 +52,8 @@ class SimTcp final : public provider::soft::TcpHost {
   std::size_t held_ports() const { return bound_.size(); }
   // A sentence about a socket that is ready for ever, once there is one.
   const std::string& spins() const { return spins_; }
+  // A sentence about bytes that a broker overlooked at the end of a stream, once there are some.
+  const std::string& overlooked() const { return overlooked_; }
   // The answer of the host to a request for a port.
   Status Grant(const Address& address);
 
@@ -84,6 +87,7 @@ class SimTcp final : public provider::soft::TcpHost {
     std::optional<int> connected;  // The result of Connect().
     bool reset_on_close = false, listening = false, told_closed = false;
     std::size_t low_water = 1;
+    std::size_t unseen = 0;  // Bytes that the last peek did not show.
     std::deque<Waiting> queue;
     // The registration; 0: not watched.
     std::uint64_t registration = 0;
@@ -117,7 +121,7 @@ class SimTcp final : public provider::soft::TcpHost {
   std::map<std::uint64_t, Schedule::Id> timers_;
   std::uint64_t last_ = 0;  // Keys, registrations and timers.
   EndId released_ = 0;
-  std::string spins_;
+  std::string spins_, overlooked_;
   // What is scheduled outlives this object.
   std::shared_ptr<int> alive_ = std::make_shared<int>(0);
 };

@@ -410,6 +410,7 @@ Outcome World::Run() {
       if (!wrong.empty()) return Violation(wrong);
       if (!host->up()) continue;
       if (!host->cm().spins().empty()) return Violation(host->cm().spins());
+      if (!host->cm().overlooked().empty()) return Violation(host->cm().overlooked());
       const Ledger& ledger = watchers_[static_cast<std::size_t>(host->number())].ledger;
       for (const std::string& bad :
            {I3AttemptsMatchTheWire(*host, ledger), I9JournalEqualsHeldPorts(*host, ledger)}) {

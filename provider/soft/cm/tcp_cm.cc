@@ -184,19 +184,24 @@ void TcpCm::OnTcpConnected(Connection& connection) {
 
 void TcpCm::Examine(Connection& connection) {
   std::array<std::byte, kHandshakePeek> buffer;
-  const TcpSocket::Peeked peeked = connection.socket->Peek(buffer);
-  if (peeked.error == EAGAIN) return;
-  if (peeked.error != 0) return OnClosed(connection, EndingOf(peeked.error));
-  if (peeked.size == 0) return OnClosed(connection, Ending::kFin);
-  const wire::ByteSpan unread(buffer.data(), peeked.size);
-  HandshakeStep step =
-      connection.active ? connection.active->OnInput(unread) : connection.passive->OnInput(unread);
-  const bool undecided = step.event == Event::kNone && step.consumed == 0;
-  if (!undecided) return Apply(connection, std::move(step));
-  if (connection.socket->PeerClosed()) return OnClosed(connection, Ending::kFin);
-  // The loop is level-triggered: without the low-water mark a partial frame would wake it for ever.
-  connection.socket->SetLowWater(peeked.size + 1);
-  connection.low_water_raised = true;
+  for (bool ended = false;; ended = true) {
+    const TcpSocket::Peeked peeked = connection.socket->Peek(buffer);
+    if (peeked.error == EAGAIN) return;
+    if (peeked.error != 0) return OnClosed(connection, EndingOf(peeked.error));
+    if (peeked.size == 0) return OnClosed(connection, Ending::kFin);
+    const wire::ByteSpan unread(buffer.data(), peeked.size);
+    HandshakeStep step =
+        connection.active ? connection.active->OnInput(unread) : connection.passive->OnInput(unread);
+    const bool undecided = step.event == Event::kNone && step.consumed == 0;
+    if (!undecided) return Apply(connection, std::move(step));
+    if (ended) return OnClosed(connection, Ending::kFin);
+    // The rest of a frame may have arrived with the end, after the peek.
+    if (connection.socket->PeerClosed()) continue;
+    // The loop is level-triggered: without the low-water mark a partial frame would wake it for ever.
+    connection.socket->SetLowWater(peeked.size + 1);
+    connection.low_water_raised = true;
+    return;
+  }
 }
 
 void TcpCm::OnClosed(Connection& connection, Ending ending) {
