@@ -34,6 +34,9 @@ class Mapping {
   Mapping& operator=(Mapping&& other) noexcept;
   ~Mapping();
 
+  // Children made by fork() do not have it, on systems that have fork.
+  void KeepFromChildren() const;
+
   std::byte* data() const { return data_; }
   std::size_t size() const { return size_; }
   explicit operator bool() const { return data_ != nullptr; }

@@ -98,6 +98,10 @@ Mapping& Mapping::operator=(Mapping&& other) noexcept {
   return *this;
 }
 
+void Mapping::KeepFromChildren() const {
+  madvise(data_, size_, MADV_DONTFORK);
+}
+
 Mapping::~Mapping() {
   if (data_ != nullptr) munmap(data_, size_);
 }

@@ -2,8 +2,6 @@
 // An owned file descriptor. Passing one across a call is a move; nothing else may close it.
 #pragma once
 
-#include <unistd.h>
-
 #include <utility>
 
 namespace nd {
@@ -23,11 +21,13 @@ class UniqueFd {
   explicit operator bool() const { return fd_ >= 0; }
   [[nodiscard]] int release() { return std::exchange(fd_, -1); }
   void reset(int fd = -1) {
-    if (fd_ >= 0) ::close(fd_);
+    if (fd_ >= 0) Close(fd_);
     fd_ = fd;
   }
 
  private:
+  static void Close(int fd);
+
   int fd_ = -1;
 };
 

@@ -23,9 +23,12 @@ enum class SocketKind { kStream, kMessages };
 // The longest path of a socket of this host.
 std::size_t LongestSocketPath();
 
+// Never ends.
+inline constexpr Duration kPatient{0};
+
 // Connects to a socket of this host. Empty: no socket, or ENAMETOOLONG; EACCES, EPERM: no permission; ENOENT:
-// nothing there; ECONNREFUSED: nobody listens; EAGAIN, EINPROGRESS: nobody accepted within `timeout`. The
-// socket blocks.
+// nothing there; ECONNREFUSED: nobody listens; EAGAIN, EINPROGRESS: nobody accepted within `timeout`; EINTR:
+// a signal arrived. The socket blocks.
 UniqueFd ConnectLocal(const std::string& path, SocketKind kind, Duration timeout);
 
 // The result of connecting by a host's name.
@@ -47,6 +50,9 @@ Address PeerAddress(int socket);
 // The user who connected a socket of this host, as the kernel saw it.
 std::optional<std::uint32_t> PeerUser(int socket);
 
+// Absent: not a socket, or of another kind.
+std::optional<SocketKind> KindOf(int socket);
+
 // Two connected stream sockets of this host. False: errno says why.
 bool MakeStreamPair(UniqueFd* a, UniqueFd* b, bool blocking);
 
@@ -54,6 +60,13 @@ bool MakeStreamPair(UniqueFd* a, UniqueFd* b, bool blocking);
 // nothing more. A peer that has gone is an error, never a signal.
 std::ptrdiff_t Send(int socket, const void* bytes, std::size_t size);
 std::ptrdiff_t Receive(int socket, void* buffer, std::size_t size);
+
+// Sends the pieces one behind the other, as far as they fit now. Returns as Send() does. At most 1024 pieces.
+struct Piece {
+  const std::byte* data;
+  std::size_t size;
+};
+std::ptrdiff_t SendPieces(int socket, std::span<const Piece> pieces);
 
 // One message of a socket of kind kMessages. The system discards descriptors that came with it.
 struct ReceivedMessage {
@@ -69,8 +82,20 @@ void ShutDown(int socket, Direction direction);
 // A number that no other socket gets while this host runs. 0: not a socket.
 std::uint64_t SocketNumber(int socket);
 
+// Whether a close, also that by the end of the process, resets the connection: the peer gets an error instead
+// of the end of the stream. Otherwise sent bytes still arrive, and so does the end.
+void ResetOnClose(int socket, bool reset);
+
 // TCP: sends small messages at once, and notices a vanished peer after `idle` without traffic, or when sent
-// bytes stay without acknowledgement for `unacknowledged`.
+// bytes or questions stay without acknowledgement for `unacknowledged`.
 void KeepTcpAlive(int socket, Duration idle, Duration unacknowledged);
+
+// TCP: the most bytes of one segment. 0: unknown.
+std::size_t LargestSegment(int socket);
+
+// TCP: the state of the connection, without reading. kPeerFinished: the peer has ended its stream, and this
+// side has not.
+enum class TcpState { kOther, kPeerFinished, kClosed };
+TcpState StateOfTcp(int socket);
 
 }  // namespace nd::os

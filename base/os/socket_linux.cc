@@ -5,11 +5,13 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 #include <sys/un.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cstddef>
 #include <cstring>
 #include <memory>
 
@@ -121,6 +123,15 @@ std::optional<std::uint32_t> PeerUser(int socket) {
   return peer.uid;
 }
 
+std::optional<SocketKind> KindOf(int socket) {
+  int type = 0;
+  socklen_t length = sizeof type;
+  if (::getsockopt(socket, SOL_SOCKET, SO_TYPE, &type, &length) != 0) return std::nullopt;
+  if (type == SOCK_STREAM) return SocketKind::kStream;
+  if (type == SOCK_SEQPACKET) return SocketKind::kMessages;
+  return std::nullopt;
+}
+
 bool MakeStreamPair(UniqueFd* a, UniqueFd* b, bool blocking) {
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | (blocking ? 0 : SOCK_NONBLOCK), 0, ends) != 0)
@@ -136,6 +147,15 @@ std::ptrdiff_t Send(int socket, const void* bytes, std::size_t size) {
 
 std::ptrdiff_t Receive(int socket, void* buffer, std::size_t size) {
   return ::recv(socket, buffer, size, MSG_DONTWAIT);
+}
+
+std::ptrdiff_t SendPieces(int socket, std::span<const Piece> pieces) {
+  static_assert(sizeof(Piece) == sizeof(iovec) && offsetof(Piece, data) == offsetof(iovec, iov_base) &&
+                offsetof(Piece, size) == offsetof(iovec, iov_len));
+  msghdr message{};
+  message.msg_iov = const_cast<iovec*>(reinterpret_cast<const iovec*>(pieces.data()));
+  message.msg_iovlen = pieces.size();
+  return ::sendmsg(socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 ReceivedMessage ReceiveMessage(int socket, std::span<std::byte> buffer) {
@@ -160,11 +180,32 @@ std::uint64_t SocketNumber(int socket) {
   return ::getsockopt(socket, SOL_SOCKET, SO_COOKIE, &cookie, &length) == 0 ? cookie : 0;
 }
 
+void ResetOnClose(int socket, bool reset) {
+  const linger how{reset ? 1 : 0, 0};
+  ::setsockopt(socket, SOL_SOCKET, SO_LINGER, &how, sizeof how);
+}
+
 void KeepTcpAlive(int socket, Duration idle, Duration unacknowledged) {
   SetOption(socket, SOL_SOCKET, SO_KEEPALIVE, 1);
   SetOption(socket, IPPROTO_TCP, TCP_KEEPIDLE, Milliseconds(idle) / 1000);
+  SetOption(socket, IPPROTO_TCP, TCP_KEEPINTVL, std::max(Milliseconds(idle) / 3000, 1));
   SetOption(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, Milliseconds(unacknowledged));
   SetOption(socket, IPPROTO_TCP, TCP_NODELAY, 1);
+}
+
+std::size_t LargestSegment(int socket) {
+  int size = 0;
+  socklen_t length = sizeof size;
+  if (::getsockopt(socket, IPPROTO_TCP, TCP_MAXSEG, &size, &length) != 0) return 0;
+  return static_cast<std::size_t>(std::max(size, 0));
+}
+
+TcpState StateOfTcp(int socket) {
+  tcp_info info{};
+  socklen_t size = sizeof info;
+  if (::getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return TcpState::kOther;
+  if (info.tcpi_state == TCP_CLOSE_WAIT) return TcpState::kPeerFinished;
+  return info.tcpi_state == TCP_CLOSE ? TcpState::kClosed : TcpState::kOther;
 }
 
 }  // namespace nd::os

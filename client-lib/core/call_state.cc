@@ -3,19 +3,15 @@
 // meantime.
 #include "client-lib/core/call_state.h"
 
-#include <sys/eventfd.h>
-
 #include <algorithm>
 #include <cstdint>
 
 namespace nd::client {
 
-CompletionPort::CompletionPort() : event_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
-
 void CompletionPort::Push(std::shared_ptr<CallState> state) {
   std::lock_guard lock(mutex_);
   waiting_.push_back(std::move(state));
-  if (waiting_.size() == 1) eventfd_write(event_.get(), 1);
+  if (waiting_.size() == 1) event_.Set();
 }
 
 void CompletionPort::Remove(const CallState* state) {
@@ -24,8 +20,7 @@ void CompletionPort::Remove(const CallState* state) {
                                [state](const auto& item) { return item.get() == state; });
   if (it == waiting_.end()) return;
   waiting_.erase(it);
-  eventfd_t value;
-  if (waiting_.empty()) eventfd_read(event_.get(), &value);
+  if (waiting_.empty()) event_.Clear();
 }
 
 void* CompletionPort::Pop() {
@@ -36,8 +31,7 @@ void* CompletionPort::Pop() {
       if (waiting_.empty()) return nullptr;
       state = std::move(waiting_.front());
       waiting_.pop_front();
-      eventfd_t value;
-      if (waiting_.empty()) eventfd_read(event_.get(), &value);
+      if (waiting_.empty()) event_.Clear();
     }
     if (void* owner = state->owner()) return owner;
   }

@@ -10,7 +10,7 @@
 #include <thread>
 #include <utility>
 
-#include "base/unique_fd.h"
+#include "base/os/wake_event.h"
 #include "client-lib/core/dispatcher.h"
 #include "nd/status.h"
 
@@ -21,15 +21,14 @@ class CallState;
 // The queue of finished calls without a callback, with an eventfd. Any thread.
 class CompletionPort {
  public:
-  CompletionPort();
-  int handle() const { return event_.get(); }
+  int handle() const { return event_.handle(); }
   void Push(std::shared_ptr<CallState> state);
   void Remove(const CallState* state);
   void* Pop();  // The owner of the oldest finished call; null when there is none.
 
  private:
   std::mutex mutex_;
-  UniqueFd event_;
+  os::WakeEvent event_;
   std::deque<std::shared_ptr<CallState>> waiting_;
 };
 

@@ -4,28 +4,14 @@
 // and its control sockets are closed at once, so that the broker notices the death of the parent.
 #pragma once
 
-#include <atomic>
-#include <cstdint>
 #include <memory>
+#include <utility>
+
+#include "base/os/fork.h"
 
 namespace nd::client {
 
-// Changes in every forked child. Cheap enough for the data path.
-extern std::atomic<std::uint32_t> fork_generation;
-
-class ForkMark {
- public:
-  ForkMark();
-  // True in a child of the process that made the mark.
-  bool InChild() const { return fork_generation.load(std::memory_order_relaxed) != generation_; }
-
- private:
-  std::uint32_t generation_;
-};
-
-// Closes `fd` in every child of this process from now until Forget. Any thread.
-void CloseInChild(int fd);
-void ForgetInChild(int fd);
+using os::ForkMark;
 
 // Called before the first use of something that does not work in a forked child. From now on children must
 // exec before they use the library.
@@ -33,7 +19,7 @@ void UseUnforkable();
 // True in a child that was forked after its parent's first UseUnforkable().
 bool ForkedAfterUse();
 
-// Leaks `object`.
+// Leaks `object`. Takes no lock, which another thread of the parent may have held.
 void Leak(std::shared_ptr<const void> object);
 
 // A pointer whose last copy leaks the object when it goes away in a forked child.

@@ -3,16 +3,15 @@
 // end that the other is gone.
 #include "client-lib/core/lane.h"
 
-#include <poll.h>
-#include <sys/socket.h>
-
 #include <array>
 #include <cerrno>
 #include <cstring>
 #include <utility>
 
 #include "base/fd_lane.h"
-#include "client-lib/core/fork_guard.h"
+#include "base/os/fork.h"
+#include "base/os/socket.h"
+#include "base/os/wait.h"
 
 namespace nd::client {
 namespace {
@@ -69,20 +68,18 @@ std::size_t FdsOf(provider::Transport transport) {
 }  // namespace
 
 Lane::Lane(UniqueFd socket) : socket_(std::move(socket)) {
-  CloseInChild(socket_.get());
+  os::CloseInChild(socket_.get());
 }
 
 Lane::~Lane() {
-  ForgetInChild(socket_.get());
+  os::ForgetInChild(socket_.get());
 }
 
 Result<std::string> Lane::ReadToken(Time deadline) {
-  const auto left =
-      std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
-  pollfd entry{socket_.get(), POLLIN, 0};
+  os::Watched entry{socket_.get()};
   int ready;
   do {
-    ready = poll(&entry, 1, static_cast<int>(std::max<std::int64_t>(left.count(), 0)));
+    ready = os::Wait({&entry, 1}, std::max<Duration>(deadline - SystemClock().Now(), Duration::zero()));
   } while (ready < 0 && errno == EINTR);
   if (ready <= 0) {
     return Status(StatusCode::kIoTimeout, "the broker did not greet; is it stopped?",
@@ -129,12 +126,12 @@ Result<std::span<const std::byte>> Lane::ReceiveMessages() {
   for (;;) {
     if (!unacknowledged_.empty()) {
       // The broker may stop reading until this side reads, so wait for both directions.
-      pollfd entry{socket_.get(), POLLIN | POLLOUT, 0};
-      if (poll(&entry, 1, -1) < 0 && errno != EINTR) return Broken("poll failed");
-      if ((entry.revents & POLLOUT) != 0) {
+      os::Watched entry{socket_.get(), os::kReadable | os::kWritable};
+      if (os::Wait({&entry, 1}, os::kNoLimit) < 0 && errno != EINTR) return Broken("cannot wait for it");
+      if ((entry.ready & os::kWritable) != 0) {
         if (Status status = SendAcknowledgements(); !status.ok()) return status;
       }
-      if ((entry.revents & (POLLIN | POLLHUP | POLLERR)) == 0) continue;
+      if ((entry.ready & ~os::kWritable) == 0) continue;
     }
     auto message = ReceiveWithFds(socket_.get(), buffer, unacknowledged_.empty());
     if (message.code() == StatusCode::kDeviceBusy) continue;
@@ -159,13 +156,13 @@ Status Lane::Send(std::span<const std::byte> datagram) {
   for (;;) {
     Status status = SendWithFds(socket_.get(), datagram, {});
     if (!(status == StatusCode::kDeviceBusy)) return status;
-    pollfd entry{socket_.get(), POLLOUT, 0};
-    poll(&entry, 1, -1);
+    os::Watched entry{socket_.get(), os::kWritable};
+    os::Wait({&entry, 1}, os::kNoLimit);
   }
 }
 
 void Lane::Shutdown() {
-  ::shutdown(socket_.get(), SHUT_RDWR);
+  os::ShutDown(socket_.get(), os::Direction::kBoth);
 }
 
 Status Lane::Drain() {

@@ -2,10 +2,10 @@
 // Finds the broker and makes a connection whose other end is checked.
 #pragma once
 
-#include <sys/types.h>
-
+#include <cstdint>
 #include <string>
 
+#include "base/os/socket.h"
 #include "base/unique_fd.h"
 #include "nd/status.h"
 
@@ -21,13 +21,13 @@ struct Location {
 // `option` when it is not empty, else where base/locate.h finds it.
 Location LocateBroker(const std::string& option);
 
-// Connects to the client socket `name` (ClientSocketPath of base/locate.h) and checks its server with
-// SO_PEERCRED. `type` is SOCK_SEQPACKET or SOCK_STREAM. DEVICE_NOT_READY: there is no listener (the message
-// names the path); ACCESS_DENIED: no permission, or an untrusted broker; INVALID_PARAMETER: the path does not
-// fit a socket address.
-Result<UniqueFd> ConnectToBroker(const Location& location, const char* name, int type);
+// Connects to the client socket `name` (ClientSocketPath of base/locate.h) and checks the user of its server,
+// as the system saw it. DEVICE_NOT_READY: there is no listener (the message names the path); ACCESS_DENIED:
+// no permission, or an untrusted broker; INVALID_PARAMETER: the path does not fit a socket address.
+Result<UniqueFd> ConnectToBroker(const Location& location, const char* name, os::SocketKind kind);
 
 // True when a broker of user `server` is trusted.
-bool Trusted(const Location& location, uid_t server, uid_t own, uid_t directory_owner);
+bool Trusted(const Location& location, std::uint32_t server, std::uint32_t own,
+             std::uint32_t directory_owner);
 
 }  // namespace nd::client

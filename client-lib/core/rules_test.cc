@@ -112,12 +112,12 @@ TEST(Locate, OptionComesFirstAndItsOwnerIsTrusted) {
 }
 
 TEST(Locate, NamesThePathThatWasTried) {
-  auto socket = ConnectToBroker({"/nonexistent/ndbroker", true}, "lane.sock", SOCK_SEQPACKET);
+  auto socket = ConnectToBroker({"/nonexistent/ndbroker", true}, "lane.sock", os::SocketKind::kMessages);
   ASSERT_FALSE(socket.ok());
   EXPECT_EQ(socket.code(), StatusCode::kDeviceNotReady);
   EXPECT_EQ(socket.status().detail(), Detail::kBrokerUnreachable);
   EXPECT_NE(socket.status().message().find("/nonexistent/ndbroker/lane.sock"), std::string::npos);
-  EXPECT_EQ(ConnectToBroker({std::string(200, 'x'), true}, "lane.sock", SOCK_STREAM).code(),
+  EXPECT_EQ(ConnectToBroker({std::string(200, 'x'), true}, "lane.sock", os::SocketKind::kStream).code(),
             StatusCode::kInvalidParameter);
 }
 

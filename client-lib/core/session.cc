@@ -2,12 +2,10 @@
 // Sends operations, receives completions and events. session_keeper.cc handles the loss of the broker.
 #include "client-lib/core/session.h"
 
-#include <sys/eventfd.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <utility>
 
+#include "base/os/self.h"
 #include "client-lib/core/session_link.h"
 #include "session/codec.h"
 
@@ -22,9 +20,8 @@ constexpr Duration kCloseTimeout = std::chrono::seconds(10);
 
 Session::Session(SessionOptions options)
     : options_(std::move(options)),
-      wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       random_(static_cast<std::minstd_rand::result_type>(
-          std::chrono::steady_clock::now().time_since_epoch().count() ^ getpid())) {}
+          std::chrono::steady_clock::now().time_since_epoch().count() ^ os::ProcessNumber())) {}
 
 Session::~Session() {
   // The keeper released the last reference: it cannot join itself and accesses no member any more.
@@ -174,7 +171,7 @@ void Session::PostAt(Time when, std::function<void()> task) {
 }
 
 void Session::Wake() {
-  eventfd_write(wake_.get(), 1);
+  wake_.Set();
 }
 
 void Session::Register(session::Handle handle, std::shared_ptr<Target> target) {

@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "base/unique_fd.h"
+#include "base/os/wake_event.h"
 #include "client-lib/core/call_state.h"
 #include "client-lib/core/carried_counters.h"
 #include "client-lib/core/dispatcher.h"
@@ -197,7 +197,7 @@ class Session final : public std::enable_shared_from_this<Session> {
   bool closing_ = false;
   Time close_deadline_;
 
-  UniqueFd wake_;
+  os::WakeEvent wake_;
   std::minstd_rand random_;
   std::mutex join_mutex_;
   std::thread keeper_;

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The thread that maintains a session: it watches the fd lane and does deferred work. When the broker is gone
 // it completes pending operations, connects again and restores the objects.
-#include <poll.h>
-#include <sys/eventfd.h>
-
 #include <algorithm>
 #include <utility>
 
+#include "base/os/wait.h"
 #include "client-lib/core/session.h"
 #include "client-lib/core/session_link.h"
 #include "session/limits.h"
@@ -137,15 +135,14 @@ void Session::Sleep(int fd, Time until) {
     if (!tasks_.empty()) until = std::min(until, tasks_.begin()->first);
     if (closing_) until = std::min(until, close_deadline_);
   }
-  int timeout = -1;
+  Duration timeout = os::kNoLimit;
   if (until != Time::max()) {
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - std::chrono::steady_clock::now());
-    timeout = static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, 60'000));
+    timeout = std::clamp<Duration>(until - std::chrono::steady_clock::now(), Duration::zero(),
+                                   std::chrono::minutes(1));
   }
-  pollfd entries[] = {{wake_.get(), POLLIN, 0}, {fd, POLLIN, 0}};
-  poll(entries, 2, timeout);
-  eventfd_t value;
-  if (entries[0].revents != 0) eventfd_read(wake_.get(), &value);
+  os::Watched entries[] = {{wake_.handle()}, {fd}};
+  os::Wait(entries, timeout);
+  if (entries[0].ready != 0) wake_.Clear();
 }
 
 void Session::RunTasks() {

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // One thread and one epoll serve any number of clients. Its client mode is echo_client.cc.
-#include <sys/epoll.h>
-
 #include <map>
 #include <memory>
 #include <string>
 
 #include "example.h"
+#include "sleeper_linux.h"
 
 void RunClients(nd::Adapter& adapter, const nd::Address& server, int count);
 
@@ -29,11 +28,8 @@ void Serve(nd::Adapter& adapter, nd::CompletionQueue& queue, nd::Listener& liste
     if (!listener.GetConnectionRequest(client->connector, &client->request).pending()) Fail("cannot listen");
     clients.emplace(static_cast<End*>(client.get()), std::move(client));
   };
-  const int events = epoll_create1(EPOLL_CLOEXEC);
-  epoll_event event{.events = EPOLLIN, .data = {}};
-  epoll_ctl(events, EPOLL_CTL_ADD, adapter.completion_handle(), &event);
-  epoll_ctl(events, EPOLL_CTL_ADD, queue.handle(), &event);
-  for (expect_client(); limit > 0; epoll_wait(events, &event, 1, -1)) {
+  const Sleeper sleeper({adapter.completion_handle(), queue.handle()});
+  for (expect_client(); limit > 0; sleeper.Sleep()) {
     queue.ConsumeNotification();
     Must(queue.Notify(nd::NotifyType::kAny));
     for (nd::Completion done; queue.Poll({&done, 1}) == 1;) {

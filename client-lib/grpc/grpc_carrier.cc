@@ -4,7 +4,6 @@
 // The synchronous API with one reader thread: a sender pays for its own write, the reader polls by itself,
 // and no gRPC thread pool stands between the socket and the caller. Messages stay the bytes that libndbroker
 // encoded.
-#include <fcntl.h>
 #include <grpcpp/create_channel_posix.h>
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/support/byte_buffer.h>
@@ -29,7 +28,6 @@ grpc::ByteBuffer Buffer(std::span<const std::byte> bytes) {
 class GrpcCarrier final : public Carrier {
  public:
   GrpcCarrier(int socket, Sink* sink) : sink_(sink) {
-    fcntl(socket, F_SETFL, fcntl(socket, F_GETFL) | O_NONBLOCK);
     // A channel on our own descriptor: its peer was checked, no other session shares it, and it never
     // reconnects behind our back.
     channel_ = grpc::CreateInsecureChannelFromFd("ndbroker", socket);

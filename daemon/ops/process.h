@@ -4,16 +4,12 @@
 // Any thread. Every function reads /proc or makes one system call; failures give empty values.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
-#include <span>
 #include <string>
 
 namespace nd::ops {
 
-// Fills `out` from the generator of the kernel. Ends the program when there is none, because tokens and
-// epochs must not be predictable.
-void RandomBytes(std::span<std::byte> out);
+// From os::FillWithRandom().
 std::uint64_t RandomNumber();
 
 // Makes a refused allocation end the program with a message on stderr, in any thread. A half-finished

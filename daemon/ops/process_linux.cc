@@ -4,7 +4,6 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <sys/random.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -15,6 +14,7 @@
 #include <new>
 #include <string_view>
 
+#include "base/os/random.h"
 #include "base/unique_fd.h"
 #include "daemon/ops/logging.h"
 
@@ -35,18 +35,6 @@ std::string FirstLine(const std::string& text) {
 
 }  // namespace
 
-void RandomBytes(std::span<std::byte> out) {
-  while (!out.empty()) {
-    const ssize_t n = ::getrandom(out.data(), out.size(), 0);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) {
-      std::fputs("getrandom failed; session tokens would not be secret\n", stderr);
-      std::abort();
-    }
-    out = out.subspan(static_cast<std::size_t>(n));
-  }
-}
-
 void EndWhenMemoryRunsOut() {
   std::set_new_handler([] {
     // Not by the logger, which needs memory.
@@ -60,7 +48,7 @@ void EndWhenMemoryRunsOut() {
 
 std::uint64_t RandomNumber() {
   std::uint64_t number = 0;
-  RandomBytes(std::as_writable_bytes(std::span(&number, 1)));
+  os::FillWithRandom(std::as_writable_bytes(std::span(&number, 1)));
   return number;
 }
 

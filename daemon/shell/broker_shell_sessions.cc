@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "base/locate.h"
+#include "base/os/random.h"
 #include "daemon/ops/logging.h"
 #include "daemon/ops/probes.h"
-#include "daemon/ops/process.h"
 #include "daemon/service/lane_stream.h"
 #include "daemon/service/pod_name.h"
 #include "daemon/shell/broker_shell.h"
@@ -42,7 +42,7 @@ void BrokerShell::AdmitLane(UniqueFd socket, const Peer& peer) {
   provider::TokenRecord record;
   record.features = provider::kLaneMessages;
   std::array<std::byte, 16> token;
-  ops::RandomBytes(token);
+  os::FillWithRandom(token);
   std::copy(token.begin(), token.end(), reinterpret_cast<std::byte*>(record.token));
   if (!lane->Open() || !lane->SendPlain(std::as_bytes(std::span(&record, 1))).ok()) {
     return lane_gate_.Gone(peer.uid, false);

@@ -11,8 +11,8 @@
 #include <utility>
 
 #include "base/os/file.h"
+#include "base/os/random.h"
 #include "base/os/self.h"
-#include "daemon/ops/process.h"
 
 namespace nd::state {
 namespace {
@@ -60,7 +60,7 @@ ReattachKey::ReattachKey(const std::string& directory, std::string boot) : boot_
     return;
   }
   if (!problem_.empty()) problem_ += "; connections of before do not come back to this broker";
-  ops::RandomBytes(std::as_writable_bytes(std::span(key_)));
+  os::FillWithRandom(std::as_writable_bytes(std::span(key_)));
   const int error = Write(path, key_);
   if (error == 0) return;
   if (!problem_.empty()) problem_ += "; ";

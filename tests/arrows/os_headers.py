@@ -4,8 +4,7 @@
 operating system.
 
 usage: os_headers.py [ROOT]
-os_headers.txt lists the other files that still include some. A file that is not listed must not, and a file that no
-longer does must leave the list, so that the list only shrinks. Tests may include every header.
+Tests may include every header.
 """
 import os
 import re
@@ -22,7 +21,7 @@ def may_include(path):
     return path.startswith(("base/os/", "provider/verbs/", "verbs-lib/")) or re.search(r"_linux\.(cc|h)$", path) is not None
 
 
-def find(root, listed):
+def find(root):
     """The findings, one line each."""
     findings = []
     for path in sorted(check.sources(root)):
@@ -31,23 +30,16 @@ def find(root, listed):
         with open(os.path.join(root, path), encoding="utf-8") as file:
             headers = re.findall(r"^\s*#\s*include\s*<([^>]+)>", file.read(), re.MULTILINE)
         headers = [header for header in headers if is_os_header(header)]
-        if headers and path not in listed:
+        if headers:
             findings.append(f"{path}: includes <{headers[0]}>; use base/os/, or move the code to a file that ends in "
                             "_linux, behind a header without it")
-        if not headers and path in listed:
-            findings.append(f"tests/arrows/os_headers.txt: {path} includes no such header any more; delete its line")
-        listed.discard(path)
-    findings += [f"tests/arrows/os_headers.txt: {path} does not exist; delete its line" for path in sorted(listed)]
     return findings
 
 
 def main():
     root = os.path.abspath(sys.argv[1]) if len(sys.argv) > 1 else os.path.dirname(os.path.dirname(check.HERE))
-    with open(os.path.join(root, "tests/arrows/os_headers.txt"), encoding="utf-8") as file:
-        listed = {line.strip() for line in file if line.strip() and not line.startswith("#")}
-    count = len(listed)
-    findings = find(root, listed)
-    print("\n".join(findings) or f"no file but the {count} listed ones includes a header of the operating system")
+    findings = find(root)
+    print("\n".join(findings) or "headers of the operating system are where they belong")
     sys.exit(1 if findings else 0)
 
 

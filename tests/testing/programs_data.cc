@@ -2,6 +2,8 @@
 // Programs that behave like ndping, ndpingpong, ndrping, ndrpingpong and ndmrrate: the server accepts with
 // (MaxInbound, 0), the client connects with (0, depth) and a credit count of 4 bytes as private data; an
 // empty message ends the program.
+#include <unistd.h>
+
 #include <cstring>
 
 #include "tests/testing/process.h"

@@ -33,8 +33,8 @@ class Carrier {
   virtual void Close() = 0;
 };
 
-// `socket` is a connected stream socket of the broker, which the carrier owns from now on. `sink` outlives
-// Close().
+// `socket` is a connected stream socket of the broker, non-blocking, which the carrier owns from now on.
+// `sink` outlives Close().
 using OpenCarrier = std::unique_ptr<Carrier> (*)(int socket, Carrier::Sink* sink);
 
 // From now on NDBROKER_SESSION=`name` in the environment chooses this carrier. Any thread; usually called

@@ -2,14 +2,13 @@
 // Produces within one host the events of the wire handshake, in the same order.
 #include "provider/soft/cm/loop_cm.h"
 
-#include <fcntl.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <utility>
 
 #include "base/fd_lane.h"
 #include "base/memfd.h"
+#include "base/os/descriptor.h"
 #include "provider/soft/segment.h"
 
 namespace nd::provider::soft {
@@ -96,7 +95,7 @@ void LoopCm::Reject(CmId id, Detail detail, const Bytes& private_data) {
 Status LoopCm::MakeSegment(Pair& pair) {
   Result<UniqueFd> segment = CreateSealedMemfd("ndbroker-pair", kSegmentSize);
   if (!segment.ok()) return segment.status();
-  UniqueFd copy(fcntl(segment->get(), F_DUPFD_CLOEXEC, 0));
+  UniqueFd copy = os::Duplicate(segment->get());
   if (!copy) {
     return {StatusCode::kInsufficientResources, "no descriptor is left", Detail::kTransport, errno};
   }

@@ -3,10 +3,6 @@
 // application.
 #include "provider/soft/qp/completion_queue.h"
 
-#include <poll.h>
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -19,16 +15,13 @@ namespace {
 
 // The rounds of one call that tries to finish all work before the application sleeps on handle().
 constexpr int kRoundsBeforeSleep = 16;
+// The application waits for the watch set as a whole, and nobody asks which descriptor is ready.
+constexpr std::uint64_t kNoTag = 0;
+constexpr auto kAlways = os::WatchSet::Until::kRemoved;
 
-void Ring(int fd) {
-  const std::uint64_t one = 1;
-  // Fails only when the counter is full; the descriptor is readable then.
-  [[maybe_unused]] const ssize_t written = write(fd, &one, sizeof one);
-}
-
-void Silence(int fd) {
-  std::uint64_t count;
-  [[maybe_unused]] const ssize_t got = read(fd, &count, sizeof count);
+Status NoDescriptor(const char* what) {
+  return {StatusCode::kInsufficientResources, std::string(what) + ": " + std::strerror(errno),
+          Detail::kTransport, errno};
 }
 
 Completion* NewRing(std::uint32_t slots) {
@@ -50,20 +43,11 @@ Result<std::shared_ptr<SoftCompletionQueue>> SoftCompletionQueue::Create(std::sh
     return Status(StatusCode::kInvalidParameter, "a completion queue holds 1 to max_completion_queue_depth");
   }
   std::shared_ptr<SoftCompletionQueue> queue(new SoftCompletionQueue(std::move(core)));
-  queue->notify_fd_ = UniqueFd(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
-  queue->wait_fd_ = UniqueFd(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
-  if (!queue->notify_fd_ || !queue->wait_fd_) {
-    return Status(StatusCode::kInsufficientResources, std::string("eventfd: ") + std::strerror(errno),
-                  Detail::kTransport, errno);
-  }
+  if (!queue->notify_ || !queue->wait_) return NoDescriptor("no event for the completion queue");
   if (!queue->core_->progress_thread) {
-    queue->epoll_fd_ = UniqueFd(epoll_create1(EPOLL_CLOEXEC));
-    epoll_event event{};
-    event.events = EPOLLIN;
-    if (!queue->epoll_fd_ ||
-        epoll_ctl(queue->epoll_fd_.get(), EPOLL_CTL_ADD, queue->notify_fd_.get(), &event) != 0) {
-      return Status(StatusCode::kInsufficientResources, std::string("epoll: ") + std::strerror(errno),
-                    Detail::kTransport, errno);
+    queue->watch_.emplace();
+    if (!*queue->watch_ || !queue->watch_->Add(queue->notify_.handle(), os::kReadable, kNoTag, kAlways)) {
+      return NoDescriptor("no watch set for the completion queue");
     }
   }
   queue->depth_ = depth;
@@ -78,7 +62,7 @@ SoftCompletionQueue::~SoftCompletionQueue() {
 }
 
 int SoftCompletionQueue::handle() const {
-  return epoll_fd_ ? epoll_fd_.get() : notify_fd_.get();
+  return watch_ ? watch_->handle() : notify_.handle();
 }
 
 std::size_t SoftCompletionQueue::Pop(std::span<Completion> out) {
@@ -120,8 +104,8 @@ void SoftCompletionQueue::Push(const Completion& completion, bool solicited) {
       }
     }
   }
-  if (fire) Ring(notify_fd_.get());
-  if (wake) Ring(wait_fd_.get());
+  if (fire) notify_.Set();
+  if (wake) wait_.Set();
 }
 
 Status SoftCompletionQueue::Notify(NotifyType type) {
@@ -143,8 +127,8 @@ Status SoftCompletionQueue::Notify(NotifyType type) {
     }
   }
   if (fire) {
-    Ring(notify_fd_.get());
-  } else if (epoll_fd_) {
+    notify_.Set();
+  } else if (watch_) {
     WatchTransports();
   } else {
     poll_set_.ExpectSleep();
@@ -154,36 +138,36 @@ Status SoftCompletionQueue::Notify(NotifyType type) {
 
 void SoftCompletionQueue::ConsumeNotification() {
   if (core_->forked()) return;
-  if (epoll_fd_) poll_set_.Drive(true);
+  if (watch_) poll_set_.Drive(true);
   // After the round, which may ring for this thread. Its completions are polled after this call.
-  Silence(notify_fd_.get());
+  notify_.Clear();
   // The handle was readable for a transport; the notification is still pending.
-  if (epoll_fd_ && armed_.load(std::memory_order_relaxed)) WatchTransports();
+  if (watch_ && armed_.load(std::memory_order_relaxed)) WatchTransports();
 }
 
 // Without a progress thread only the event loop of the application watches the transports.
 void SoftCompletionQueue::WatchTransports() {
-  std::vector<pollfd> fds;
+  std::vector<os::Watched> fds;
   for (int i = 0; i < kRoundsBeforeSleep; ++i) {
     fds.clear();
     Time deadline = Time::max();
     if (!poll_set_.PrepareToSleep(&fds, &deadline)) return;
     poll_set_.Drive(true);
   }
-  Ring(notify_fd_.get());  // Work remains, so the event loop returns at once.
+  notify_.Set();  // Work remains, so the event loop returns at once.
 }
 
 // The signal is for all threads in Wait. The last one resets it.
 void SoftCompletionQueue::LeaveWait(bool signalled) {
   if (waiters_.fetch_sub(1, std::memory_order_seq_cst) != 1 || !signalled) return;
-  Silence(wait_fd_.get());
+  wait_.Clear();
   // Another thread started to wait in the meantime, and the reset signal may have been for it.
-  if (waiters_.load(std::memory_order_seq_cst) != 0) Ring(wait_fd_.get());
+  if (waiters_.load(std::memory_order_seq_cst) != 0) wait_.Set();
 }
 
 Status SoftCompletionQueue::Wait(Time deadline) {
   if (core_->forked()) return {StatusCode::kConnectionInvalid, "the device belongs to the parent process"};
-  std::vector<pollfd> watched;
+  std::vector<os::Watched> watched;
   for (;;) {
     // One that is found at once does not tell whether polling pays.
     if (count_.load(std::memory_order_acquire) != 0) return Status::Ok();
@@ -208,19 +192,15 @@ Status SoftCompletionQueue::Wait(Time deadline) {
       SpinGuard guard(lock_);
       waiters_.fetch_add(1, std::memory_order_seq_cst);
     }
-    watched.assign(1, pollfd{wait_fd_.get(), POLLIN, 0});
+    watched.assign(1, os::Watched{wait_.handle()});
     Time wake = deadline;
     bool signalled = false;
     const bool busy = poll_set_.PrepareToSleep(&watched, &wake);
     if (!busy && count_.load(std::memory_order_seq_cst) == 0) {
       spin_.DidNotPay();
       const Duration left = std::max(wake - std::chrono::steady_clock::now(), Duration::zero());
-      timespec timeout{};
-      const auto bounded = std::min<Duration>(left, std::chrono::hours(1));
-      timeout.tv_sec = bounded.count() / 1'000'000'000;
-      timeout.tv_nsec = bounded.count() % 1'000'000'000;
-      ppoll(watched.data(), watched.size(), &timeout, nullptr);
-      signalled = (watched[0].revents & POLLIN) != 0;
+      os::Wait(watched, std::min<Duration>(left, std::chrono::hours(1)));
+      signalled = watched[0].ready != 0;
     }
     LeaveWait(signalled);
     poll_set_.Drive(true);
@@ -259,18 +239,14 @@ Status SoftCompletionQueue::state() const {
 }
 
 void SoftCompletionQueue::AddTransport(int fd) {
-  if (epoll_fd_ && fd >= 0) {
-    epoll_event event{};
-    event.events = EPOLLIN;
-    // Closing the descriptor removes it. A failure costs only the wake-up of one handle.
-    epoll_ctl(epoll_fd_.get(), EPOLL_CTL_ADD, fd, &event);
-  }
+  // Closing the descriptor removes it. A failure costs only the wake-up of one handle.
+  if (watch_ && fd >= 0) watch_->Add(fd, os::kReadable, kNoTag, kAlways);
   WakeSleepers();
 }
 
 void SoftCompletionQueue::WakeSleepers() {
-  if (waiters_.load(std::memory_order_seq_cst) != 0) Ring(wait_fd_.get());
-  if (epoll_fd_ && armed_.load(std::memory_order_relaxed)) Ring(notify_fd_.get());
+  if (waiters_.load(std::memory_order_seq_cst) != 0) wait_.Set();
+  if (watch_ && armed_.load(std::memory_order_relaxed)) notify_.Set();
 }
 
 }  // namespace nd::provider::soft

@@ -6,8 +6,10 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 
-#include "base/unique_fd.h"
+#include "base/os/wake_event.h"
+#include "base/os/watch_set.h"
 #include "provider/qp.h"
 #include "provider/soft/qp/drive/poll_set.h"
 #include "provider/soft/qp/drive/spin_policy.h"
@@ -51,7 +53,8 @@ class SoftCompletionQueue final : public CompletionQueue {
   std::shared_ptr<DeviceCore> core_;
   PollSet poll_set_;
   SpinPolicy spin_;
-  UniqueFd notify_fd_, wait_fd_, epoll_fd_;  // epoll_fd_: only without a progress thread.
+  os::WakeEvent notify_, wait_;
+  std::optional<os::WatchSet> watch_;  // Only without a progress thread: notify_ and the transports.
 
   mutable SpinLock lock_;
   Completion* ring_ = nullptr;

@@ -2,10 +2,6 @@
 // The life of an iWARP connection: set-up, the round that moves data, goodbye and Terminate.
 #include "provider/soft/qp/iwarp_transport.h"
 
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <sys/socket.h>
-
 #include <algorithm>
 #include <cstring>
 
@@ -18,20 +14,17 @@ constexpr std::uint32_t kOwnUlpdu = 65490;
 constexpr std::uint32_t kMinUlpdu = 128;
 // The limit of bytes that a goodbye drains: more than a socket holds, and bounded, so that a peer cannot
 // delay the end for ever.
+// The segment of a path about which nothing is known.
+constexpr std::size_t kLeastSegment = 536;
+// A vanished host is noticed, both while sending and while waiting.
+constexpr Duration kAskAfter = std::chrono::seconds(15), kMissAfter = std::chrono::seconds(30);
 constexpr std::size_t kMaxDrained = 8 * 1024 * 1024;
-
-void SetOption(int fd, int level, int name, int value) {
-  setsockopt(fd, level, name, &value, sizeof value);
-}
 
 }  // namespace
 
 Result<std::unique_ptr<Transport>> MakeIwarpTransport(SoftQueuePair& queue_pair, HandOff& hand_off) {
   const HandOffRecord& record = hand_off.record;
-  int type = 0;
-  socklen_t length = sizeof type;
-  if (hand_off.fds.size() != 1 ||
-      getsockopt(hand_off.fds[0].get(), SOL_SOCKET, SO_TYPE, &type, &length) != 0 || type != SOCK_STREAM) {
+  if (hand_off.fds.size() != 1 || os::KindOf(hand_off.fds[0].get()) != os::SocketKind::kStream) {
     return Status(StatusCode::kInvalidParameter, "an iWARP connection is one TCP socket");
   }
   if (record.read_inbound > kMaxReadLimit || record.read_outbound > kMaxReadLimit) {
@@ -42,21 +35,13 @@ Result<std::unique_ptr<Transport>> MakeIwarpTransport(SoftQueuePair& queue_pair,
   if (queue_pair.core().tuning.max_ulpdu != 0) max_ulpdu = queue_pair.core().tuning.max_ulpdu;
   if (max_ulpdu == 0 && (record.flags & kHandOffConfirm) != 0) max_ulpdu = kOwnUlpdu;
   if (max_ulpdu == 0) {
-    int mss = 0;
-    length = sizeof mss;
-    if (getsockopt(fd, IPPROTO_TCP, TCP_MAXSEG, &mss, &length) != 0 || mss < 0) mss = 536;
-    max_ulpdu =
-        static_cast<std::uint32_t>(wire::MaxUlpduFor(static_cast<std::size_t>(mss) & ~std::size_t{7}));
+    std::size_t segment = os::LargestSegment(fd);
+    if (segment == 0) segment = kLeastSegment;
+    max_ulpdu = static_cast<std::uint32_t>(wire::MaxUlpduFor(segment & ~std::size_t{7}));
   }
   max_ulpdu = std::clamp<std::uint32_t>(max_ulpdu, kMinUlpdu, kOwnUlpdu);
-  SetOption(fd, IPPROTO_TCP, TCP_NODELAY, 1);
-  // Detects a vanished host, both while sending and while waiting.
-  SetOption(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, 30'000);
-  SetOption(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
-  SetOption(fd, IPPROTO_TCP, TCP_KEEPIDLE, 15);
-  SetOption(fd, IPPROTO_TCP, TCP_KEEPINTVL, 5);
-  const linger abort_on_death{1, 0};
-  setsockopt(fd, SOL_SOCKET, SO_LINGER, &abort_on_death, sizeof abort_on_death);
+  os::KeepTcpAlive(fd, kAskAfter, kMissAfter);
+  os::ResetOnClose(fd, true);  // Also when this process dies.
   return std::unique_ptr<Transport>(
       std::make_unique<IwarpTransport>(queue_pair, record, max_ulpdu, std::move(hand_off.fds[0])));
 }
@@ -138,8 +123,7 @@ void IwarpTransport::CopyRestOfBatch() {
   if (batch_at_ == batch_.size()) return;
   std::vector<std::byte> rest;
   for (std::size_t i = batch_at_; i < batch_.size(); ++i) {
-    const auto* from = static_cast<const std::byte*>(batch_[i].iov_base);
-    rest.insert(rest.end(), from, from + batch_[i].iov_len);
+    rest.insert(rest.end(), batch_[i].data, batch_[i].data + batch_[i].size);
   }
   orphans_ = std::move(rest);
   batch_.assign(1, {orphans_.data(), orphans_.size()});
@@ -169,9 +153,8 @@ void IwarpTransport::TryGoodbye() {
 void IwarpTransport::EndOutput() {
   if (goodbye_sent_ || !Flush() || partial_ != kNone) return;
   goodbye_sent_ = true;
-  const linger patient{0, 0};
-  setsockopt(socket_.get(), SOL_SOCKET, SO_LINGER, &patient, sizeof patient);
-  shutdown(socket_.get(), SHUT_WR);
+  os::ResetOnClose(socket_.get(), false);
+  os::ShutDown(socket_.get(), os::Direction::kSend);
   runnable_ = runnable_ || (held_ && queue_pair_.live());  // It no longer has a deadline.
 }
 
@@ -204,14 +187,13 @@ void IwarpTransport::SayTerminate(EndCode code) {
     std::memcpy(frame + wire::kFpduHeaderSize + size, payload, words);
     size = wire::SealFpdu(frame, size + words, crc_);
     // Without the Terminate an end of the stream would look like a goodbye; a reset does not.
-    if (send(socket_.get(), frame, size, MSG_DONTWAIT | MSG_NOSIGNAL) <= 0) return;
+    if (os::Send(socket_.get(), frame, size) <= 0) return;
   }
   // The Terminate must arrive: no reset by lingering and none by unread bytes that have arrived.
-  const linger patient{0, 0};
-  setsockopt(socket_.get(), SOL_SOCKET, SO_LINGER, &patient, sizeof patient);
-  shutdown(socket_.get(), SHUT_WR);
+  os::ResetOnClose(socket_.get(), false);
+  os::ShutDown(socket_.get(), os::Direction::kSend);
   std::byte sink[4096];
-  for (int i = 0; i < 256 && recv(socket_.get(), sink, sizeof sink, MSG_DONTWAIT) > 0; ++i) {
+  for (int i = 0; i < 256 && os::Receive(socket_.get(), sink, sizeof sink) > 0; ++i) {
   }
 }
 

@@ -2,12 +2,11 @@
 // A connection over TCP that speaks iWARP: MPA framing, DDP, RDMAP (RFC 5044, 5041, 5040).
 #pragma once
 
-#include <sys/uio.h>
-
 #include <memory>
 #include <optional>
 #include <vector>
 
+#include "base/os/socket.h"
 #include "base/unique_fd.h"
 #include "provider/hand_off.h"
 #include "provider/soft/qp/queue_pair.h"
@@ -122,7 +121,7 @@ class IwarpTransport final : public Transport {
   // Sending: one batch of pieces at a time; the next one is made when this one is entirely in the socket.
   std::unique_ptr<std::byte[]> stage_;
   std::size_t stage_used_ = 0;
-  std::vector<iovec> batch_;
+  std::vector<os::Piece> batch_;
   std::size_t batch_at_ = 0, batch_bytes_ = 0;
   std::uint64_t batch_end_ = 0;  // Requests before this position are entirely in the batch.
   std::vector<std::byte> orphans_;

@@ -1,9 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The receiver: every segment is checked before a byte of it is placed.
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <sys/socket.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -72,7 +68,7 @@ bool IwarpTransport::Receive() {
       return moved;
     }
     const std::size_t room = kRxSize - rx_end_;
-    const ssize_t got = recv(socket_.get(), rx_.get() + rx_end_, room, MSG_DONTWAIT);
+    const std::ptrdiff_t got = os::Receive(socket_.get(), rx_.get() + rx_end_, room);
     if (got > 0) {
       rx_end_ += static_cast<std::size_t>(got);
       bytes += static_cast<std::size_t>(got);
@@ -124,19 +120,14 @@ void IwarpTransport::GiveUpHeldSend() {
 // that waits for confirmations has flushed its Sends. A Send of another peer may be valid and continues to
 // wait.
 bool IwarpTransport::SenderGaveUp() const {
-  tcp_info info{};
-  socklen_t size = sizeof info;
-  if (getsockopt(socket_.get(), IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return false;
-  return info.tcpi_state == TCP_CLOSE || (info.tcpi_state == TCP_CLOSE_WAIT && peer_confirms());
+  const os::TcpState state = os::StateOfTcp(socket_.get());
+  return state == os::TcpState::kClosed || (state == os::TcpState::kPeerFinished && peer_confirms());
 }
 
 // A reset that arrived while the broker had the socket is reported only once, to the broker, and the stream
 // then merely ends. But a connection that the peer ended in order is not closed before this side ends it too.
 bool IwarpTransport::WasReset() const {
-  if (goodbye_wanted_) return false;
-  tcp_info info{};
-  socklen_t size = sizeof info;
-  return getsockopt(socket_.get(), IPPROTO_TCP, TCP_INFO, &info, &size) == 0 && info.tcpi_state == TCP_CLOSE;
+  return !goodbye_wanted_ && os::StateOfTcp(socket_.get()) == os::TcpState::kClosed;
 }
 
 void IwarpTransport::EndOfStream() {

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The sender: frames are gathered from the payload in place, several per system call.
-#include <sys/socket.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -49,8 +47,8 @@ std::byte* IwarpTransport::Stage(std::size_t size) {
   stage_used_ += size;
   batch_bytes_ += size;
   bytes_framed_ += size;
-  if (!batch_.empty() && static_cast<std::byte*>(batch_.back().iov_base) + batch_.back().iov_len == at) {
-    batch_.back().iov_len += size;
+  if (!batch_.empty() && batch_.back().data + batch_.back().size == at) {
+    batch_.back().size += size;
   } else {
     batch_.push_back({at, size});
   }
@@ -58,7 +56,7 @@ std::byte* IwarpTransport::Stage(std::size_t size) {
 }
 
 void IwarpTransport::Reference(const std::byte* data, std::size_t size) {
-  batch_.push_back({const_cast<std::byte*>(data), size});
+  batch_.push_back({data, size});
   batch_bytes_ += size;
   bytes_framed_ += size;
 }
@@ -277,10 +275,7 @@ bool IwarpTransport::Fill() {
 bool IwarpTransport::Flush() {
   blocked_ = false;
   while (batch_at_ < batch_.size()) {
-    msghdr message{};
-    message.msg_iov = batch_.data() + batch_at_;
-    message.msg_iovlen = batch_.size() - batch_at_;
-    ssize_t sent = sendmsg(socket_.get(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+    std::ptrdiff_t sent = os::SendPieces(socket_.get(), std::span(batch_).subspan(batch_at_));
     if (sent < 0 && errno == EINTR) continue;
     if (sent < 0) {
       blocked_ = errno == EAGAIN || errno == EWOULDBLOCK;
@@ -294,12 +289,12 @@ bool IwarpTransport::Flush() {
     }
     bytes_sent_ += static_cast<std::uint64_t>(sent);
     while (sent > 0) {
-      iovec& piece = batch_[batch_at_];
-      const std::size_t part = std::min(piece.iov_len, static_cast<std::size_t>(sent));
-      piece.iov_base = static_cast<std::byte*>(piece.iov_base) + part;
-      piece.iov_len -= part;
-      sent -= static_cast<ssize_t>(part);
-      if (piece.iov_len == 0) ++batch_at_;
+      os::Piece& piece = batch_[batch_at_];
+      const std::size_t part = std::min(piece.size, static_cast<std::size_t>(sent));
+      piece.data += part;
+      piece.size -= part;
+      sent -= static_cast<std::ptrdiff_t>(part);
+      if (piece.size == 0) ++batch_at_;
     }
   }
   return true;

@@ -17,16 +17,11 @@ Result<std::shared_ptr<DeviceCore>> DeviceCore::Create(const AdapterInfo& info, 
   core->info = info;
   core->tuning = tuning;
   core->progress_thread = options.progress_thread;
-  core->fork_generation = ForkGeneration();
   auto regions = RegionTable::Create();
   if (!regions.ok()) return regions.status();
   core->regions = std::move(regions).value();
   RegisterGlobalBarrier();
   return core;
-}
-
-std::uint32_t DeviceCore::ForkGenerationNow() {
-  return ForkGeneration();
 }
 
 Result<std::shared_ptr<SoftBuffer>> DeviceCore::AllocateBuffer(std::size_t size) {

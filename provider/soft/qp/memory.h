@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/memfd.h"
+#include "base/os/fork.h"
 #include "provider/qp.h"
 #include "provider/soft/qp/region_table.h"
 
@@ -55,10 +56,10 @@ class DeviceCore {
   AdapterInfo info;
   Tuning tuning;
   bool progress_thread = true;
-  std::uint32_t fork_generation = 0;
+  os::ForkMark process;
   std::unique_ptr<RegionTable> regions;
 
-  bool forked() const { return fork_generation != ForkGenerationNow(); }
+  bool forked() const { return process.InChild(); }
 
   Result<std::shared_ptr<SoftBuffer>> AllocateBuffer(std::size_t size);
   // The Buffer that contains the whole range, or null.
@@ -72,7 +73,6 @@ class DeviceCore {
   void Quiesce(std::uint32_t stag);
 
  private:
-  static std::uint32_t ForkGenerationNow();
   void DropDeadBuffers();
 
   std::mutex buffers_mutex_;

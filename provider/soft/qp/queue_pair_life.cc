@@ -90,7 +90,7 @@ Status SoftQueuePair::Attach(HandOff hand_off) {
     flush_on_goodbye_ = (record.flags & kHandOffFlushOnGoodbye) != 0;
     state_ = State::kConnected;
     fd = transport_->fd();
-    CloseInForkedChild(fd);
+    os::CloseInChild(fd);
     Step(&duty_, DutyEvent::kAttach);
     if (progress != nullptr) watch_ = progress->Add(weak_from_this(), fd);
     if (progress != nullptr && watch_ == 0) {
@@ -125,7 +125,7 @@ void SoftQueuePair::CloseTransport() {
     if (ProgressThread* progress = ProgressThread::Get()) progress->Remove(watch_);
     watch_ = 0;
   }
-  ForgetInForkedChild(fd);
+  os::ForgetInChild(fd);
   transport_.reset();
   disconnect_deadline_ = Time::max();
   SetStarved(false);

@@ -2,9 +2,9 @@
 // Assigns unpredictable STags and publishes their regions.
 #include "provider/soft/qp/region_table.h"
 
-#include <sys/random.h>
+#include <span>
 
-#include <cstdlib>
+#include "base/os/random.h"
 
 namespace nd::provider::soft {
 
@@ -20,9 +20,7 @@ Result<std::unique_ptr<RegionTable>> RegionTable::Create() {
 std::uint32_t RegionTable::Random() {
   if (random_.empty()) {
     random_.resize(64);
-    const std::size_t want = random_.size() * sizeof(random_[0]);
-    // Requests of up to 256 bytes are never interrupted; without randomness no STag would be safe.
-    if (getrandom(random_.data(), want, 0) != static_cast<ssize_t>(want)) std::abort();
+    os::FillWithRandom(std::as_writable_bytes(std::span(random_)));
   }
   const std::uint32_t value = random_.back();
   random_.pop_back();

@@ -2,12 +2,9 @@
 // The life of a shared-memory connection: set-up, the round that moves data, sleeping and the end.
 #include "provider/soft/qp/shm_transport.h"
 
-#include <sys/mman.h>
-#include <sys/socket.h>
-
 #include <algorithm>
 
-#include "base/fd_lane.h"
+#include "base/os/socket.h"
 
 namespace nd::provider::soft {
 namespace {
@@ -39,15 +36,13 @@ Result<std::unique_ptr<Transport>> MakeShmTransport(SoftQueuePair& queue_pair, H
   }
   auto size = CheckSealedMemfd(hand_off.fds[0].get(), kSegmentSize);
   if (!size.ok()) return size.status();
-  int type = 0;
-  socklen_t length = sizeof type;
-  if (getsockopt(hand_off.fds[1].get(), SOL_SOCKET, SO_TYPE, &type, &length) != 0 || type != SOCK_SEQPACKET) {
-    return Status(StatusCode::kInvalidParameter, "the doorbell is not a SEQPACKET socket");
+  if (os::KindOf(hand_off.fds[1].get()) != os::SocketKind::kMessages) {
+    return Status(StatusCode::kInvalidParameter, "the doorbell is not a socket of messages");
   }
   auto mapping = Mapping::Map(hand_off.fds[0].get(), kSegmentSize, true);
   if (!mapping.ok()) return mapping.status();
   // A forked child must not act as a second end.
-  madvise(mapping->data(), mapping->size(), MADV_DONTFORK);
+  mapping->KeepFromChildren();
   hand_off.fds[0].reset();
   return std::unique_ptr<Transport>(std::make_unique<ShmTransport>(
       queue_pair, record, std::move(mapping).value(), std::move(hand_off.fds[1])));
@@ -131,7 +126,7 @@ void ShmTransport::WakePeer() {
   if (theirs().armed.exchange(0, std::memory_order_acq_rel) == 0) return;
   const char bell = 1;
   // A full socket contains doorbells already; a broken one is noticed at the next read.
-  send(socket_.get(), &bell, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+  os::Send(socket_.get(), &bell, 1);
 }
 
 Interest ShmTransport::interest() const {

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Maps memory of one process into the other, so that a Write is one memcpy without work by the target.
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <cstring>
 
@@ -71,7 +69,7 @@ void ShmTransport::Adopt(const ShareMessage& message, UniqueFd fd) {
     auto mapping = Mapping::Map(fd.get(), kRegionTableSize, false);
     if (!mapping.ok()) return;
     peer_table_ = std::move(mapping).value();
-    madvise(peer_table_.data(), peer_table_.size(), MADV_DONTFORK);
+    peer_table_.KeepFromChildren();
     return;
   }
   if (message.kind != ShareMessage::kBuffer || peer_buffers_.size() >= kMaxSharedBuffers) return;
@@ -80,7 +78,7 @@ void ShmTransport::Adopt(const ShareMessage& message, UniqueFd fd) {
   if (!size.ok()) return;
   auto mapping = Mapping::Map(fd.get(), *size, true);
   if (!mapping.ok()) return;
-  madvise(mapping->data(), mapping->size(), MADV_DONTFORK);
+  mapping->KeepFromChildren();
   peer_buffers_.push_back({message.id, std::move(mapping).value()});
 }
 

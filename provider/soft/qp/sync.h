@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Synchronisation of the data path: a spin lock that yields, detection of forked children, and a process-wide
-// barrier.
+// Synchronisation of the data path: a spin lock that yields, and a process-wide barrier.
 #pragma once
-
-#include <sched.h>
 
 #include <atomic>
 #include <cstdint>
 #include <mutex>
+#include <thread>
 
 namespace nd::provider::soft {
 
@@ -19,7 +17,7 @@ inline void CpuRelax() {
 #endif
 }
 
-// Usually held for tens of nanoseconds, so a waiter spins; sched_yield gives the core to a preempted holder.
+// Usually held for tens of nanoseconds, so a waiter spins; yielding gives the core to a preempted holder.
 // Satisfies Lockable.
 class SpinLock {
  public:
@@ -27,7 +25,7 @@ class SpinLock {
     for (unsigned spins = 0; !try_lock(); ++spins) {
       while (locked_.load(std::memory_order_relaxed)) {
         CpuRelax();
-        if (++spins > 200) sched_yield();
+        if (++spins > 200) std::this_thread::yield();
       }
     }
   }
@@ -41,20 +39,6 @@ class SpinLock {
 };
 
 using SpinGuard = std::lock_guard<SpinLock>;
-
-// Incremented in every forked child. An object stores the value at its creation; if it differs, the caller is
-// in a child and must not use the transports of the parent.
-namespace internal {
-extern std::atomic<std::uint32_t> fork_generation;
-}
-inline std::uint32_t ForkGeneration() {
-  return internal::fork_generation.load(std::memory_order_relaxed);
-}
-
-// Descriptors that a forked child must close at once, or it would keep the parent's connections alive.
-// `fd` stays owned by the caller. Safe from any thread.
-void CloseInForkedChild(int fd);
-void ForgetInForkedChild(int fd);
 
 // Makes every store of every registered process of this host, made before now, visible here: the slow half
 // of a fence whose fast half is only a compiler barrier. Returns false when the kernel lacks support.

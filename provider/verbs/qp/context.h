@@ -10,14 +10,11 @@
 #include <memory>
 #include <mutex>
 
+#include "base/os/fork.h"
 #include "nd/types.h"
 #include "provider/verbs/nldev.h"
 
 namespace nd::provider::verbs {
-
-// The number of forks between the first process and this one. A child must not destroy an object of its
-// parent, because both share the descriptors through which the device would destroy it.
-std::uint32_t ForkCount();
 
 class Maker;
 
@@ -25,7 +22,9 @@ struct Context {
   Context();
   ~Context();  // Does nothing in a forked child.
 
-  bool forked() const { return fork_count != ForkCount(); }
+  // A child must not destroy an object of its parent, because both share the descriptors through which the
+  // device would destroy it.
+  bool forked() const { return process.InChild(); }
   // Runs `make` on a thread that lives as long as this context or the process, and waits for it. Kernels up
   // to 6.1 record the thread that created a queue pair as its owner and drop the record when that thread
   // ends. The broker connects no queue pair without an owner.
@@ -43,7 +42,7 @@ struct Context {
   bool iwarp = false;
   bool windows = false;
   AdapterInfo info;
-  std::uint32_t fork_count = ForkCount();
+  os::ForkMark process;
   std::atomic<std::uint32_t> next_generation{1};
 
  private:

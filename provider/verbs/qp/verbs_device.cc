@@ -3,7 +3,6 @@
 #include "provider/verbs/qp/verbs_device.h"
 
 #include <fcntl.h>
-#include <pthread.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -21,13 +20,6 @@
 
 namespace nd::provider::verbs {
 namespace {
-
-std::atomic<std::uint32_t> fork_count{0};
-
-void CountForks() {
-  static const int registered = pthread_atfork(nullptr, nullptr, [] { fork_count.fetch_add(1); });
-  static_cast<void>(registered);
-}
 
 class VerbsDevice final : public Device {
  public:
@@ -68,10 +60,6 @@ class VerbsDevice final : public Device {
 
 }  // namespace
 
-std::uint32_t ForkCount() {
-  return fork_count.load(std::memory_order_relaxed);
-}
-
 Context::Context() = default;
 
 Context::~Context() {
@@ -110,7 +98,6 @@ void Context::DrainAsyncEvents() {
 }
 
 Result<std::shared_ptr<Device>> MakeVerbsDevice(const AdapterInfo& adapter, const DeviceOptions&) {
-  CountForks();
   const DevicePort wanted = ParseAdapterName(adapter.name);
   int count = 0;
   ibv_device** const list = ibv_get_device_list(&count);

@@ -3,6 +3,8 @@
 // libraries are installed; the build does not know them. Each prints figures as nd_floors does.
 #pragma once
 
+#include <unistd.h>
+
 #include <cstdio>
 #include <cstdlib>
 #include <string>

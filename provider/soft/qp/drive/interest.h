@@ -2,11 +2,10 @@
 // What a transport needs watched, reported in one piece.
 #pragma once
 
-#include <poll.h>
-
-#include <algorithm>
+#include <cstdint>
 
 #include "base/clock.h"
+#include "base/os/readiness.h"
 
 namespace nd::provider::soft {
 
@@ -18,9 +17,9 @@ struct Interest {
   bool runnable = false;  // Nobody may sleep: the next round moves something, or arms what was used up.
   Time deadline = Time::max();  // A round is due then even if nothing happens.
 
-  // The bits of poll(), which epoll shares.
-  short events() const {
-    return static_cast<short>((read ? POLLIN : 0) | (write ? POLLOUT : 0) | (hang_up ? POLLRDHUP : 0));
+  // Bits of readiness.h.
+  std::uint32_t wanted() const {
+    return (read ? os::kReadable : 0) | (write ? os::kWritable : 0) | (hang_up ? os::kPeerFinished : 0);
   }
 };
 

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Polls drive the hot queue pairs; one epoll descriptor tells which of the cold ones were woken.
+// Polls drive the hot queue pairs; one watch set tells which of the cold ones were woken.
 #include "provider/soft/qp/drive/poll_set.h"
-
-#include <sys/epoll.h>
 
 #include <algorithm>
 
@@ -88,12 +86,13 @@ bool PollSet::Drive(bool look_at_fds) {
 }
 
 bool PollSet::DriveWoken(std::vector<Deferred>* deferred) {
-  epoll_event events[kDrivenPerPoll];
-  const int count = epoll_wait(woken_.get(), events, kDrivenPerPoll, 0);
+  static_assert(kDrivenPerPoll <= os::WatchSet::kMostReady);
+  os::WatchSet::Ready ready[kDrivenPerPoll];
+  const std::size_t count = woken_->Take(ready, Duration::zero());
   crowd_ |= count == kDrivenPerPoll;
   bool moved = false;
-  for (int i = 0; i < count; ++i) {
-    const auto found = members_.find(events[i].data.u32);
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto found = members_.find(static_cast<std::uint32_t>(ready[i].tag));
     if (found == members_.end()) continue;  // A copy of its descriptor lives on in another process.
     MakeHot(found->second);
     moved |= DriveOne(*found->second.queue_pair, true, deferred);
@@ -103,7 +102,11 @@ bool PollSet::DriveWoken(std::vector<Deferred>* deferred) {
 
 void PollSet::Cool(std::uint32_t quiet) {
   if (!may_cool_) return;
-  if (!woken_) woken_ = UniqueFd(epoll_create1(EPOLL_CLOEXEC));
+  if (!woken_) woken_.emplace();
+  if (!*woken_) {  // No descriptor is left; later.
+    woken_.reset();
+    return;
+  }
   // The quiet ones go to the end of the list. They are armed, and become cold if the kernel watches them.
   const auto first =
       std::partition(hot_.begin(), hot_.end(), [=](const Hot& hot) { return hot.quiet < quiet; });
@@ -128,17 +131,15 @@ bool PollSet::WatchCold(Member& member, const Interest& interest) {
   if (interest.runnable || interest.write || interest.deadline != Time::max()) return false;
   member.queue_pair->SetCold();
   if (interest.fd < 0) return true;
-  epoll_event event{};
-  event.events = static_cast<std::uint32_t>(interest.events()) | EPOLLONESHOT;
-  event.data.u32 = member.queue_pair->number();
   // A queue pair has one connection in its life, and so one descriptor.
-  const int operation = std::exchange(member.watched, true) ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
-  if (epoll_ctl(woken_.get(), operation, interest.fd, &event) == 0) return true;
-  member.watched = operation == EPOLL_CTL_MOD;
-  return false;
+  const auto watch = member.watched ? &os::WatchSet::Change : &os::WatchSet::Add;
+  const bool watches = (*woken_.*watch)(interest.fd, interest.wanted(), member.queue_pair->number(),
+                                        os::WatchSet::Until::kReported);
+  member.watched = member.watched || watches;
+  return watches;
 }
 
-bool PollSet::PrepareToSleep(std::vector<pollfd>* fds, Time* deadline) {
+bool PollSet::PrepareToSleep(std::vector<os::Watched>* fds, Time* deadline) {
   SpinGuard guard(lock_);
   if (hot_.size() > kDrivenPerPoll) Cool(0);
   bool runnable = false;
@@ -146,9 +147,9 @@ bool PollSet::PrepareToSleep(std::vector<pollfd>* fds, Time* deadline) {
     runnable |= interest.runnable;
     *deadline = std::min(*deadline, interest.deadline);
     // A reset is told whatever is asked for.
-    if (interest.fd >= 0) fds->push_back({interest.fd, interest.events(), 0});
+    if (interest.fd >= 0) fds->push_back({interest.fd, interest.wanted()});
   }
-  if (woken_) fds->push_back({woken_.get(), POLLIN, 0});
+  if (woken_) fds->push_back({woken_->handle()});
   return runnable;
 }
 

@@ -2,23 +2,23 @@
 // The queue pairs of one completion queue: which of them a poll looks at, and what a sleeper watches.
 //
 // A hot queue pair is driven by polls, in turn with the others. Where there are many, those that stay quiet
-// become cold: they ask to be woken and wait in one epoll descriptor, so that polling and sleeping cost what
+// become cold: they ask to be woken and wait in one watch set, so that polling and sleeping cost what
 // the busy ones cost. Without a progress thread, which does what becomes due on a cold one, all stay hot.
 //
 // Thread rule: any thread. Lock order: this set, then one queue pair, then the list of those put off.
 #pragma once
 
-#include <poll.h>
-
 #include <atomic>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
 #include "base/clock.h"
-#include "base/unique_fd.h"
+#include "base/os/wait.h"
+#include "base/os/watch_set.h"
 #include "provider/soft/qp/drive/interest.h"
 #include "provider/soft/qp/sync.h"
 
@@ -45,7 +45,7 @@ class PollSet {
   // A round of some hot ones, or of all and with a look at their descriptors. True when something moved.
   bool Drive(bool look_at_fds);
   // Arms everything for a thread that is going to sleep, and adds what it must watch. True: there is work.
-  bool PrepareToSleep(std::vector<pollfd>* fds, Time* deadline);
+  bool PrepareToSleep(std::vector<os::Watched>* fds, Time* deadline);
 
   // Notify was called and has not fired: the application is about to sleep. The progress thread is called
   // for the queue pairs that it had put off, and puts no other one off until the application has polled so
@@ -77,7 +77,7 @@ class PollSet {
   mutable SpinLock lock_;
   std::unordered_map<std::uint32_t, Member> members_;  // By number.
   std::vector<Hot> hot_;
-  UniqueFd woken_;  // Epoll of the cold ones.
+  std::optional<os::WatchSet> woken_;  // Of the cold ones. Absent until there are some.
   std::size_t next_ = 0;
   std::uint32_t drives_ = 0;
   std::uint32_t quiet_limit_ = 0;  // Rounds without anything after which one becomes cold.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The process's one background thread: serves queue pairs whose application does not poll.
 //
-// It sleeps in epoll, and is the watcher of duty.h. It keeps of each queue pair the descriptor and the time
-// of the next visit; the queue pair's own state says whether it is served or put off.
+// It sleeps in a watch set, and is the watcher of duty.h. It keeps of each queue pair the descriptor and the
+// time of the next visit; the queue pair's own state says whether it is served or put off.
 //
 // Thread rule: any thread; no lock of a queue pair is taken while its own mutex is held, and Add, Remove and
 // Call may be called under a queue pair's lock.
@@ -16,7 +16,9 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "base/unique_fd.h"
+#include "base/os/fork.h"
+#include "base/os/wake_event.h"
+#include "base/os/watch_set.h"
 #include "provider/soft/qp/drive/interest.h"
 
 namespace nd::provider::soft {
@@ -25,7 +27,7 @@ class SoftQueuePair;
 
 class ProgressThread {
  public:
-  // Starts the thread on first use in this process. Null when the kernel gives no epoll or thread.
+  // Starts the thread on first use in this process. Null when the system refuses.
   static ProgressThread* Get();
 
   // Watches a queue pair's transport; returns its id, never 0, or 0 when the kernel refuses. Visits it soon.
@@ -49,9 +51,11 @@ class ProgressThread {
   void VisitAgainAt(std::uint64_t id, Time when);
   void Watch(std::uint64_t id, const Interest& interest);
   void Schedule(std::uint64_t id, Entry& entry, Time when);
-  int TimeoutMs();
+  Duration TimeToSleep();
 
-  UniqueFd epoll_, wake_;
+  const os::ForkMark process_;
+  os::WatchSet watch_;
+  os::WakeEvent wake_;
   std::mutex mutex_;
   std::map<std::uint64_t, Entry> entries_;
   std::set<std::pair<Time, std::uint64_t>> timers_;

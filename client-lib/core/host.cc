@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The broker of this host and the providers of this build.
-#include <sys/socket.h>
-
 #include <string_view>
 #include <utility>
 
 #include "base/environment.h"
 #include "base/locate.h"
+#include "base/os/descriptor.h"
 #include "client-lib/core/carriers.h"
 #include "client-lib/core/fork_guard.h"
 #include "client-lib/core/locate.h"
@@ -31,8 +30,9 @@ Result<std::unique_ptr<Carrier>> OpenSocketCarrier(std::string_view name, const 
                       "'; to use gRPC link libndbroker_grpc (CMake: ndbroker::client_grpc, pkg-config: "
                       "ndbroker-grpc), else unset NDBROKER_SESSION");
   }
-  auto socket = ConnectToBroker(location, kBrokerSocketName, SOCK_STREAM);
+  auto socket = ConnectToBroker(location, kBrokerSocketName, os::SocketKind::kStream);
   if (!socket.ok()) return socket.status();
+  os::SetNonBlocking(socket->get());
   return open(socket->release(), sink);
 }
 
@@ -48,7 +48,7 @@ Environment HostEnvironment(const std::string& broker, bool progress_thread) {
                     "before the first use");
     }
     UseUnforkable();
-    auto lane = ConnectToBroker(location, kLaneSocketName, SOCK_SEQPACKET);
+    auto lane = ConnectToBroker(location, kLaneSocketName, os::SocketKind::kMessages);
     if (!lane.ok()) return lane.status();
     Channel channel;
     channel.lane = std::move(lane).value();

@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // One-sided operations complete while the target application sleeps because this thread does not.
-#include <pthread.h>
-#include <signal.h>
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
+#include "provider/soft/qp/drive/progress_thread.h"
 
 #include <algorithm>
-#include <thread>
 
-#include "provider/soft/qp/drive/progress_thread.h"
+#include "base/os/thread.h"
+#include "base/os/wait.h"
 #include "provider/soft/qp/queue_pair.h"
 
 namespace nd::provider::soft {
@@ -18,46 +14,25 @@ namespace {
 // Never destroyed: the thread runs until the process ends. A forked child starts its own.
 std::mutex instance_mutex;
 ProgressThread* instance = nullptr;
-std::uint32_t instance_generation = 0;
 
 constexpr std::uint64_t kWakeId = 0;
+constexpr auto kAlways = os::WatchSet::Until::kRemoved, kOnce = os::WatchSet::Until::kReported;
 
 }  // namespace
 
 ProgressThread* ProgressThread::Get() {
   std::lock_guard lock(instance_mutex);
-  if (instance != nullptr && instance_generation == ForkGeneration()) return instance;
+  if (instance != nullptr && !instance->process_.InChild()) return instance;
   auto made = std::unique_ptr<ProgressThread>(new ProgressThread);
   if (!made->Start()) return nullptr;
   instance = made.release();
-  instance_generation = ForkGeneration();
   return instance;
 }
 
 bool ProgressThread::Start() {
-  epoll_ = UniqueFd(epoll_create1(EPOLL_CLOEXEC));
-  wake_ = UniqueFd(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
-  epoll_event event{};
-  event.events = EPOLLIN;
-  event.data.u64 = kWakeId;
-  if (!epoll_ || !wake_ || epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, wake_.get(), &event) != 0) return false;
-  // Signals are the application's business.
-  sigset_t all, old;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &old);
-  pthread_t thread;
-  const int error = pthread_create(
-      &thread, nullptr,
-      [](void* self) -> void* {
-        static_cast<ProgressThread*>(self)->Run();
-        return nullptr;
-      },
-      this);
-  pthread_sigmask(SIG_SETMASK, &old, nullptr);
-  if (error != 0) return false;
-  pthread_setname_np(thread, "nd-progress");
-  pthread_detach(thread);
-  return true;
+  if (!watch_ || !wake_ || !watch_.Add(wake_.handle(), os::kReadable, kWakeId, kAlways)) return false;
+  return os::StartLastingThread(
+      "nd-progress", [](void* self) { static_cast<ProgressThread*>(self)->Run(); }, this);
 }
 
 std::uint64_t ProgressThread::Add(std::weak_ptr<SoftQueuePair> queue_pair, int fd) {
@@ -67,10 +42,7 @@ std::uint64_t ProgressThread::Add(std::weak_ptr<SoftQueuePair> queue_pair, int f
     id = next_id_++;
     entries_[id] = Entry{std::move(queue_pair), fd, Time::max()};
   }
-  epoll_event event{};
-  event.events = EPOLLIN | EPOLLONESHOT;
-  event.data.u64 = id;
-  if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0) {
+  if (!watch_.Add(fd, os::kReadable, id, kOnce)) {
     std::lock_guard lock(mutex_);
     entries_.erase(id);
     return 0;
@@ -83,7 +55,7 @@ void ProgressThread::Remove(std::uint64_t id) {
   std::lock_guard lock(mutex_);
   auto found = entries_.find(id);
   if (found == entries_.end()) return;
-  epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, found->second.fd, nullptr);
+  watch_.Remove(found->second.fd);
   timers_.erase({found->second.next, id});
   entries_.erase(found);
 }
@@ -94,8 +66,7 @@ void ProgressThread::Call(std::uint64_t id) {
     called_.push_back(id);
     if (called_.size() > 1) return;  // The wake-up for the first one is on its way.
   }
-  const std::uint64_t one = 1;
-  [[maybe_unused]] const ssize_t written = write(wake_.get(), &one, sizeof one);
+  wake_.Set();
 }
 
 void ProgressThread::Schedule(std::uint64_t id, Entry& entry, Time when) {
@@ -105,14 +76,11 @@ void ProgressThread::Schedule(std::uint64_t id, Entry& entry, Time when) {
   if (when != Time::max()) timers_.insert({when, id});
 }
 
-int ProgressThread::TimeoutMs() {
+Duration ProgressThread::TimeToSleep() {
   std::lock_guard lock(mutex_);
-  if (timers_.empty()) return -1;
+  if (timers_.empty()) return os::kNoLimit;
   const Time now = std::chrono::steady_clock::now();
-  if (timers_.begin()->first <= now) return 0;
-  const Duration left = timers_.begin()->first - now;
-  const auto ms = std::chrono::ceil<std::chrono::milliseconds>(left).count();
-  return static_cast<int>(std::min<std::int64_t>(ms, 3'600'000));
+  return timers_.begin()->first <= now ? Duration::zero() : timers_.begin()->first - now;
 }
 
 void ProgressThread::Visit(const std::vector<std::uint64_t>& ids) {
@@ -157,26 +125,21 @@ void ProgressThread::Watch(std::uint64_t id, const Interest& interest) {
   if (found == entries_.end()) return;
   Schedule(id, found->second, interest.runnable ? Time::min() : interest.deadline);
   if (interest.runnable || interest.fd < 0) return;
-  epoll_event event{};
-  event.events = static_cast<std::uint32_t>(interest.events()) | EPOLLONESHOT;
-  event.data.u64 = id;
-  epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, found->second.fd, &event);
+  watch_.Change(found->second.fd, interest.wanted(), id, kOnce);
 }
 
 void ProgressThread::Run() {
-  epoll_event events[64];
+  os::WatchSet::Ready ready[os::WatchSet::kMostReady];
   std::vector<std::uint64_t> due;
   for (;;) {
-    const int n = epoll_wait(epoll_.get(), events, 64, TimeoutMs());
+    const std::size_t count = watch_.Take(ready, TimeToSleep());
     due.clear();
-    for (int i = 0; i < n; ++i) {
-      if (events[i].data.u64 != kWakeId) {
-        due.push_back(events[i].data.u64);
-        continue;
+    for (std::size_t i = 0; i < count; ++i) {
+      if (ready[i].tag == kWakeId) {
+        wake_.Clear();  // Before the list is taken: a call after that rings again.
+      } else {
+        due.push_back(ready[i].tag);
       }
-      // Before the list is taken: a call after that rings again.
-      std::uint64_t count;
-      [[maybe_unused]] const ssize_t got = read(wake_.get(), &count, sizeof count);
     }
     {
       std::lock_guard lock(mutex_);
