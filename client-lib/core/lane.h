@@ -38,8 +38,8 @@ class Lane {
   // True when the broker accepts messages on the lane, according to the token.
   bool takes_messages() const { return takes_messages_; }
 
-  // Call it before any other thread uses the lane: from now on one thread calls Receive(), and Drain() does
-  // nothing.
+  // Call it before any other thread uses the lane: from now on one thread at a time calls Receive(), and
+  // Drain() does nothing.
   void CarryMessages() { carries_ = true; }
   // Waits for the next message and handles other datagrams meanwhile. The bytes are valid until the next
   // call. Errors as Drain().
