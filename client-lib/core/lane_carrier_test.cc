@@ -35,7 +35,7 @@ class LaneCarrierTest : public testing::Test, protected Carrier::Sink {
     lane_ = std::make_unique<Lane>(UniqueFd(ends[0]));
     broker_ = UniqueFd(ends[1]);
   }
-  ~LaneCarrierTest() override { carrier_.reset(); }
+  void TearDown() override { carrier_.reset(); }  // Its thread calls this object.
 
   void Open(Duration rest) { carrier_ = OpenLaneCarrier(*lane_, this, rest); }
   void BrokerSends(char text) {

@@ -2,8 +2,9 @@
 // One session with the broker: the fd lane and the carrier of messages, operations with one completion each,
 // events for objects, and the return to a restarted broker.
 //
-// Threads of a session: the carrier's reader (completions, events; never blocks), the keeper (fd lane,
-// deferred work, reconnecting) and the dispatcher (application callbacks). Public calls come from any thread.
+// Threads of a session: the reader (completions, events; never blocks), which is a thread of the carrier or a
+// caller that waits for its answer, the keeper (fd lane, deferred work, reconnecting) and the dispatcher
+// (application callbacks). Public calls come from any thread.
 #pragma once
 
 #include <atomic>
