@@ -156,7 +156,7 @@ bool ReadField(WireReader& in, const char* name, int depth, T& value, Trouble& t
     std::span<const std::byte> bytes;
     if (!in.LengthDelimited(&bytes)) return trouble.At(name, in.error());
     if constexpr (Repeated<T>::value) {
-      return ReadNested(bytes, depth + 1, value.emplace_back(), trouble) || trouble.In(name);
+      if (!ReadNested(bytes, depth + 1, value.emplace_back(), trouble)) return trouble.In(name);
     } else if constexpr (std::is_same_v<T, std::string>) {
       value.assign(reinterpret_cast<const char*>(bytes.data()), bytes.size());
       if (!IsUtf8(value)) return trouble.At(name, "it is not UTF-8");
@@ -166,9 +166,9 @@ bool ReadField(WireReader& in, const char* name, int depth, T& value, Trouble& t
     } else {
       if (given) return trouble.At(name, kGivenTwice);
       if constexpr (requires { value.has_value(); }) {
-        return ReadNested(bytes, depth + 1, value.emplace(), trouble) || trouble.In(name);
+        if (!ReadNested(bytes, depth + 1, value.emplace(), trouble)) return trouble.In(name);
       } else {
-        return ReadNested(bytes, depth + 1, value, trouble) || trouble.In(name);
+        if (!ReadNested(bytes, depth + 1, value, trouble)) return trouble.In(name);
       }
     }
   }
@@ -225,7 +225,8 @@ bool ReadCase(WireReader& in, WireTag tag, const auto& rows, bool given, Variant
       good = trouble.At(row.field, "it is not the only content of the message");
     } else {
       T& content = value.template emplace<T>();
-      good = ReadMessage(bytes, 1, content, trouble) || trouble.In(row.field);
+      good = ReadMessage(bytes, 1, content, trouble);
+      if (!good) trouble.In(row.field);
     }
     return true;
   };

@@ -3,7 +3,15 @@
 
 #include <gtest/gtest.h>
 
+#include <span>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "session/events.h"
 #include "session/limits.h"
+#include "session/operations.h"
+#include "session/wire.h"
 
 namespace nd::session {
 namespace {
@@ -124,6 +132,54 @@ TEST(SessionCodec, KnowsTheNameOfEachOperation) {
   EXPECT_STREQ(OperationName(Operation(ListAdaptersOp{}).index()), "ListAdapters");
   EXPECT_STREQ(OperationName(Operation(ReattachOp{}).index()), "Reattach");
   EXPECT_STREQ(OperationName(kOperationCount), "?");
+}
+
+std::vector<std::byte> Field(std::uint32_t number, std::vector<std::byte> content) {
+  std::vector<std::byte> bytes;
+  WireWriter out(&bytes);
+  out.Tag(number, WireType::kLengthDelimited);
+  out.LengthDelimited(content);
+  return bytes;
+}
+
+// Of each operation and each message of the broker: content that cannot be read is named, and there is one
+// content.
+TEST(SessionCodec, RefusesBadAndSecondContentOfEachMessage) {
+  const std::vector<std::byte> bad = {std::byte{0}};  // A field with the number 0.
+  const auto check = [&](const auto& decode, std::uint32_t number, const std::string& field) {
+    const auto broken = decode(Field(number, bad));
+    ASSERT_FALSE(broken.ok()) << field;
+    EXPECT_NE(broken.status().message().find("field " + field + ": a field has the number 0"),
+              std::string::npos)
+        << broken.status().message();
+    std::vector<std::byte> twice = Field(number, {});
+    EXPECT_TRUE(decode(twice).ok()) << field;
+    twice.insert(twice.end(), twice.begin(), twice.end());
+    const auto second = decode(twice);
+    ASSERT_FALSE(second.ok()) << field;
+    EXPECT_NE(second.status().message().find("field " + field + ": it is not the only content"),
+              std::string::npos)
+        << second.status().message();
+    std::vector<std::byte> cut = Field(number, {});
+    cut.back() = std::byte{1};
+    EXPECT_FALSE(decode(cut).ok()) << field;
+  };
+  const auto client = [](std::span<const std::byte> bytes) { return DecodeClientMessage(bytes); };
+  const auto server = [](std::span<const std::byte> bytes) { return DecodeServerMessage(bytes); };
+  check(client, kHelloCase.number, kHelloCase.field);
+  std::apply([&](const auto&... row) { (check(client, row.number, row.field), ...); }, kOperations);
+  std::apply([&](const auto&... row) { (check(server, row.number, row.field), ...); }, kServerMessages);
+}
+
+TEST(SessionWire, SkipsNoEndOfAGroupAndNoGroupBeyondTheDepth) {
+  const std::vector<std::byte> bytes = {std::byte{0x0C}};  // The end of group 1.
+  WireReader in(bytes);
+  EXPECT_FALSE(in.Skip({1, WireType::kGroupEnd}, 0));
+  EXPECT_STREQ(in.error(), "a group ends that has not begun");
+  EXPECT_TRUE(WireReader(bytes).Skip({1, WireType::kGroupStart}, 99));
+  WireReader deep(bytes);
+  EXPECT_FALSE(deep.Skip({1, WireType::kGroupStart}, 100));
+  EXPECT_STREQ(deep.error(), "its groups are more than 100 deep");
 }
 
 }  // namespace

@@ -12,6 +12,8 @@ declare -A what=(
   [property]="property tests, a hundred times as many cases"
   [fuzz]="ten million executions of each fuzz target"
   [coverage]="line coverage of the codecs from the corpora alone"
+  [lines]="lines and branches of core and codecs by their unit tests"
+  [mutants]="a hundred changed decisions of core and codecs, each against the unit tests"
   [crash]="every kill at every step and system call, 10,000 races, in four parts"
   [integrity]="10 GiB of stamped data for each transport and operation kind, bit flips, order"
   [conformance]="the conformance suite with its full counts"
@@ -21,13 +23,15 @@ declare -A what=(
   [valgrind]="memcheck over codecs, core and handshakes"
   [lint]="clang-tidy and cppcheck"
 )
-order=(model sim property fuzz coverage crash integrity conformance teeth address thread valgrind lint)
+order=(model sim property fuzz coverage lines mutants crash integrity conformance teeth address thread valgrind lint)
 declare -A command=(
   [model]="tests/model/run.sh --large"
   [sim]="$bin/ndsim --seeds 1..10000"
   [property]="for p in codec core receive table; do RC_PARAMS=max_success=10000 $bin/property_\${p}_test || exit 1; done"
   [fuzz]="tests/fuzz/run.sh --fast --runs 10000000"
   [coverage]="tests/fuzz/coverage.sh"
+  [lines]="tests/coverage/run.sh"
+  [mutants]="tests/mutation/run.py --sample 100"
   [crash]="for f in Races Sweep Kill.*/Local Kill.*/Iwarp; do NDBROKER_FULL=1 $bin/nd_crash --gtest_filter=\"*\$f*\" || exit 1; done"
   [integrity]="env NDBROKER_FULL=1 $bin/nd_integrity"
   [conformance]="tests/conformance/full.sh"

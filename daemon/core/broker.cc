@@ -101,7 +101,7 @@ Broker::Impl::Impl(Options options)
       connections_return_until_(options.leases_until),
       ports_({options.seed, options.owner_uid, std::move(options.may_come_back)}, settings_, adapters_,
              quota_, output_),
-      objects_(options.boot_epoch),
+      objects_(options.boot_epoch, options.max_objects),
       sessions_(quota_),
       attempts_(settings_.max_handshakes_in_flight) {
   for (provider::AdapterDescription& description : options.adapters) {
@@ -128,28 +128,30 @@ std::optional<Time> Broker::Impl::NextDeadline() const {
 void Broker::Impl::On(const Tick&) {
   while (!timers_.empty() && timers_.begin()->first.when <= now_) {
     const Timer timer = timers_.begin()->second;
-    if (timer.kind == TimerKind::kGrace) {
-      Disarm(grace_timer_);
-      ports_.EndLeases();
-      continue;
-    }
-    Connector& c = ConnectorAt(timer.connector);
     switch (timer.kind) {
       case TimerKind::kGrace:
+        Disarm(grace_timer_);
+        ports_.EndLeases();
         break;
-      case TimerKind::kPace:
+      case TimerKind::kPace: {
+        Connector& c = ConnectorAt(timer.connector);
         Disarm(c.pace_timer);
         LeaveAttempts(c);
         break;
-      case TimerKind::kEstablish:
+      }
+      case TimerKind::kEstablish: {
+        Connector& c = ConnectorAt(timer.connector);
         Disarm(c.establish_timer);
         Expire(c);
         break;
-      case TimerKind::kGoodbye:
+      }
+      case TimerKind::kGoodbye: {
+        Connector& c = ConnectorAt(timer.connector);
         Disarm(c.goodbye_timer);
         FinishGoodbye(
             c, {StatusCode::kIoTimeout, "The goodbye was not answered in time.", Detail::kWireTimeout});
         break;
+      }
     }
   }
 }

@@ -106,6 +106,7 @@ struct Counters {
 
 class Broker {
  public:
+  static constexpr std::uint32_t kMaxObjects = 1u << 24;
   struct Options {
     std::uint32_t boot_epoch = 1;  // Differs from that of the previous process.
     std::uint64_t seed = 0;        // Where the search for ephemeral ports starts.
@@ -129,6 +130,8 @@ class Broker {
     // The user that the broker runs as. It shares its ephemeral ports with nobody (port_share.h); absent: all
     // users share.
     std::optional<std::uint32_t> owner_uid;
+    // The objects of all sessions together; a handle has no room for more than the default.
+    std::uint32_t max_objects = kMaxObjects;
     // Tells whether the holder of a lease may still return; asked when another process wants the port. Must
     // behave as a pure function. Null: it may.
     std::function<bool(const Process&)> may_come_back;

@@ -9,13 +9,6 @@
 
 namespace nd::core {
 
-PortClaim& Broker::Impl::ClaimOf(Object& object) {
-  if (object.kind == ObjectKind::kConnector) return static_cast<Connector&>(object).claim;
-  if (object.kind == ObjectKind::kListener) return static_cast<Listener&>(object).claim;
-  ND_CORE_CHECK(object.kind == ObjectKind::kSharedEndpoint);
-  return static_cast<SharedEndpoint&>(object).claim;
-}
-
 PortTaker Broker::Impl::TakerOf(const Session& s, const Object& object) const {
   const PortKind kind = object.kind == ObjectKind::kListener         ? PortKind::kListener
                         : object.kind == ObjectKind::kSharedEndpoint ? PortKind::kSharedEndpoint
@@ -45,18 +38,13 @@ void Broker::Impl::On(const CmReserved& event) {
     LaunchWaiting();
     return;
   }
-  switch (object->kind) {
-    case ObjectKind::kConnector:
-      Reserved(static_cast<Connector&>(*object), event.status);
-      break;
-    case ObjectKind::kListener:
-      Reserved(static_cast<Listener&>(*object), event.status);
-      break;
-    case ObjectKind::kSharedEndpoint:
-      Reserved(static_cast<SharedEndpoint&>(*object), event.status);
-      break;
-    default:
-      ND_CORE_CHECK(false);
+  if (object->kind == ObjectKind::kConnector) {
+    Reserved(static_cast<Connector&>(*object), event.status);
+  } else if (object->kind == ObjectKind::kListener) {
+    Reserved(static_cast<Listener&>(*object), event.status);
+  } else {
+    ND_CORE_CHECK(object->kind == ObjectKind::kSharedEndpoint);
+    Reserved(static_cast<SharedEndpoint&>(*object), event.status);
   }
   LaunchWaiting();
 }

@@ -120,7 +120,7 @@ Status Broker::Impl::CheckQueuePair(const QueuePair& q) {
 // taken.
 Status Broker::Impl::ConnectLocal(Session& s, Connector& c, const ConnectOp& op, SharedEndpoint* endpoint) {
   if (endpoint != nullptr) {
-    if (Status closing = ports_.CheckJoin(endpoint->claim); !closing.ok()) return closing;
+    ND_CORE_CHECK(ports_.MayJoin(endpoint->claim));  // The handle of a closing one is invalid.
     ports_.Join(endpoint->claim, &c.claim);
     c.local = endpoint->local;
     c.through = endpoint->handle;
@@ -273,12 +273,10 @@ void Broker::Impl::Expire(Connector& c) {
       c.expired_replied = true;
       c.ended = expired;
       return;
-    case ConnectorState::kCompleting:
-    case ConnectorState::kAccepting:
+    default:  // In any other state the timer is disarmed.
+      ND_CORE_CHECK(c.state == ConnectorState::kCompleting || c.state == ConnectorState::kAccepting);
       Finish(c.session, c.op, expired);
       Kill(c, {ConnectionRecord::Outcome::kFailed, expired});
-      return;
-    default:
       return;
   }
 }

@@ -12,8 +12,6 @@ namespace {
 
 std::optional<Resource> ResourceOf(ObjectKind kind) {
   switch (kind) {
-    case ObjectKind::kAdapter:
-      return std::nullopt;
     case ObjectKind::kQueuePair:
       return Resource::kQueuePairs;
     case ObjectKind::kConnector:
@@ -22,6 +20,8 @@ std::optional<Resource> ResourceOf(ObjectKind kind) {
       return Resource::kListeners;
     case ObjectKind::kSharedEndpoint:
       return Resource::kSharedEndpoints;
+    case ObjectKind::kAdapter:
+      break;
   }
   return std::nullopt;
 }
@@ -105,13 +105,12 @@ void Broker::Impl::MaybeFinishClose(Handle handle) {
       break;
     case ObjectKind::kQueuePair: {
       QueuePair& q = static_cast<QueuePair&>(*object);
-      if (q.connector) return;
+      ND_CORE_CHECK(!q.connector);
       if (Session& s = SessionOf(q.session); !s.closed) s.free_slots.insert(q.counter_slot);
       break;
     }
-    case ObjectKind::kConnector:
-      return;  // Its state machine ends it.
-    case ObjectKind::kAdapter:
+    default:
+      ND_CORE_CHECK(object->kind == ObjectKind::kAdapter);  // The state machine of a connector ends it.
       break;
   }
   Destroy(*object);

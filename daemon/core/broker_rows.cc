@@ -8,20 +8,6 @@
 namespace nd::core {
 namespace {
 
-const char* KindName(PortKind kind) {
-  switch (kind) {
-    case PortKind::kListener:
-      return "listener";
-    case PortKind::kConnector:
-      return "connector";
-    case PortKind::kSharedEndpoint:
-      return "shared endpoint";
-    case PortKind::kLease:
-      return "lease";
-  }
-  return "?";
-}
-
 const char* StateName(const QueuePair& q, const Connector* c) {
   if (c != nullptr && (c->state == ConnectorState::kConnected)) return "connected";
   if (q.spent) return "disconnected";
@@ -152,7 +138,7 @@ std::vector<PortRow> Broker::Impl::Ports() const {
     PortRow row;
     row.local = key.local();
     row.adapter = adapters_[key.adapter].description.info.name;
-    row.kind = KindName(entry.kind);
+    row.kind = Name(entry.kind);
     const auto* slot = objects_.Find(entry.holder);
     const Object* const holder = slot == nullptr ? nullptr : slot->get();
     const bool dead =

@@ -61,7 +61,9 @@ void Broker::Impl::On(const CmEstablished& event) {
       return;
     }
     ++counters_.accept;
-    if (Listener* const l = Find<Listener>(c.through)) ++l->accepted;
+    Listener* const l = Find<Listener>(c.through);
+    ND_CORE_CHECK(l != nullptr);
+    ++l->accepted;
   } else {
     ++counters_.connect;
   }

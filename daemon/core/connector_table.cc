@@ -55,12 +55,10 @@ StatusCode ByFlags(ConnectorOp op, const ConnectorFlags& flags) {
     case ConnectorOp::kGetLocalAddress:
       if (flags.was_bound) return StatusCode::kSuccess;
       break;
-    case ConnectorOp::kNotifyDisconnect:
+    default:  // NotifyDisconnect, the last of the rows above with such a cell.
       if (flags.was_connected) {
         return flags.notify_success ? StatusCode::kSuccess : StatusCode::kConnectionDisconnected;
       }
-      break;
-    default:
       break;
   }
   return StatusCode::kConnectionInvalid;
@@ -77,25 +75,20 @@ std::string_view Name(ConnectorState state) {
 }
 
 StatusCode Judge(ConnectorOp op, ConnectorState state, const ConnectorFlags& flags) {
-  switch (kTable[static_cast<std::size_t>(op)][static_cast<std::size_t>(state)]) {
-    case kOk:
-      return StatusCode::kSuccess;
-    case kCI:
-      return StatusCode::kConnectionInvalid;
-    case kCA:
-      return StatusCode::kConnectionActive;
-    case kAAA:
-      return StatusCode::kAddressAlreadyAssociated;
-    case kIDS:
-      return StatusCode::kInvalidDeviceState;
-    case kANA:
-      return StatusCode::kAddressNotAssociated;
-    case kCD:
-      return flags.notify_success ? StatusCode::kSuccess : StatusCode::kConnectionDisconnected;
-    case kFlag:
-      return ByFlags(op, flags);
-  }
-  return StatusCode::kInternalError;
+  // In the order of Cell.
+  static constexpr std::array<StatusCode, kFlag> kCodes = {
+      StatusCode::kSuccess,
+      StatusCode::kConnectionInvalid,
+      StatusCode::kConnectionActive,
+      StatusCode::kAddressAlreadyAssociated,
+      StatusCode::kInvalidDeviceState,
+      StatusCode::kAddressNotAssociated,
+      StatusCode::kConnectionDisconnected,
+  };
+  const Cell cell = kTable[static_cast<std::size_t>(op)][static_cast<std::size_t>(state)];
+  if (cell == kFlag) return ByFlags(op, flags);
+  if (cell == kCD && flags.notify_success) return StatusCode::kSuccess;
+  return kCodes[cell];
 }
 
 }  // namespace nd::core

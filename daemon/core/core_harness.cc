@@ -220,6 +220,10 @@ World::Up World::Pair(Stage stage, const std::string& local) {
   const int passive = hosts_.size() > 1 ? 1 : 0;
   up.a = Open(0);
   up.p = Open(passive);
+  if (pair_has_older_connectors) {
+    Connector(up.a);
+    Connector(up.p);
+  }
   const std::string ip = "10.0." + std::to_string(passive) + ".1:7000";
   up.listener = Listener(up.p, ip);
   up.aq = Qp(up.a);

@@ -151,8 +151,6 @@ class Broker::Impl {
 
   // ---- ports (broker_bind.cc)
   PortTaker TakerOf(const Session& s, const Object& object) const;
-  // The claim of a connector, listener or shared endpoint.
-  static PortClaim& ClaimOf(Object& object);
   // Continues the pending operation after the port was granted or refused.
   void Reserved(Connector& c, Status status);
   void Reserved(Listener& l, Status status);

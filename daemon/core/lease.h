@@ -2,6 +2,8 @@
 // Leases: the holders of ports, in the form that survives the broker. Plain values.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -10,6 +12,12 @@
 namespace nd::core {
 
 enum class PortKind : std::uint8_t { kListener, kConnector, kSharedEndpoint, kLease };
+
+// For people: "shared endpoint".
+inline const char* Name(PortKind kind) {
+  static constexpr std::array kNames = {"listener", "connector", "shared endpoint", "lease"};
+  return kNames[static_cast<std::size_t>(kind)];
+}
 
 // A process as the kernel identifies it; the start time distinguishes it from a later one with the same pid.
 struct Process {

@@ -36,20 +36,6 @@ typename Map::const_iterator Covering(const Map& map, const PortKey& key, Wanted
   return map.end();
 }
 
-const char* KindName(PortKind kind) {
-  switch (kind) {
-    case PortKind::kListener:
-      return "listener";
-    case PortKind::kConnector:
-      return "connector";
-    case PortKind::kSharedEndpoint:
-      return "shared endpoint";
-    case PortKind::kLease:
-      return "lease";
-  }
-  return "?";
-}
-
 }  // namespace
 
 PortAnswer MayTake(Holding existing, Newcomer newcomer) {
@@ -71,12 +57,12 @@ Holding PortEntry::holding() const {
   switch (kind) {
     case PortKind::kListener:
       return closing ? Holding::kListenerClosing : Holding::kListener;
-    case PortKind::kConnector:
-      return Holding::kConnector;
     case PortKind::kSharedEndpoint:
       return closing ? Holding::kEndpointClosing : Holding::kEndpoint;
     case PortKind::kLease:
       return Holding::kLease;
+    case PortKind::kConnector:
+      break;
   }
   return Holding::kConnector;
 }
@@ -101,7 +87,7 @@ Status PortSpace::Check(const PortKey& key, Newcomer newcomer, const Process* wh
                   "reclaim-grace in [broker] is over."};
     }
     return {StatusCode::kSharingViolation,
-            key.local().ToString() + " is held by a " + KindName(it->second.kind) + " on " +
+            key.local().ToString() + " is held by a " + Name(it->second.kind) + " on " +
                 it->first.local().ToString() + " of process " + std::to_string(it->second.owner.pid) +
                 (it->second.closing ? " that was closed but still has connections." : ".")};
   }

@@ -11,18 +11,10 @@
 namespace nd::core {
 namespace {
 
+// A lease is nobody's newcomer.
 Newcomer NewcomerOf(PortKind kind) {
-  switch (kind) {
-    case PortKind::kListener:
-      return Newcomer::kListen;
-    case PortKind::kConnector:
-      return Newcomer::kExclusive;
-    case PortKind::kSharedEndpoint:
-      return Newcomer::kCreateEndpoint;
-    case PortKind::kLease:
-      break;
-  }
-  return Newcomer::kExclusive;
+  if (kind == PortKind::kListener) return Newcomer::kListen;
+  return kind == PortKind::kSharedEndpoint ? Newcomer::kCreateEndpoint : Newcomer::kExclusive;
 }
 
 }  // namespace
@@ -185,9 +177,8 @@ void Ports::SetClosing(const PortClaim& claim, Handle object) {
   if (entry->holder == object) entry->closing = true;
 }
 
-Status Ports::CheckJoin(const PortClaim& endpoint) const {
-  if (MayTake(space_.Find(*endpoint.key)->holding(), Newcomer::kConnectShared) == PortAnswer::kOk) return {};
-  return {StatusCode::kSharingViolation, "The shared endpoint is closing."};
+bool Ports::MayJoin(const PortClaim& endpoint) const {
+  return MayTake(space_.Find(*endpoint.key)->holding(), Newcomer::kConnectShared) == PortAnswer::kOk;
 }
 
 bool Ports::IsKeptFor(AdapterNo adapter, const Address& local, const Process& who) const {

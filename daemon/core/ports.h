@@ -73,8 +73,8 @@ class Ports {
   void Drop(PortClaim* claim);
   // The listener or shared endpoint `object` closes: only its connections keep the port.
   void SetClosing(const PortClaim& claim, Handle object);
-  // SHARING_VIOLATION when the shared endpoint of this claim is closing.
-  Status CheckJoin(const PortClaim& endpoint) const;
+  // Whether a connection may use the port of this shared endpoint: not when it is closing.
+  bool MayJoin(const PortClaim& endpoint) const;
   // Whether the port is kept for this process after a restart of the broker.
   bool IsKeptFor(AdapterNo adapter, const Address& local, const Process& who) const;
   // Returns the listener that receives requests for `local`, if any.

@@ -2,6 +2,7 @@
 // Counts usage. Limits are decided elsewhere (policy.h), so that usage can be compared with the objects.
 #include "daemon/core/quota.h"
 
+#include <array>
 #include <string>
 
 #include "daemon/core/check.h"
@@ -9,39 +10,16 @@
 namespace nd::core {
 
 const char* Name(Resource resource) {
-  switch (resource) {
-    case Resource::kSessions:
-      return "sessions";
-    case Resource::kConnectors:
-      return "connectors";
-    case Resource::kListeners:
-      return "listeners";
-    case Resource::kSharedEndpoints:
-      return "shared endpoints";
-    case Resource::kQueuePairs:
-      return "queue pairs";
-    case Resource::kPorts:
-      return "ports";
-  }
-  return "?";
+  static constexpr std::array<const char*, kResources> kNames = {
+      "sessions", "connectors", "listeners", "shared endpoints", "queue pairs", "ports"};
+  return kNames[static_cast<std::size_t>(resource)];
 }
 
 std::optional<std::uint32_t> LimitOf(const Limits& limits, Resource resource) {
-  switch (resource) {
-    case Resource::kSessions:
-      return limits.sessions;
-    case Resource::kConnectors:
-      return limits.connectors;
-    case Resource::kListeners:
-      return limits.listeners;
-    case Resource::kSharedEndpoints:
-      return limits.shared_endpoints;
-    case Resource::kQueuePairs:
-      return limits.queue_pairs;
-    case Resource::kPorts:
-      return limits.ports;
-  }
-  return std::nullopt;
+  static constexpr std::array<std::optional<std::uint32_t> Limits::*, kResources> kLimits = {
+      &Limits::sessions,         &Limits::connectors,  &Limits::listeners,
+      &Limits::shared_endpoints, &Limits::queue_pairs, &Limits::ports};
+  return limits.*kLimits[static_cast<std::size_t>(resource)];
 }
 
 std::optional<Quota::Token> Quota::Charge(std::uint32_t uid, Resource resource,

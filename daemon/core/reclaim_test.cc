@@ -113,12 +113,13 @@ TEST_F(ReclaimTest, EventsForConnectorsThatWaitForReclaimAreIgnored) {
     for (int what = 0; what < 6; ++what) {
       World w(1, {}, {}, 1);
       w.reclaim_at_once = false;
-      const auto filler = w.Pair(stage, "10.0.0.1:6000");
+      w.pair_has_older_connectors = true;  // They are reclaimed first.
+      const auto pair = w.Pair(stage, "10.0.0.1:6000");
       const CmId id = w.Seen<CmConnect>().back().params.id;
       const CmId inbound{provider::kInboundBit | 1};
-      // Older objects of both sessions are reclaimed first.
-      w.Step(0, SessionClosed{filler.a.session});
-      w.Step(0, SessionClosed{filler.p.session});
+      w.Step(0, SessionClosed{pair.a.session});
+      w.Step(0, SessionClosed{pair.p.session});
+      ASSERT_EQ(w.State(pair.a, pair.ac), w.broker().Connections()[0].state) << "not reclaimed yet";
       w.ClearLog();
       for (const CmId of : {id, inbound}) {
         if (what == 0) w.Step(0, CmReplied{of, true, {1, 1}, {}});

@@ -2,44 +2,19 @@
 // The names in the record of a connection.
 #include "daemon/core/record.h"
 
+#include <array>
+
 namespace nd::core {
 
 const char* PhaseName(Phase phase) {
-  switch (phase) {
-    case Phase::kQueue:
-      return "queue";
-    case Phase::kConnect:
-      return "connect";
-    case Phase::kReply:
-      return "reply";
-    case Phase::kComplete:
-      return "complete";
-    case Phase::kDeliver:
-      return "deliver";
-    case Phase::kAccept:
-      return "accept";
-    case Phase::kEstablish:
-      return "establish";
-  }
-  return "?";
+  static constexpr std::array<const char*, kPhases> kNames = {"queue",   "connect", "reply",    "complete",
+                                                              "deliver", "accept",  "establish"};
+  return kNames[static_cast<std::size_t>(phase)];
 }
 
 const char* OutcomeName(ConnectionRecord::Outcome outcome) {
-  switch (outcome) {
-    case ConnectionRecord::Outcome::kEstablished:
-      return "established";
-    case ConnectionRecord::Outcome::kClosed:
-      return "closed";
-    case ConnectionRecord::Outcome::kFailed:
-      return "failed";
-    case ConnectionRecord::Outcome::kBroken:
-      return "broken";
-    case ConnectionRecord::Outcome::kKilled:
-      return "killed";
-    case ConnectionRecord::Outcome::kDied:
-      return "died";
-  }
-  return "?";
+  static constexpr std::array kNames = {"established", "closed", "failed", "broken", "killed", "died"};
+  return kNames[static_cast<std::size_t>(outcome)];
 }
 
 }  // namespace nd::core

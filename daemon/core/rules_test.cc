@@ -273,6 +273,50 @@ TEST(Policy, PrefixBitsAndCgroups) {
     who.cgroup = cgroup;
     EXPECT_EQ(policy.MayConnect(who, Ip("1.1.1.1:1")).allowed, allowed) << cgroup;
   }
+  who.cgroup = "/jobs/b";
+  EXPECT_EQ(policy.Explain(PolicyVerb::kConnect, who, Ip("1.1.1.1:1")).steps[0].reason,
+            "Rule job is about cgroup /jobs/a, not /jobs/b.");
+  for (const char* root : {"/", "", "/jobs/", "/jobs//"}) {
+    rule.cgroup = root;
+    who.cgroup = "/jobs/b";
+    EXPECT_TRUE(IsAbout(rule, who)) << root;
+  }
+  rule.cgroup = "/jobs/";
+  who.cgroup = "/jobsworth";
+  EXPECT_FALSE(IsAbout(rule, who));
+}
+
+TEST(Policy, PrefixOfABadAddressContainsNothing) {
+  const Prefix all{Ip("0.0.0.0"), 0, 0, 65535}, ports{Ip("0.0.0.0"), 0, 80, 90};
+  const Address cut = Address::FromParts(Address::Family::kIpv4, "abc", 80);
+  EXPECT_FALSE(all.Contains(cut));
+  EXPECT_FALSE((Prefix{cut, 0, 0, 65535}).Contains(Ip("10.0.0.1:80")));
+  EXPECT_FALSE(all.Contains(Ip("[fd00::1]:80")));
+  EXPECT_FALSE(ports.Contains(Ip("10.0.0.1:79")));
+  EXPECT_TRUE(ports.Contains(Ip("10.0.0.1:80")));
+  EXPECT_TRUE(ports.Contains(Ip("10.0.0.1:90")));
+  EXPECT_FALSE(ports.Contains(Ip("10.0.0.1:91")));
+}
+
+// Group 0 of another user namespace is not the host's.
+TEST(Policy, GroupZeroOfAForeignNamespaceIsNobody) {
+  Rule wheel = MakeRule("wheel"), nogroup = MakeRule("nogroup");
+  wheel.gid = 0;
+  nogroup.gid = 65534;
+  Identity who;
+  EXPECT_TRUE(IsAbout(wheel, who));
+  who.foreign_namespace = true;
+  EXPECT_FALSE(IsAbout(wheel, who));
+  EXPECT_TRUE(IsAbout(nogroup, who));
+  who.gid = 8;
+  EXPECT_FALSE(IsAbout(nogroup, who));
+}
+
+// No other rule of the pod is asked for an empty name.
+TEST(Policy, ARuleForAnEmptyPodNameIsAboutNoPod) {
+  Rule rule = MakeRule("pod");
+  rule.pod = "";
+  EXPECT_FALSE(IsAbout(rule, Identity()));
 }
 
 // ---- handles
@@ -378,6 +422,23 @@ TEST(OpLog, WeighsCompletionsAndForgetsTheOldest) {
   log.End(Heavy(2000, OpLog::kBytes), OpLog::kBytes);
   EXPECT_EQ(log.bytes(), 0u);
   EXPECT_EQ(log.Lookup(2000), OpLog::Known::kNew);
+}
+
+// ---- names
+TEST(Names, OfEachNumberAreDifferent) {
+  EXPECT_STREQ(PhaseName(Phase::kQueue), "queue");
+  EXPECT_STREQ(PhaseName(Phase::kEstablish), "establish");
+  EXPECT_STREQ(OutcomeName(ConnectionRecord::Outcome::kEstablished), "established");
+  EXPECT_STREQ(OutcomeName(ConnectionRecord::Outcome::kKilled), "killed");
+  EXPECT_STREQ(OutcomeName(ConnectionRecord::Outcome::kDied), "died");
+  EXPECT_STREQ(Name(PortKind::kListener), "listener");
+  EXPECT_STREQ(Name(PortKind::kSharedEndpoint), "shared endpoint");
+  EXPECT_STREQ(Name(PortKind::kLease), "lease");
+  EXPECT_STREQ(Name(Resource::kSessions), "sessions");
+  EXPECT_STREQ(Name(Resource::kPorts), "ports");
+  EXPECT_EQ(Name(ConnectorState::kUnbound), "Unbound");
+  EXPECT_EQ(Name(ConnectorState::kDead), "Dead");
+  EXPECT_EQ(Name(static_cast<ConnectorState>(kConnectorStates)), "?");
 }
 
 }  // namespace

@@ -7,12 +7,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <random>
 #include <set>
 
 #include "daemon/state/journal_file.h"
+#include "provider/soft/wire/crc32c.h"
 
 namespace nd::state {
 namespace {
@@ -226,6 +228,41 @@ TEST(Journal, RecordsOfAnotherIndexOrImageAreInvalid) {
   newer[7] = std::byte{'2'};  // "NDLEASE2"
   EXPECT_EQ(Recover(newer, kBoot).end, Recovery::End::kOtherVersion);
   EXPECT_TRUE(Recover(newer, kBoot).leases.empty());
+}
+
+// The checksum of whoever forged the file is right.
+TEST(Journal, ForgedFieldsAreRefusedBehindAValidChecksum) {
+  constexpr std::size_t kPort = 36, kFamily = 38, kKind = 39, kAdapter = 56, kChecksum = kRecordSize - 4;
+  const auto header = EncodeHeader({kBoot, 1, {kStart}});
+  const auto leases_with = [&](std::size_t at, const std::vector<std::uint8_t>& bytes) {
+    auto record = EncodeRecord(1, 0, MakeLease("10.0.0.1:7000", 1));
+    for (std::size_t i = 0; i < bytes.size(); ++i) record[at + i] = std::byte{bytes[i]};
+    const std::uint32_t checksum = provider::soft::wire::Crc32c(
+        std::span<const std::byte>(record).subspan(kMarkSize, kChecksum - kMarkSize));
+    std::memcpy(&record[kChecksum], &checksum, sizeof checksum);
+    std::vector<std::byte> image(header.begin(), header.end());
+    image.insert(image.end(), record.begin(), record.end());
+    return Recover(image, kBoot).leases.size();
+  };
+  EXPECT_EQ(leases_with(kPort, {0x58, 0x1B}), 1u) << "the port that it has";
+  EXPECT_EQ(leases_with(kPort, {0, 0}), 0u);
+  EXPECT_EQ(leases_with(kFamily, {6}), 1u);
+  EXPECT_EQ(leases_with(kFamily, {5}), 0u);
+  EXPECT_EQ(leases_with(kKind, {2}), 1u);
+  EXPECT_EQ(leases_with(kKind, {3}), 0u) << "a lease of a lease";
+  EXPECT_EQ(leases_with(kAdapter, {0, 0, 0, 0, 0}), 0u) << "no adapter";
+  EXPECT_EQ(leases_with(kAdapter, {'a', 0, 'b', 0, 0}), 0u) << "text behind its end";
+}
+
+// A header that counts more starts than it has room for.
+TEST(Journal, ForgedHeaderIsBad) {
+  constexpr std::size_t kChecksum = kHeaderSize - 4, kStartCount = 16 + kMaxBootId;
+  auto header = EncodeHeader({kBoot, 1, {kStart}});
+  header[kStartCount] = std::byte{kStarts + 1};
+  const std::uint32_t checksum =
+      provider::soft::wire::Crc32c(std::span<const std::byte>(header).first(kChecksum));
+  std::memcpy(&header[kChecksum], &checksum, sizeof checksum);
+  EXPECT_EQ(Recover(header, kBoot).end, Recovery::End::kBadHeader);
 }
 
 TEST(Journal, GarbageIsCheckedWithinBounds) {

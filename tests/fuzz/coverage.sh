@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Line coverage of the parsers by the corpora alone; fails below 98 %.
-# usage: tests/fuzz/coverage.sh [BUILD-DIRECTORY]   (default build/coverage)
+# usage: tests/fuzz/coverage.sh [BUILD-DIRECTORY]   (default build/fuzz-coverage)
 set -euo pipefail
 cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../.."
 source deploy/setup.sh
 
-build=${1:-build/coverage}
+build=${1:-build/fuzz-coverage}
 least=98
 # The files that parse untrusted bytes. Not among them: check.cc, whose only function ends the process, and
 # crc32c*.cc, whose tables are made by the compiler (fz_fpdu compares every variant with another CRC).

@@ -53,23 +53,16 @@ namespace {
 
 using ExtendFunction = std::uint32_t (*)(std::uint32_t, const std::byte*, std::size_t);
 
+// Null: this CPU does not have it.
 ExtendFunction FunctionOf(CrcVariant variant) {
-  switch (variant) {
-    case CrcVariant::kPortable:
-      return internal::CrcPortable;
+  if (variant == CrcVariant::kPortable) return internal::CrcPortable;
 #if defined(__x86_64__)
-    case CrcVariant::kSse42:
-      return internal::CpuHasSse42() ? internal::CrcSse42 : nullptr;
-    case CrcVariant::kAvx2:
-      return internal::CpuHasAvx2() ? internal::CrcAvx2 : nullptr;
-    case CrcVariant::kAvx512:
-      return internal::CpuHasAvx512() ? internal::CrcAvx512 : nullptr;
+  if (variant == CrcVariant::kSse42) return internal::CpuHasSse42() ? internal::CrcSse42 : nullptr;
+  if (variant == CrcVariant::kAvx2) return internal::CpuHasAvx2() ? internal::CrcAvx2 : nullptr;
+  return internal::CpuHasAvx512() ? internal::CrcAvx512 : nullptr;
 #else
-    default:
-      return nullptr;
-#endif
-  }
   return nullptr;
+#endif
 }
 
 ExtendFunction Selected() {

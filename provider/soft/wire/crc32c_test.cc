@@ -102,5 +102,15 @@ TEST(Crc32c, CopyMatchesItsCrc) {
   }
 }
 
+// A later variant is faster; the names are in the log of the daemon.
+TEST(Crc32c, VariantsHaveNamesAndTheLastSupportedOneIsSelected) {
+  EXPECT_STREQ(Name(CrcVariant::kPortable), "portable");
+  EXPECT_STREQ(Name(CrcVariant::kAvx512), "avx512+vpclmulqdq");
+  for (const CrcVariant variant : kCrcVariants) {
+    if (variant <= SelectedCrcVariant()) continue;
+    EXPECT_FALSE(Supported(variant)) << Name(variant);
+  }
+}
+
 }  // namespace
 }  // namespace nd::provider::soft::wire

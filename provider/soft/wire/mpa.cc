@@ -3,6 +3,7 @@
 #include "provider/soft/wire/mpa.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "provider/soft/wire/check.h"
@@ -60,19 +61,11 @@ void EncodeWords(const EnhancedWords& words, std::byte* to) {
 }  // namespace
 
 std::string_view Name(MpaFault fault) {
-  switch (fault) {
-    case MpaFault::kNone:
-      return "no fault";
-    case MpaFault::kBadKey:
-      return "the key is not that of the expected MPA frame";
-    case MpaFault::kBadRevision:
-      return "the MPA revision is neither 1 nor 2";
-    case MpaFault::kPrivateDataTooLong:
-      return "more than 512 bytes of private data are announced";
-    case MpaFault::kEnhancedTooShort:
-      return "an enhanced frame has no room for its read limits";
-  }
-  return "unknown fault";
+  static constexpr std::array<std::string_view, 5> kNames = {
+      "no fault", "the key is not that of the expected MPA frame", "the MPA revision is neither 1 nor 2",
+      "more than 512 bytes of private data are announced",
+      "an enhanced frame has no room for its read limits"};
+  return kNames[static_cast<std::size_t>(fault)];
 }
 
 MpaDecoded DecodeMpa(MpaKind kind, ByteSpan bytes) {

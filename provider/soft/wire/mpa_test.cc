@@ -277,5 +277,13 @@ TEST(Fpdu, TheTrailerEqualsTheSealedFrame) {
   }
 }
 
+TEST(Mpa, NamesEachFault) {
+  EXPECT_EQ(Name(MpaFault::kNone), "no fault");
+  EXPECT_EQ(Name(MpaFault::kBadKey), "the key is not that of the expected MPA frame");
+  EXPECT_EQ(Name(MpaFault::kBadRevision), "the MPA revision is neither 1 nor 2");
+  EXPECT_EQ(Name(MpaFault::kPrivateDataTooLong), "more than 512 bytes of private data are announced");
+  EXPECT_EQ(Name(MpaFault::kEnhancedTooShort), "an enhanced frame has no room for its read limits");
+}
+
 }  // namespace
 }  // namespace nd::provider::soft::wire

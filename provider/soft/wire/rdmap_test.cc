@@ -216,5 +216,16 @@ TEST(Ddp, IgnoresReservedBits) {
   EXPECT_FALSE(DecodeSegment(bytes, &segment));
 }
 
+// As much as has arrived of a segment whose length is known.
+TEST(Ddp, HeaderThatHasNotArrivedIsALengthFault) {
+  Segment send;
+  const std::vector<std::byte> bytes = Encode(send, 0);
+  DdpHeader header;
+  for (std::size_t arrived = 0; arrived < bytes.size(); ++arrived) {
+    EXPECT_EQ(DecodeDdpPrefix(ByteSpan(bytes).first(arrived), 1000, &header), fault::kLength) << arrived;
+  }
+  EXPECT_FALSE(DecodeDdpPrefix(bytes, 1000, &header));
+}
+
 }  // namespace
 }  // namespace nd::provider::soft::wire

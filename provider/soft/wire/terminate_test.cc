@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "provider/soft/wire/mpa.h"
+
 namespace nd::provider::soft::wire {
 namespace {
 
@@ -123,6 +125,29 @@ TEST(Terminate, QuotesTheOffendingSegment) {
   EXPECT_FALSE(MakeTerminate(fault::kCrc, ulpdu).ddp_header);
   EXPECT_FALSE(MakeTerminate(fault::kLength, {}).segment_length);
   EXPECT_FALSE(MakeTerminate(fault::kRdmapVersion, ByteSpan(ulpdu).first(5)).ddp_header);
+}
+
+TEST(Terminate, QuotesAHeaderWhoseOffsetWraps) {
+  Segment tagged;
+  tagged.opcode = Opcode::kWrite;
+  tagged.offset = ~std::uint64_t{0};
+  Payload write(kTaggedHeaderSize + 8);
+  EncodeSegmentHeader(tagged, write.data());
+  EXPECT_EQ(MakeTerminate(fault::kDdpOffsetWrap, write).segment_length, write.size());
+  Segment untagged;
+  untagged.message_offset = 0xFFFFFFFF;
+  Payload send(kUntaggedHeaderSize + 8);
+  EncodeSegmentHeader(untagged, send.data());
+  EXPECT_EQ(MakeTerminate(fault::kMessageOffset, send).segment_length, send.size());
+  // No more than a ULPDU is quoted, and only a whole Read Request.
+  EXPECT_FALSE(MakeTerminate(fault::kBounds, Payload(kMaxUlpdu + 1)).ddp_header);
+  Segment read;
+  read.opcode = Opcode::kReadRequest;
+  Payload longer(kUntaggedHeaderSize + kReadRequestSize + 1);
+  EncodeSegmentHeader(read, longer.data());
+  EXPECT_TRUE(MakeTerminate(fault::kMessageTooLong, longer).ddp_header);
+  EXPECT_FALSE(MakeTerminate(fault::kOperationUnspecified, longer).read_request);
+  EXPECT_FALSE(MakeTerminate(fault::kBounds, send).read_request);
 }
 
 TEST(Fault, EveryKnownTripleHasAName) {

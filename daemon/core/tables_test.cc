@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// The tables of the core one by one: what they make of keys that they do not have, and of other adapters,
+// families and ranges.
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "daemon/core/address_rules.h"
+#include "daemon/core/attempts.h"
+#include "daemon/core/core_harness.h"
+#include "daemon/core/ephemeral_pool.h"
+#include "daemon/core/op_log.h"
+#include "daemon/core/port_space.h"
+#include "daemon/core/quota.h"
+#include "daemon/core/slot_table.h"
+#include "daemon/core/tuple_table.h"
+
+namespace nd::core {
+namespace {
+
+PortKey KeyOf(AdapterNo adapter, const std::string& local) {
+  return PortKey::Of(adapter, Ip(local));
+}
+std::uint32_t FreeAt(PortSpace& space, AdapterNo adapter, const std::string& ip) {
+  return space.EphemeralUse(KeyOf(adapter, ip), 1000).free;
+}
+
+// The ports of an address are counted when it is first asked for one.
+TEST(PortPool, IsMadeWithoutWhatIsTakenOrReservedThere) {
+  PortSpace space(1, 50000, 50003);
+  for (const char* taken :
+       {"10.0.0.1:50001", "10.0.0.2:50000", "10.0.0.1:50009", "10.0.0.1:49999", "[fd00::1]:50000"}) {
+    space.Add(KeyOf(1, taken), {});
+  }
+  space.Add(KeyOf(0, "10.0.0.1:50000"), {});
+  space.Add(KeyOf(2, "10.0.0.1:50000"), {});
+  space.Reserve(KeyOf(1, "10.0.0.1:50002"), {});
+  for (const char* elsewhere : {"10.0.0.2:50003", "10.0.0.1:50010", "10.0.0.1:49998", "[fd00::1]:50003"}) {
+    space.Reserve(KeyOf(1, elsewhere), {});
+  }
+  space.Reserve(KeyOf(0, "10.0.0.1:50003"), {});
+  space.Reserve(KeyOf(2, "10.0.0.1:50003"), {});
+  EXPECT_EQ(FreeAt(space, 1, "10.0.0.1"), 2u) << "50000 and 50003";
+  EXPECT_EQ(FreeAt(space, 1, "10.0.0.2"), 2u) << "50001 and 50002";
+  EXPECT_EQ(FreeAt(space, 1, "10.0.0.9"), 4u);
+  EXPECT_EQ(FreeAt(space, 1, "[fd00::1]"), 2u);
+  EXPECT_EQ(FreeAt(space, 3, "10.0.0.1"), 4u);
+}
+
+TEST(PortPool, WildcardTakesAPortFromEachAddressOfItsFamily) {
+  PortSpace space(1, 50000, 50003);
+  for (const AdapterNo adapter : {0u, 1u, 2u}) {
+    for (const char* ip : {"10.0.0.1", "10.0.0.2", "fd00::1"}) FreeAt(space, adapter, ip);
+  }
+  space.Add(KeyOf(1, "0.0.0.0:50001"), {});
+  EXPECT_EQ(FreeAt(space, 1, "10.0.0.1"), 3u);
+  EXPECT_EQ(FreeAt(space, 1, "10.0.0.2"), 3u);
+  EXPECT_EQ(FreeAt(space, 1, "fd00::1"), 4u);
+  EXPECT_EQ(FreeAt(space, 0, "10.0.0.1"), 4u);
+  EXPECT_EQ(FreeAt(space, 2, "10.0.0.1"), 4u);
+  space.Release(KeyOf(1, "0.0.0.0:50001"));
+  EXPECT_EQ(FreeAt(space, 1, "10.0.0.1"), 4u);
+}
+
+TEST(PortPool, FollowsTheRange) {
+  PortSpace space(1, 50000, 50003);
+  EXPECT_EQ(FreeAt(space, 0, "10.0.0.1"), 4u);
+  space.SetRange(50000, 50005);
+  EXPECT_EQ(FreeAt(space, 0, "10.0.0.1"), 6u);
+  EXPECT_TRUE(space.IsEphemeral(50005));
+  EXPECT_FALSE(space.IsEphemeral(50006));
+  EXPECT_FALSE(space.IsEphemeral(49999));
+  EXPECT_FALSE(space.Unreserve(KeyOf(0, "10.0.0.1:50000")).has_value());
+  EphemeralPool pool(50000, 50001, 0);
+  pool.PutBack(50000);
+  pool.PutBack(50002);
+  pool.PutBack(49999);
+  EXPECT_EQ(pool.size(), 2u);
+  EXPECT_FALSE(pool.Contains(50002));
+}
+
+TEST(TupleTable, ErasesOnlyTheAttemptThatHoldsTheKey) {
+  TupleTable table;
+  const TupleKey key{0, Ip("10.0.0.1:6000"), Ip("10.0.1.1:7000")},
+      other{0, Ip("10.0.0.1:6001"), Ip("10.0.1.1:7000")};
+  table.Put(key, Role::kActive, {5, Handle{50}});
+  table.Erase(other, Role::kActive, 5);
+  table.Erase(key, Role::kPassive, 5);
+  table.Erase(key, Role::kActive, 4);
+  EXPECT_EQ(table.Find(key, Role::kActive).attempt, 5u);
+  table.Erase(key, Role::kActive, 5);
+  EXPECT_EQ(table.Find(key, Role::kActive).attempt, 0u);
+}
+
+TEST(Quota, TokenThatIsAssignedToItselfKeepsItsCharge) {
+  Quota quota;
+  std::optional<Quota::Token> token = quota.Charge(7, Resource::kPorts, std::nullopt);
+  ASSERT_TRUE(token.has_value());
+  Quota::Token& same = *token;
+  *token = std::move(same);
+  EXPECT_TRUE(static_cast<bool>(*token));
+  EXPECT_EQ(quota.usage().at(7)[static_cast<std::size_t>(Resource::kPorts)], 1u);
+}
+
+TEST(SlotTable, HandleBeyondTheLastSlotIsInvalid) {
+  SlotTable<int> table(3);
+  table.Insert(1);
+  EXPECT_EQ(table.Find(Handle::Make(3, 1, 1)), nullptr);
+}
+
+TEST(OpLog, OperationThatDoesNotRunHasNoPlace) {
+  OpLog log;
+  log.Begin(7, 70);
+  EXPECT_EQ(log.SequenceOf(7), 70u);
+  EXPECT_EQ(log.SequenceOf(8), 0u);
+}
+
+TEST(Attempts, NobodyFliesWhereNoPlaceIsFree) {
+  EXPECT_FALSE(Attempts::MayFly(0, 5, 5));
+  EXPECT_TRUE(Attempts::MayFly(6, 4, 5));
+  EXPECT_FALSE(Attempts::MayFly(7, 4, 5));
+}
+
+TEST(LocalAddress, WildcardNeedsAnAddressOfItsFamily) {
+  const AdapterInfo info = TestAdapter("a0", {"10.0.0.1"}).info;
+  EXPECT_TRUE(CheckLocalAddress(info, Ip("0.0.0.0:1"), true).ok());
+  EXPECT_FALSE(CheckLocalAddress(info, Ip("[::]:1"), true).ok());
+  EXPECT_FALSE(CheckLocalAddress(info, Ip("0.0.0.0:1"), false).ok());
+}
+
+}  // namespace
+}  // namespace nd::core
