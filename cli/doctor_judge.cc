@@ -209,8 +209,11 @@ Verdict JudgeNetwork(const Facts& facts, const BrokerFacts& broker) {
     return Pass(name, "cannot be compared with the broker's as this user");
   }
   if (facts.own_network == broker.network) return Pass(name, "the broker's");
-  return Warn(name, "not the broker's: its adapters have no addresses for programs started here",
-              "start them in its namespace, or set foreign-network-namespaces = \"allow\" in [broker]");
+  return Warn(
+      name,
+      "not the broker's: its adapters have no addresses for programs started here, unless it serves them",
+      "start them in its namespace, or set foreign-network-namespaces in [broker] to \"serve\" (their own "
+      "addresses) or \"allow\" (the broker's)");
 }
 
 Verdict JudgeMemlock(const Facts& facts) {

@@ -55,13 +55,15 @@ void ReadBroker(TableReader reader, BrokerSettings* out) {
           "\"admin-namespaces\" in [broker] is \"" + namespaces + "\"; it must be \"own\" or \"any\"");
     }
   }
-  std::string foreign = out->allow_foreign_networks ? "allow" : "refuse";
+  std::string foreign = "refuse";
   if (reader.String("foreign-network-namespaces", &foreign)) {
-    out->allow_foreign_networks = foreign == "allow";
-    if (foreign != "allow" && foreign != "refuse") {
+    out->foreign_networks = foreign == "allow"   ? ForeignNetworks::kAllow
+                            : foreign == "serve" ? ForeignNetworks::kServe
+                                                 : ForeignNetworks::kRefuse;
+    if (foreign != "allow" && foreign != "refuse" && foreign != "serve") {
       reader.Wrong(*reader.table().get("foreign-network-namespaces"),
                    "\"foreign-network-namespaces\" in [broker] is \"" + foreign +
-                       "\"; it must be \"refuse\" or \"allow\"");
+                       "\"; it must be \"refuse\", \"allow\" or \"serve\"");
     }
   }
   reader.Time("reclaim-grace", Duration::zero(), std::chrono::minutes(10), &out->reclaim_grace);

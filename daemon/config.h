@@ -20,13 +20,19 @@
 
 namespace nd {
 
+// What clients in another network namespace than the broker get.
+enum class ForeignNetworks : std::uint8_t {
+  kRefuse,  // No address.
+  kAllow,   // The broker's addresses, as if they were in its namespace.
+  kServe,   // The addresses of their own namespace; the library gives the broker sockets of it.
+};
+
 // [broker]: settings of the start.
 struct BrokerSettings {
   std::string directory;  // Empty: the rule of docs/configuration.md.
   std::uint32_t client_mode = 0666, admin_mode = 0600;
   std::optional<std::uint32_t> client_group, admin_group;
-  // Clients in another network namespace than the broker use its addresses as if they were in its namespace.
-  bool allow_foreign_networks = false;
+  ForeignNetworks foreign_networks = ForeignNetworks::kRefuse;
   // Applications may hold their session over gRPC, on broker.sock; libndbroker uses lane.sock.
   bool grpc = true;
   // Callers in another pid, network or user namespace than the broker may use the admin and metrics sockets.

@@ -45,7 +45,7 @@ client-socket-mode = "0660"
 admin-socket-mode = "0600"
 client-socket-group = "root"
 admin-socket-group = "root"
-foreign-network-namespaces = "allow"
+foreign-network-namespaces = "serve"
 admin-namespaces = "any"
 grpc = false
 log-level = "debug"
@@ -111,7 +111,7 @@ quota = { sessions = 1, connectors = 2, listeners = 3, shared-endpoints = 4, que
   EXPECT_EQ(c.limits.grpc_memory_bytes, 10000000u);
   EXPECT_EQ(c.limits.hello_timeout, seconds(1));
   EXPECT_EQ(SoftOf(c).max_half_open, 40u);
-  EXPECT_TRUE(c.broker.allow_foreign_networks);
+  EXPECT_EQ(c.broker.foreign_networks, ForeignNetworks::kServe);
   EXPECT_TRUE(c.broker.allow_foreign_admins);
   EXPECT_FALSE(c.broker.grpc);
   EXPECT_EQ(c.core.max_backlog, 11u);
@@ -250,8 +250,8 @@ TEST(Config, EveryErrorHasItsMessage) {
        "f.toml:2:21: \"admin-socket-mode\" in [broker] must be the permissions of a socket in octal, such as "
        "\"0600\" or \"0660\""},
       {"[broker]\nforeign-network-namespaces = \"maybe\"\n",
-       "f.toml:2:30: \"foreign-network-namespaces\" in [broker] is \"maybe\"; it must be \"refuse\" or "
-       "\"allow\""},
+       "f.toml:2:30: \"foreign-network-namespaces\" in [broker] is \"maybe\"; it must be \"refuse\", "
+       "\"allow\" or \"serve\""},
       {"[broker]\nadmin-namespaces = \"all\"\n",
        "f.toml:2:20: \"admin-namespaces\" in [broker] is \"all\"; it must be \"own\" or \"any\""},
       {"[[rule]]\nmatch = { pod = \"Web_1\" }\n",

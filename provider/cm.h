@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/event_loop.h"
+#include "base/unique_fd.h"
 #include "nd/status.h"
 #include "nd/types.h"
 #include "provider/hand_off.h"
@@ -40,6 +41,9 @@ struct AdapterDescription {
   // The core also calls Reserve() for ports without a user: ports kept for a process that is away and ports
   // that an administrator reserved. Endpoints of this adapter that cover the same address share its port.
   bool keep_ports = false;
+  // The network namespace that the adapter belongs to (OpenNetwork); 0: that of the broker. Only clients of
+  // this network see the adapter.
+  std::uint64_t network = 0;
   // True: the client half disconnects (soft). False: the daemon half does (verbs).
   bool client_disconnects = true;
 };
@@ -127,6 +131,12 @@ class ConnectionManager {
   virtual void Unlisten(EndpointId endpoint) = 0;
 
   virtual void Connect(const ConnectParams& params) = 0;
+  // Connect() on an adapter of another network, with a socket that its client made there and that
+  // os::WhyUnfit() has judged. The provider may do without it, and without one it may fail.
+  virtual void ConnectFrom(const ConnectParams& params, UniqueFd socket) {
+    static_cast<void>(socket);
+    Connect(params);
+  }
   // For an inbound id without an answer. OnEstablished or OnLost follows.
   virtual void Accept(CmId id, const AcceptParams& params) = 0;
   // For an inbound id without an answer, or an active id after OnReply. `detail` tells the peer the reason.
@@ -151,6 +161,18 @@ class ConnectionManager {
   // Returns the local address, with port 0, from which `adapter` reaches `remote`.
   // NETWORK_UNREACHABLE / INVALID_ADDRESS.
   virtual Result<Address> Resolve(const std::string& adapter, const Address& remote) const = 0;
+
+  // Whether the next two can succeed.
+  virtual bool serves_networks() const { return false; }
+  // Serves the clients of another network namespace by sockets that one of them made there: one that reads
+  // routes and a TCP socket of each family. adapters() then has an adapter of that network. A network that is
+  // served already stays as it is, and the sockets are closed. NOT_SUPPORTED, INVALID_PARAMETER (a socket is
+  // not fit), SHARING_VIOLATION (its TCP port is taken there), ACCESS_DENIED, INSUFFICIENT_RESOURCES.
+  virtual Status OpenNetwork(std::uint64_t /*network*/, std::vector<UniqueFd> /*sockets*/) {
+    return {StatusCode::kNotSupported, "No adapter serves other network namespaces."};
+  }
+  // Its adapter vanishes, and its sockets are closed.
+  virtual void CloseNetwork(std::uint64_t /*network*/) {}
 
   // The broker is about to end: stops accepting on the sockets that outlive it, so that the next broker
   // accepts what arrives from now on. Returns whether there is such a socket.

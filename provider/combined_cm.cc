@@ -107,13 +107,23 @@ void CombinedCm::Unlisten(EndpointId endpoint) {
   for (const auto& manager : managers_) manager->Unlisten(endpoint);
 }
 
-void CombinedCm::Connect(const ConnectParams& params) {
+ConnectionManager* CombinedCm::Begin(const ConnectParams& params) {
+  const ConnectionManager* const wanted = OfAdapter(params.adapter);
   for (std::size_t place = 0; place < managers_.size(); ++place) {
-    if (managers_[place].get() != OfAdapter(params.adapter)) continue;
+    if (managers_[place].get() != wanted) continue;
     ids_[params.id] = place;
-    return managers_[place]->Connect(params);
+    return managers_[place].get();
   }
   sink_.OnFailed(params.id, {StatusCode::kDeviceRemoved, "The adapter " + params.adapter + " was removed."});
+  return nullptr;
+}
+
+void CombinedCm::Connect(const ConnectParams& params) {
+  if (ConnectionManager* const manager = Begin(params)) manager->Connect(params);
+}
+
+void CombinedCm::ConnectFrom(const ConnectParams& params, UniqueFd socket) {
+  if (ConnectionManager* const manager = Begin(params)) manager->ConnectFrom(params, std::move(socket));
 }
 
 void CombinedCm::Accept(CmId id, const AcceptParams& params) {
@@ -152,6 +162,21 @@ Result<HandOff> CombinedCm::TakeHandOff(CmId id) {
 Result<Address> CombinedCm::Resolve(const std::string& adapter, const Address& remote) const {
   if (const ConnectionManager* const manager = OfAdapter(adapter)) return manager->Resolve(adapter, remote);
   return Status{StatusCode::kDeviceRemoved, "The adapter " + adapter + " was removed."};
+}
+
+ConnectionManager* CombinedCm::NetworkServer() const {
+  const auto found = std::ranges::find_if(managers_, [](const auto& m) { return m->serves_networks(); });
+  return found == managers_.end() ? nullptr : found->get();
+}
+
+Status CombinedCm::OpenNetwork(std::uint64_t network, std::vector<UniqueFd> sockets) {
+  if (ConnectionManager* const server = NetworkServer())
+    return server->OpenNetwork(network, std::move(sockets));
+  return ConnectionManager::OpenNetwork(network, {});
+}
+
+void CombinedCm::CloseNetwork(std::uint64_t network) {
+  if (ConnectionManager* const server = NetworkServer()) server->CloseNetwork(network);
 }
 
 bool CombinedCm::LeaveListeners() {

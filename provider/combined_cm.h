@@ -32,6 +32,7 @@ class CombinedCm final : public ConnectionManager {
   void Listen(EndpointId endpoint, const std::string& adapter, const Address& local) override;
   void Unlisten(EndpointId endpoint) override;
   void Connect(const ConnectParams& params) override;
+  void ConnectFrom(const ConnectParams& params, UniqueFd socket) override;
   void Accept(CmId id, const AcceptParams& params) override;
   void Reject(CmId id, Detail detail, const Bytes& private_data) override;
   void Confirm(CmId id) override;
@@ -40,6 +41,9 @@ class CombinedCm final : public ConnectionManager {
   void Disconnect(CmId id) override;
   Result<HandOff> TakeHandOff(CmId id) override;
   Result<Address> Resolve(const std::string& adapter, const Address& remote) const override;
+  bool serves_networks() const override { return NetworkServer() != nullptr; }
+  Status OpenNetwork(std::uint64_t network, std::vector<UniqueFd> sockets) override;
+  void CloseNetwork(std::uint64_t network) override;
   bool LeaveListeners() override;
   std::uint32_t handshakes() const override;
 
@@ -47,6 +51,10 @@ class CombinedCm final : public ConnectionManager {
   class Sink;
   ConnectionManager* OfAdapter(const std::string& adapter) const;
   ConnectionManager* OfId(CmId id) const;
+  // The first manager that serves networks; null: none does.
+  ConnectionManager* NetworkServer() const;
+  // Records the attempt. Null: the adapter is gone, and the attempt has failed.
+  ConnectionManager* Begin(const ConnectParams& params);
 
   CmSink& sink_;
   std::vector<std::unique_ptr<Sink>> sinks_;

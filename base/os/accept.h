@@ -10,13 +10,13 @@ namespace nd::os {
 struct Accepted {
   enum class Result {
     kConnection,  // `fd` is a connection: non-blocking, not inherited by child processes.
-    kNone,        // No connection waits.
+    kNone,        // No connection waits, or a signal interrupted the call.
     kExhausted,   // The process, or the host, has no descriptor or no memory left for one.
     kFailed,      // Any other error. A retry at once would fail too.
   };
   Result result = Result::kNone;
   UniqueFd fd;
-  int error = 0;  // Of kExhausted and kFailed, as errno has it.
+  int error = 0;  // Of kExhausted and kFailed, as errno has it; EINTR of kNone: interrupted.
 };
 
 // Never blocks when the listening socket is non-blocking. Skips connections that ended before they were

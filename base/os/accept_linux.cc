@@ -15,6 +15,7 @@ Accepted Accept(int listener) {
     if (fd) return {Accepted::Result::kConnection, std::move(fd), 0};
     switch (errno) {
       case EINTR:
+        return {Accepted::Result::kNone, {}, EINTR};
       case ECONNABORTED:
       case EPROTO:
         continue;

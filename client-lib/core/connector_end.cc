@@ -348,13 +348,10 @@ Status LocalConnector::Close(const Caller& caller, bool wait) {
   };
   TellPeerClosed();
   const Life at = life();
-  Session::Ticket ticket;
   Status sent = adapter->session->Submit(
       session::CloseOp{at.handle}, at.epoch,
-      [finish, locally](const Reply& reply) { IsUnreachable(reply.status) ? locally() : finish(); },
-      Session::Sender::kApplication, wait && caller.blocks() ? &ticket : nullptr);
+      [finish, locally](const Reply& reply) { IsUnreachable(reply.status) ? locally() : finish(); });
   if (!sent.ok()) locally();
-  adapter->session->AwaitReply(ticket);
   return wait ? Session::Outcome(caller, state) : Status(StatusCode::kPending);
 }
 

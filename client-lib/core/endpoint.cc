@@ -29,13 +29,10 @@ Status LocalEndpoint::Close(const Caller& caller, bool wait) {
     direct ? self->adapter->session->Finish(state, {}) : self->adapter->session->FinishClose(state, {});
   };
   const Session::Life at = life();
-  Session::Ticket ticket;
-  Status sent = adapter->session->Submit(
-      session::CloseOp{at.handle}, at.epoch, [finish](const Reply&) { finish(); },
-      Session::Sender::kApplication, wait && caller.blocks() ? &ticket : nullptr);
+  Status sent =
+      adapter->session->Submit(session::CloseOp{at.handle}, at.epoch, [finish](const Reply&) { finish(); });
   // The broker is away, and the object ended with it.
   if (!sent.ok()) finish();
-  adapter->session->AwaitReply(ticket);
   return wait ? Session::Outcome(caller, state) : Status(StatusCode::kPending);
 }
 

@@ -12,6 +12,7 @@
 #include "base/os/fork.h"
 #include "base/os/socket.h"
 #include "base/os/wait.h"
+#include "provider/sockets_record.h"
 
 namespace nd::client {
 namespace {
@@ -99,6 +100,7 @@ Result<std::string> Lane::ReadToken(Time deadline) {
   if (record.magic != provider::TokenRecord::kMagic) return Broken("the first datagram is no token");
   if (Status status = CheckFds("token", 0, message->fds.size()); !status.ok()) return status;
   takes_messages_ = (record.features & provider::kLaneMessages) != 0;
+  asks_for_sockets_ = (record.features & provider::kGiveSockets) != 0;
   return std::string(reinterpret_cast<const char*>(record.token), sizeof(record.token));
 }
 
@@ -152,9 +154,20 @@ Result<std::span<const std::byte>> Lane::ReceiveMessages() {
   }
 }
 
+Status Lane::GiveSockets(std::uint64_t op_id, std::span<const int> sockets) {
+  provider::SocketsRecord record;
+  record.op_id = op_id;
+  record.fd_count = static_cast<std::uint32_t>(sockets.size());
+  return SendAll(provider::EncodeSocketsRecord(record), sockets);
+}
+
 Status Lane::Send(std::span<const std::byte> datagram) {
+  return SendAll(datagram, {});
+}
+
+Status Lane::SendAll(std::span<const std::byte> datagram, std::span<const int> descriptors) {
   for (;;) {
-    Status status = SendWithFds(socket_.get(), datagram, {});
+    Status status = SendWithFds(socket_.get(), datagram, descriptors);
     if (!(status == StatusCode::kDeviceBusy)) return status;
     os::Watched entry{socket_.get(), os::kWritable};
     os::Wait({&entry, 1}, os::kNoLimit);

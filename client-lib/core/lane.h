@@ -37,9 +37,15 @@ class Lane {
   Result<std::string> ReadToken(Time deadline);
   // True when the broker accepts messages on the lane, according to the token.
   bool takes_messages() const { return takes_messages_; }
+  // True when the broker serves the network namespace of this process, and this lane, which carries messages,
+  // is to give it sockets.
+  bool gives_sockets() const { return carries_ && asks_for_sockets_; }
+  // Gives fresh sockets for an operation that is sent afterwards, or with 0 those of the network namespace
+  // before Hello (provider/sockets_record.h). Statuses of Send().
+  Status GiveSockets(std::uint64_t op_id, std::span<const int> sockets);
 
-  // Call it before any other thread uses the lane: from now on one thread at a time calls Receive(), and
-  // Drain() does nothing.
+  // Call it before any other thread uses the lane: from now on one thread calls Receive(), and Drain() does
+  // nothing.
   void CarryMessages() { carries_ = true; }
   // Waits for the next message and handles other datagrams meanwhile. The bytes are valid until the next
   // call. Errors as Drain().
@@ -61,6 +67,7 @@ class Lane {
 
  private:
   Status Handle(std::span<const std::byte> datagram, std::vector<UniqueFd> fds);
+  Status SendAll(std::span<const std::byte> datagram, std::span<const int> descriptors);
   Status Acknowledge(std::uint64_t id);
   Status SendAcknowledgements();
   Result<std::span<const std::byte>> ReceiveMessages();
@@ -68,6 +75,7 @@ class Lane {
   std::mutex mutex_;
   UniqueFd socket_;
   bool takes_messages_ = false;
+  bool asks_for_sockets_ = false;
   bool carries_ = false;
   std::unique_ptr<std::byte[]> buffer_;         // Of Receive(). Mostly untouched memory.
   std::span<const std::byte> unread_messages_;  // The messages in buffer_ that Receive() has not returned.

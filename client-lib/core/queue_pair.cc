@@ -124,13 +124,10 @@ Status LocalQueuePair::Close(const Caller& caller, bool ndk, bool wait) {
     if (!ndk) return finish();
     self->users.Close(finish);
   };
-  Session::Ticket ticket;
   Status sent = adapter->session->Submit(
       session::CloseOp{at.handle, ndk}, at.epoch,
-      [finish, locally](const Reply& reply) { IsUnreachable(reply.status) ? locally() : finish(); },
-      Session::Sender::kApplication, wait && caller.blocks() ? &ticket : nullptr);
+      [finish, locally](const Reply& reply) { IsUnreachable(reply.status) ? locally() : finish(); });
   if (!sent.ok()) locally();
-  adapter->session->AwaitReply(ticket);
   return wait ? Session::Outcome(caller, state) : Status(StatusCode::kPending);
 }
 

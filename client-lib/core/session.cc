@@ -49,15 +49,14 @@ Status Session::Unreachable(const Status& why) {
           Detail::kBrokerUnreachable};
 }
 
-Status Session::Submit(session::Operation op, std::uint32_t epoch, Done done, Sender sender, Ticket* ticket) {
+Status Session::Submit(session::Operation op, std::uint32_t epoch, Done done, Sender sender) {
   // An object that is restored already may be closed while others are being restored.
   const bool early = sender == Sender::kKeeper || std::holds_alternative<session::CloseOp>(op);
-  return Send({0, std::move(op)}, early, epoch, std::move(done), ticket);
+  return Send({0, std::move(op)}, early, epoch, std::move(done));
 }
 
 // `early`: also before the session is established.
-Status Session::Send(session::ClientMessage message, bool early, std::uint32_t epoch, Done done,
-                     Ticket* ticket) {
+Status Session::Send(session::ClientMessage message, bool early, std::uint32_t epoch, Done done) {
   const auto* op = std::get_if<session::Operation>(&message.content);
   const bool makes_queue_pair = op != nullptr && std::holds_alternative<session::CreateQueuePairOp>(*op);
   std::shared_ptr<Link> link;
@@ -67,23 +66,18 @@ Status Session::Send(session::ClientMessage message, bool early, std::uint32_t e
     if (!open || !link_ || link_->over || (epoch != 0 && epoch != epoch_)) return Unreachable();
     message.op_id = ++last_op_;
     link = link_;
-    link->pending.emplace(message.op_id, Link::Pending{makes_queue_pair, ticket != nullptr, std::move(done)});
-    if (ticket != nullptr) *ticket = {link, message.op_id};
+    link->pending.emplace(message.op_id, Link::Pending{makes_queue_pair, std::move(done)});
   }
   // After a failed write the session has ended, and the keeper completes all pending operations.
+  if (op != nullptr && link->lane.gives_sockets()) {
+    if (const auto* connect = std::get_if<session::ConnectOp>(op)) {
+      GiveSocketFor(*connect, message.op_id, link->lane);
+    }
+  }
   std::vector<std::byte> bytes;
   session::Append(message, &bytes);
   link->carrier->Send(bytes);
-  if (ticket == nullptr) link->carrier->Attend();
   return {};
-}
-
-void Session::AwaitReply(const Ticket& ticket) {
-  if (!ticket.link) return;
-  ticket.link->carrier->ReadWhile([&] {
-    std::lock_guard lock(mutex_);
-    return ticket.link->pending.contains(ticket.op);
-  });
 }
 
 void Session::Report(session::TransportReportOp report, std::uint32_t epoch) {
@@ -127,19 +121,15 @@ Status Session::Perform(session::Operation op, std::uint32_t epoch, const Caller
   auto begun = Begin(caller);
   if (!begun.ok()) return begun.status();
   const std::shared_ptr<CallState> state = *begun;
-  Ticket ticket;
-  Status sent = Submit(
-      std::move(op), epoch,
-      [self = shared_from_this(), state, then = std::move(then)](Reply reply) mutable {
-        Status status = then ? then(reply) : reply.status;
-        self->Finish(state, std::move(status));
-      },
-      Sender::kApplication, caller.blocks() ? &ticket : nullptr);
+  Status sent = Submit(std::move(op), epoch,
+                       [self = shared_from_this(), state, then = std::move(then)](Reply reply) mutable {
+                         Status status = then ? then(reply) : reply.status;
+                         self->Finish(state, std::move(status));
+                       });
   if (!sent.ok()) {
     state->Abort();
     return sent;
   }
-  AwaitReply(ticket);
   return Outcome(caller, state);
 }
 
@@ -266,10 +256,6 @@ bool Session::OnMessage(Link& link, std::span<const std::byte> bytes) {
         if constexpr (std::is_same_v<T, session::Completion>) {
           OnReply(link, Reply(std::move(content)));
         } else if constexpr (!std::is_same_v<T, session::SessionEnd>) {
-          {
-            std::lock_guard lock(mutex_);
-            link.answered_caller = false;
-          }
           OnEvent(content);
         }
       },
@@ -323,7 +309,6 @@ void Session::OnReply(Link& link, Reply reply) {
     if (it == link.pending.end()) return;
     pending = std::move(it->second);
     link.pending.erase(it);
-    link.answered_caller = pending.caller_waits;
   }
   if (reply.hand_off != 0 || pending.makes_queue_pair) {
     Status drained = link.lane.Drain();
@@ -338,12 +323,6 @@ void Session::OnReply(Link& link, Reply reply) {
     }
   }
   pending.done(std::move(reply));
-}
-
-bool Session::AwaitsNothing(const Link& link) {
-  std::lock_guard lock(mutex_);
-  return link.answered_caller && link.pending.empty() &&
-         event_listeners_.load(std::memory_order_relaxed) == 0;
 }
 
 void Session::Break(Link& link, Status why) {

@@ -26,6 +26,7 @@ Status Session::ConnectLink() {
   auto carrier = channel->open_carrier(link->lane, link.get());
   if (!carrier.ok()) return carrier.status();
   link->carrier = std::move(carrier).value();
+  if (link->lane.gives_sockets()) GiveNetwork(link->lane);
   {
     std::lock_guard lock(mutex_);
     link_ = link;

@@ -15,7 +15,6 @@ namespace nd::client {
 struct Session::Link final : Carrier::Sink {
   struct Pending {
     bool makes_queue_pair = false;  // Its answer may follow a counters page.
-    bool caller_waits = false;      // In AwaitReply().
     Done done;
   };
 
@@ -25,14 +24,12 @@ struct Session::Link final : Carrier::Sink {
   void OnClosed(const Status& status) override {
     session->Break(*this, SessionEnded(status.code(), status.message()));
   }
-  bool AwaitsNothing() override { return session->AwaitsNothing(*this); }
 
   Session* const session;  // Outlives the carrier: the keeper closes it.
   Lane lane;
   std::unique_ptr<Carrier> carrier;
   // Under the session's mutex:
   std::map<session::OpId, Pending> pending;  // In order of submission.
-  bool answered_caller = false;              // The last message was an answer that a caller waited for.
   bool over = false;
   Status why;
 };

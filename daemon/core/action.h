@@ -63,6 +63,9 @@ struct CmUnlisten {
 };
 struct CmConnect {
   provider::ConnectParams params;
+  // The Connect that asked for it; its client may have given a socket with it.
+  SessionId session{};
+  OpId op_id = 0;
 };
 struct CmAccept {
   CmId id;

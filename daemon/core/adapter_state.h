@@ -18,10 +18,12 @@ struct AdapterState {
   provider::AdapterDescription description;
   bool present = true, enabled = true;
   std::uint32_t listeners = 0;  // That listen.
+  std::uint32_t objects = 0;    // Of sessions, on this adapter.
   std::string noted{};          // The problem of the description that was reported last.
 };
 
-// The index is the AdapterNo. Adapters are never removed from the table.
+// The index is the AdapterNo. Adapters are never removed from the table. A new adapter of another network
+// takes the place of one that has vanished with all objects on it.
 using AdapterTable = std::vector<AdapterState>;
 
 // The adapter of this name that is present, if any.

@@ -18,6 +18,9 @@ void Broker::Step(Time now, const Event& event, Actions* actions) {
 std::optional<Time> Broker::NextDeadline() const {
   return impl_->NextDeadline();
 }
+std::size_t Broker::AdapterPlaces() const {
+  return impl_->AdapterPlaces();
+}
 std::vector<AdapterRow> Broker::Adapters() const {
   return impl_->Adapters();
 }

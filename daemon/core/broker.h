@@ -177,6 +177,8 @@ class Broker {
   // Recounts every table and compares, for tests and the simulator. Returns one line per violation; empty
   // when all invariants hold.
   std::string CheckInvariants() const;
+  // The places of the table of adapters, those of vanished ones included; for tests.
+  std::size_t AdapterPlaces() const;
 
  private:
   class Impl;

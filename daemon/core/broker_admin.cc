@@ -120,6 +120,24 @@ void Broker::Impl::NoteProblem(AdapterState* adapter) {
   }
 }
 
+void Broker::Impl::AddAdapter(const provider::AdapterDescription& description) {
+  AdapterNo no = 0;
+  const auto reusable = [&](const AdapterState& old) {
+    return description.network != 0 && !old.present && old.description.network != 0 && old.objects == 0;
+  };
+  while (no < adapters_.size() && !reusable(adapters_[no])) ++no;
+  if (no == adapters_.size()) {
+    adapters_.push_back({description, true, true, 0});
+  } else {
+    ports_.ForgetPools(no);
+    adapters_[no] = {description, true, true, 0};
+  }
+  if (description.problem.ok()) {
+    Note(Notice::Level::kInfo, "adapter.added", description.info.name, "The provider has a new adapter.");
+  }
+  NoteProblem(&adapters_[no]);
+}
+
 void Broker::Impl::On(const AdaptersChanged& event) {
   for (AdapterNo no = 0; no < adapters_.size(); ++no) {
     if (!adapters_[no].present) continue;
@@ -128,6 +146,10 @@ void Broker::Impl::On(const AdaptersChanged& event) {
     for (const provider::AdapterDescription& now : event.adapters) {
       if (now.info.name != name) continue;
       const bool lost = adapters_[no].description.problem.ok() && !now.problem.ok();
+      // Clients choose the addresses of a served network, so lists of former addresses must not pile up.
+      if (now.network != 0 && now.info.addresses != adapters_[no].description.info.addresses) {
+        ports_.ForgetPools(no);
+      }
       adapters_[no].description = now;
       if (lost) RemoveFromUse(no, SendAdapterEvent::What::kRemoved);
       NoteProblem(&adapters_[no]);
@@ -136,18 +158,17 @@ void Broker::Impl::On(const AdaptersChanged& event) {
     }
     if (stays) continue;
     adapters_[no].present = false;
-    Note(Notice::Level::kWarning, "adapter.removed", name, "The provider no longer has it.");
+    const bool served = adapters_[no].description.network != 0;  // It comes and goes with its clients.
+    Note(served ? Notice::Level::kInfo : Notice::Level::kWarning, "adapter.removed", name,
+         "The provider no longer has it.");
     ports_.ForgetLeasesOf(no);
-    RemoveFromUse(no, SendAdapterEvent::What::kRemoved);
+    if (!served || adapters_[no].objects != 0) RemoveFromUse(no, SendAdapterEvent::What::kRemoved);
     ports_.DropReservationsOf(no);
+    if (served) ports_.ForgetPools(no);
   }
   for (const provider::AdapterDescription& now : event.adapters) {
     if (AdapterNamed(adapters_, now.info.name)) continue;
-    adapters_.push_back({now, true, true, 0});
-    if (now.problem.ok()) {
-      Note(Notice::Level::kInfo, "adapter.added", now.info.name, "The provider has a new adapter.");
-    }
-    NoteProblem(&adapters_.back());
+    AddAdapter(now);
   }
   for (AdapterNo no = 0; no < adapters_.size(); ++no) {
     if (adapters_[no].present) ports_.HoldHostPorts(no);

@@ -39,7 +39,7 @@ std::string Broker::Impl::CheckInvariants() const {
   std::map<Address, std::uint64_t> flights_to;        // By destination.
   std::vector<std::pair<std::uint32_t, Address>>
       lines;  // User and destination of each connect that waits for the wire.
-  std::vector<std::uint32_t> listeners(adapters_.size());
+  std::vector<std::uint32_t> listeners(adapters_.size()), objects(adapters_.size());
 
   const auto shown = [](const auto& id) { return [&id] { return Show(id); }; };
   const auto find = [&](Handle handle) -> const Object* {
@@ -77,6 +77,7 @@ std::string Broker::Impl::CheckInvariants() const {
   }
 
   for (const Object* object : AllObjects()) {
+    ++objects[object->adapter_no];
     const Session* const s = sessions_.Find(object->session);
     report.Must(s != nullptr, "I6: object of a dead session");
     if (s == nullptr) continue;
@@ -263,6 +264,7 @@ std::string Broker::Impl::CheckInvariants() const {
   }
   for (AdapterNo no = 0; no < adapters_.size(); ++no) {
     report.Same(adapters_[no].listeners, listeners[no], "listeners of adapter");
+    report.Same(adapters_[no].objects, objects[no], "objects of adapter");
   }
   return report.Take();
 }

@@ -26,6 +26,17 @@ std::optional<Resource> ResourceOf(ObjectKind kind) {
   return std::nullopt;
 }
 
+// An adapter of another network is also found by the name of the host's adapter that it stands for.
+bool IsNamed(const AdapterState& adapter, const std::string& name) {
+  const std::string& own = adapter.description.info.name;
+  return own == name || (adapter.description.network != 0 && own.starts_with(name + "@"));
+}
+
+std::string NoAddressHere(const Identity& who, const AdapterInfo& adapter) {
+  return "Adapter " + adapter.name + " has no address in the network namespace of this process." +
+         (who.network_problem.empty() ? "" : " ") + who.network_problem;
+}
+
 std::uint32_t NextSlot(const Session& s) {
   return s.free_slots.empty() ? s.next_slot : *s.free_slots.begin();
 }
@@ -68,6 +79,7 @@ T* Broker::Impl::Create(Session& s, const OpenedAdapter& adapter, Status* why) {
   }
   raw->handle = handle;
   raw->sequence = next_sequence_++;
+  ++adapters_[raw->adapter_no].objects;
   s.Of(raw->kind).insert({raw->sequence, raw->handle});
   if (Object* const antecedent = FindAny(raw->adapter)) ++antecedent->successors;
   return raw;
@@ -81,6 +93,9 @@ void Broker::Impl::Destroy(Object& object) {
   Session& s = SessionOf(session);
   Finish(session, object.close_op, {});
   s.Of(object.kind).erase(object.sequence);
+  AdapterState& state = StateOf(object);
+  ND_CORE_CHECK(state.objects > 0);
+  --state.objects;
   const bool erased = objects_.Erase(handle);
   ND_CORE_CHECK(erased);
   if (adapter) DropSuccessor(adapter);
@@ -136,8 +151,11 @@ Status Broker::Impl::CheckLocal(const Session& s, const AdapterInfo& adapter, co
     return CheckLocalAddress(adapter, local, allow_unspecified);
   }
   // The same message for every address, so that this process cannot find out the addresses of the host.
-  return {StatusCode::kInvalidAddress,
-          "Adapter " + adapter.name + " has no address in the network namespace of this process."};
+  return {StatusCode::kInvalidAddress, NoAddressHere(s.who, adapter)};
+}
+
+bool Broker::Impl::Sees(const Session& s, const AdapterState& adapter) {
+  return adapter.present && adapter.description.network == s.who.network;
 }
 
 AdapterInfo Broker::Impl::SeenBy(const Session& s, const AdapterInfo& adapter) {
@@ -149,7 +167,7 @@ AdapterInfo Broker::Impl::SeenBy(const Session& s, const AdapterInfo& adapter) {
 void Broker::Impl::Do(Session& s, Pending p, const ListAdaptersOp&) {
   Reply reply;
   for (const AdapterState& a : adapters_) {
-    if (a.present && a.description.problem.ok()) reply.adapters.push_back(SeenBy(s, a.description.info));
+    if (Sees(s, a) && a.description.problem.ok()) reply.adapters.push_back(SeenBy(s, a.description.info));
   }
   Finish(s.id, p, {}, std::move(reply));
 }
@@ -158,8 +176,8 @@ void Broker::Impl::Do(Session& s, Pending p, const OpenAdapterOp& op) {
   const bool by_address = op.name.empty() && op.local.family() != Address::Family::kUnspecified;
   for (AdapterNo no = 0; no < adapters_.size(); ++no) {
     const AdapterState& a = adapters_[no];
-    if (!a.present) continue;
-    if (!op.name.empty() && a.description.info.name != op.name) continue;
+    if (!Sees(s, a)) continue;
+    if (!op.name.empty() && !IsNamed(a, op.name)) continue;
     if (by_address && !CheckLocal(s, a.description.info, op.local, false).ok()) continue;
     if (!a.description.problem.ok()) {
       if (op.name.empty()) continue;  // Another adapter may be usable.
@@ -208,9 +226,7 @@ void Broker::Impl::Do(Session& s, Pending p, const ResolveAddressOp& op) {
   }
   const AdapterInfo& info = StateOf(*adapter).description.info;
   if (s.who.foreign_network) {
-    Finish(s.id, p,
-           {StatusCode::kNetworkUnreachable,
-            "Adapter " + info.name + " has no address in the network namespace of this process."});
+    Finish(s.id, p, {StatusCode::kNetworkUnreachable, NoAddressHere(s.who, info)});
     return;
   }
   Reply reply;

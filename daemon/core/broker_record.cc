@@ -52,7 +52,10 @@ void Broker::Impl::RecordEstablished(Connector& c) {
 }
 
 Connector* Broker::Impl::OtherEndOf(const Connector& c) {
+  // Networks may have the same addresses.
+  const std::uint64_t network = StateOf(c).description.network;
   for (AdapterNo no = 0; no < adapters_.size(); ++no) {
+    if (adapters_[no].description.network != network) continue;
     const TupleHolder holder =
         tuples_.Find({no, c.remote, c.local}, c.passive ? Role::kActive : Role::kPassive);
     Connector* const other = holder.connector ? Find<Connector>(holder.connector) : nullptr;
@@ -103,6 +106,7 @@ Ending Broker::Impl::EndingOf(const Connector& c, DisconnectReason reason, const
     case DisconnectReason::kPeerProcessDied: {
       // Between hosts there was a reset without a disconnect: probably a death.
       const bool here = std::any_of(adapters_.begin(), adapters_.end(), [&](const AdapterState& adapter) {
+        if (adapter.description.network != StateOf(c).description.network) return false;
         const std::vector<Address>& own = adapter.description.info.addresses;
         return std::any_of(own.begin(), own.end(), [&](const Address& a) { return a.same_ip(c.remote); });
       });

@@ -108,6 +108,7 @@ World::Client World::Open(int host, std::uint32_t uid, std::uint32_t pid, const 
   who.pid = pid != 0 ? pid : 10000 + static_cast<std::uint32_t>(id);
   who.command = "test";
   who.foreign_network = open_foreign;
+  who.network = open_network;
   who.foreign_namespace = open_foreign_namespace;
   who.born = open_born;
   Step(host, SessionOpened{id, who});

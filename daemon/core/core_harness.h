@@ -131,6 +131,7 @@ class World {
   bool open_foreign_namespace = false;                  // Open() makes clients of another user namespace.
   bool pair_has_older_connectors = false;               // Pair() makes one more in each session first.
   bool open_foreign = false;                            // Open() makes clients of another network namespace.
+  std::uint64_t open_network = 0;                       // Open() makes clients of this served network.
   std::map<std::uint16_t, StatusCode> reserve_answers;  // By port; others are granted.
   std::optional<Status> fail_connects;                  // Fails connects with it instead of delivering them.
   void ReleaseGoodbyes();

@@ -33,8 +33,13 @@ struct PodName {
 struct Identity {
   std::uint32_t pid = 0, uid = 0, gid = 0;
   std::string command, cgroup, application;
-  // Its network namespace differs from that of the broker, so no adapter has an address there.
+  // Its network namespace differs from that of the broker and is not served, so no adapter has an address
+  // there; the sentence, if any, says why.
   bool foreign_network = false;
+  std::string network_problem;
+  // The served network namespace whose adapters it uses (provider::AdapterDescription::network); 0: the
+  // broker's.
+  std::uint64_t network = 0;
   // Its pid, network or user namespace differs from that of the broker, so its uid 0 is not root of this
   // host.
   bool foreign_namespace = false;

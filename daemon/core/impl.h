@@ -29,6 +29,7 @@ class Broker::Impl {
   std::optional<Time> NextDeadline() const;
 
   std::vector<AdapterRow> Adapters() const;
+  std::size_t AdapterPlaces() const { return adapters_.size(); }
   std::vector<ListenerRow> Listeners() const;
   std::vector<ConnectionRow> Connections() const;
   std::vector<QueuePairRow> QueuePairs() const;
@@ -171,6 +172,8 @@ class Broker::Impl {
   Status CheckLocal(const Session& s, const AdapterInfo& adapter, const Address& local,
                     bool allow_unspecified) const;
   static AdapterInfo SeenBy(const Session& s, const AdapterInfo& adapter);
+  // Whether the adapter is there for this session: it belongs to its network.
+  static bool Sees(const Session& s, const AdapterState& adapter);
 
   // ---- connecting (broker_connect.cc)
   ConnectorFlags FlagsOf(const Connector& c) const;
@@ -267,6 +270,7 @@ class Broker::Impl {
   // ---- administration (broker_admin.cc)
   void RemoveFromUse(AdapterNo adapter, SendAdapterEvent::What what);
   void TellAdapter(AdapterNo adapter, SendAdapterEvent::What what);
+  void AddAdapter(const provider::AdapterDescription& description);
   void RemoveObject(Connector& c);
   void RemoveObject(Listener& l);
   void RemoveObject(SharedEndpoint& e);

@@ -271,6 +271,11 @@ void PortSpace::SetRange(std::uint16_t first, std::uint16_t last) {
   }
 }
 
+void PortSpace::ForgetPools(AdapterNo adapter) {
+  auto pool = pools_.lower_bound(PoolKey{adapter, Address()});
+  while (pool != pools_.end() && pool->first.adapter == adapter) pool = pools_.erase(pool);
+}
+
 void PortSpace::CountHeld(const PortKey& key, std::uint32_t uid, bool taken) {
   for (const Address& ip : {key.ip, Address()}) {
     const HeldKey at{key.adapter, key.family, ip, uid};

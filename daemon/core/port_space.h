@@ -118,6 +118,8 @@ class PortSpace {
   std::optional<PortKey> Match(AdapterNo adapter, const Address& local) const;
 
   void SetRange(std::uint16_t first, std::uint16_t last);
+  // Frees the lists of free ephemeral ports of this adapter. They are made again when they are needed.
+  void ForgetPools(AdapterNo adapter);
   // Ports of the ephemeral range in use on this adapter.
   std::uint32_t EphemeralUsed(AdapterNo adapter) const;
   bool IsEphemeral(std::uint16_t port) const { return port >= first_ && port <= last_; }

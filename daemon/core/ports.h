@@ -111,6 +111,8 @@ class Ports {
   void SettingsChanged();
   // The adapter vanished: its ports leave the journal, because an adapter that returns is a new one.
   void ForgetLeasesOf(AdapterNo adapter);
+  // The adapter vanished for good: frees the memory for its ephemeral ports.
+  void ForgetPools(AdapterNo adapter) { space_.ForgetPools(adapter); }
   // The objects of the adapter were removed: its reservations end too.
   void DropReservationsOf(AdapterNo adapter);
 
@@ -156,7 +158,7 @@ class Ports {
   // Drops the leases that conflict with `key` and whose holders have ended.
   void DropDeadLeases(const PortKey& key);
 
-  // Returns one key for each adapter that has the address.
+  // Returns one key for each adapter of the host that has the address.
   std::vector<PortKey> KeysOf(const Address& local) const;
   // Drops the reservation of exactly this key; returns false when there is none.
   bool DropReservation(const PortKey& key);

@@ -12,6 +12,7 @@ std::vector<PortKey> Ports::KeysOf(const Address& local) const {
   std::vector<PortKey> keys;
   for (AdapterNo no = 0; no < adapters_.size(); ++no) {
     if (!adapters_[no].present || !adapters_[no].description.problem.ok()) continue;
+    if (adapters_[no].description.network != 0) continue;  // Other networks have ports of their own.
     if (!CheckLocalAddress(adapters_[no].description.info, local, /*allow_unspecified=*/true).ok()) continue;
     keys.push_back(PortKey::Of(no, local));
   }

@@ -12,6 +12,7 @@
 #include "base/os/readiness.h"
 #include "base/os/socket.h"
 #include "provider/hand_off.h"
+#include "provider/sockets_record.h"
 
 namespace nd::service {
 
@@ -218,21 +219,66 @@ void Lane::Read() {
   static thread_local std::array<std::byte, provider::kMaxClientDatagram> buffer;
   std::size_t bytes = 0;
   for (int i = 0; i < kMessages && bytes < kBytes && !closed_ && !not_reading(); ++i) {
+    std::vector<UniqueFd> sockets;
+    const std::ptrdiff_t n = callbacks_.sockets ? ReceiveSockets(buffer, &sockets) : ReceivePlain(buffer);
+    if (n < 0) return;
+    bytes += static_cast<std::size_t>(n);
+    const auto datagram = std::span<const std::byte>(buffer).first(static_cast<std::size_t>(n));
+    if (callbacks_.sockets && provider::IsSocketsRecord(datagram)) {
+      OnSockets(datagram, std::move(sockets));
+    } else if (!sockets.empty()) {
+      return End(StatusCode::kRemoteError, "it sent descriptors with a datagram that has none");
+    } else {
+      OnDatagram(datagram);
+    }
+  }
+}
+
+std::ptrdiff_t Lane::ReceivePlain(std::span<std::byte> buffer) {
+  for (;;) {
     const os::ReceivedMessage message = os::ReceiveMessage(socket_.get(), buffer);
     const std::ptrdiff_t n = message.size;
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
+    if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return -1;
     // A client that ended without reading everything looks like a reset.
-    if (n == 0 || (n < 0 && errno == ECONNRESET))
-      return End(StatusCode::kConnectionDisconnected, "it hung up");
-    if (n < 0)
-      return End(StatusCode::kRemoteError, std::string("its socket failed: ") + std::strerror(errno));
-    if (message.had_descriptors)
-      return End(StatusCode::kRemoteError, "it sent descriptors, which the broker never accepts");
-    if (message.too_long) return End(StatusCode::kRemoteError, "it sent a datagram that is too long");
-    bytes += static_cast<std::size_t>(n);
-    OnDatagram(std::span(buffer).first(static_cast<std::size_t>(n)));
+    if (n == 0 || (n < 0 && errno == ECONNRESET)) {
+      End(StatusCode::kConnectionDisconnected, "it hung up");
+    } else if (n < 0) {
+      End(StatusCode::kRemoteError, std::string("its socket failed: ") + std::strerror(errno));
+    } else if (message.had_descriptors) {
+      End(StatusCode::kRemoteError, "it sent descriptors, which the broker never accepts");
+    } else if (message.too_long) {
+      End(StatusCode::kRemoteError, "it sent a datagram that is too long");
+    } else {
+      return n;
+    }
+    return -1;
   }
+}
+
+std::ptrdiff_t Lane::ReceiveSockets(std::span<std::byte> buffer, std::vector<UniqueFd>* sockets) {
+  Result<FdMessage> message = ReceiveWithFds(socket_.get(), buffer, /*blocking=*/false);
+  if (message.ok()) {
+    *sockets = std::move(message->fds);
+    return static_cast<std::ptrdiff_t>(message->size);
+  }
+  if (message.code() == StatusCode::kDeviceBusy) return -1;
+  const int error = message.status().native();
+  const bool hung_up =
+      message.code() == StatusCode::kConnectionDisconnected && (error == 0 || error == ECONNRESET);
+  if (hung_up) {
+    End(StatusCode::kConnectionDisconnected, "it hung up");
+  } else {
+    End(StatusCode::kRemoteError,
+        "it sent a wrong datagram, or its socket failed: " + message.status().message());
+  }
+  return -1;
+}
+
+void Lane::OnSockets(std::span<const std::byte> datagram, std::vector<UniqueFd> sockets) {
+  const Result<provider::SocketsRecord> record = provider::DecodeSocketsRecord(datagram, sockets.size());
+  if (!record.ok()) return End(record.code(), "it sent " + record.status().message());
+  callbacks_.sockets(record->op_id, std::move(sockets));
 }
 
 void Lane::OnDatagram(std::span<const std::byte> datagram) {

@@ -2,9 +2,10 @@
 // The fd lane of one client: descriptors go out, acknowledgements come in, messages of a session on the lane
 // go both ways, and a hang-up means the end of the client.
 //
-// The client is not trusted: any datagram that is neither a message nor the acknowledgement of a sent record
-// ends the lane, and the kernel drops descriptors that it sends. A client that does not acknowledge for a
-// second (a stopped process, for example) keeps its lane only while `patient` returns true. Loop thread.
+// The client is not trusted: any datagram that is neither a message nor the acknowledgement of a sent record,
+// nor a record of sockets that it was asked for, ends the lane. The kernel drops descriptors that nobody
+// asked for. A client that does not acknowledge for a second (a stopped process, for example) keeps its lane
+// only while `patient` returns true. Loop thread.
 #pragma once
 
 #include <cstddef>
@@ -47,6 +48,9 @@ class Lane {
     // Returns whether the client may exceed kAckTimeout; asked again after each kAckTimeout. Null means it
     // may not.
     std::function<bool()> patient = {};
+    // Receives the sockets that the client gives (provider/sockets_record.h). It may end the lane. Null: the
+    // client must not send descriptors.
+    std::function<void(std::uint64_t op_id, std::vector<UniqueFd> sockets)> sockets = {};
   };
 
   Lane(EventLoop& loop, UniqueFd socket, const Peer& peer, Callbacks callbacks);
@@ -77,6 +81,10 @@ class Lane {
   using RealTime = std::chrono::steady_clock::time_point;
   void OnSocket(std::uint32_t events);
   void Read();
+  // Receives one datagram into `buffer`; returns its size. -1: there is none, or the lane has ended.
+  std::ptrdiff_t ReceivePlain(std::span<std::byte> buffer);
+  std::ptrdiff_t ReceiveSockets(std::span<std::byte> buffer, std::vector<UniqueFd>* sockets);
+  void OnSockets(std::span<const std::byte> datagram, std::vector<UniqueFd> sockets);
   void OnDatagram(std::span<const std::byte> datagram);
   void OnAck(std::span<const std::byte> datagram);
   void SendCorked();

@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "base/os/call_alarm.h"
 #include "base/os/thread.h"
 #include "daemon/service/slow_close.h"
 
@@ -61,7 +62,7 @@ UniqueFd Reaper::TakeNext() {
 }
 
 void Reaper::Run() {
-  CloseAlarm alarm(kLongestClose);
+  os::CallAlarm alarm(kLongestClose);
   std::unique_lock lock(mutex_);
   for (;;) {
     wake_.wait(lock, [this] { return stop_ || !waiting_.empty(); });

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -72,6 +73,11 @@ class Session {
   };
   std::unordered_map<core::OpId, PendingOperation> pending;
   CountersPages pages;
+  // The sockets that the client has given and nobody has used: of its network namespace, and for the Connect
+  // with that id.
+  std::vector<UniqueFd> network_sockets;
+  std::map<core::OpId, UniqueFd> given_sockets;
+  std::uint64_t network = 0;  // The served network that it belongs to; 0: none.
 
  private:
   // One datagram of the lane: a record of any kind, its descriptors, its id.

@@ -108,6 +108,9 @@ BrokerShell::~BrokerShell() {
   if (timer_) loop_.Cancel(*timer_);
   if (away_timer_) loop_.Cancel(*away_timer_);
   for (auto& [number, entry] : retiring_) loop_.Cancel(entry.first);
+  for (auto& [network, served] : networks_) {
+    if (served.closing) loop_.Cancel(*served.closing);
+  }
   for (auto& [id, session] : sessions_) {
     if (session->hello_timer) loop_.Cancel(*session->hello_timer);
   }
@@ -192,6 +195,7 @@ void BrokerShell::Do(core::Complete& action) {
   if (pending != session->pending.end()) {
     const auto [kind, since] = pending->second;
     session->pending.erase(pending);
+    DropGiven(*session, action.op_id);
     const Duration took = loop_.clock().Now() - since;
     NDB_PROBE(operation_end, action.session, action.op_id, kind, action.status.code(), took.count());
     for (RecordSink* const sink : record_sinks_) sink->OnOperation(kind, action.status, took);
@@ -224,6 +228,8 @@ void BrokerShell::Resume(std::vector<provider::InboundRequest> requests) {
 }
 void BrokerShell::Do(core::CmConnect& action) {
   NDB_PROBE(handshake_request, action.params.id, action.params.owner_pid);
+  UniqueFd given = TakeGiven(action.session, action.op_id);
+  if (given) return manager_->ConnectFrom(action.params, std::move(given));
   manager_->Connect(action.params);
 }
 void BrokerShell::Do(core::CmAccept& action) {

@@ -152,6 +152,22 @@ class BrokerShell final : public provider::CmSink {
   // the session. INSUFFICIENT_RESOURCES is then the completion of the operation.
   Status Provide(core::SessionId id, const session::Operation& op);
   void LaneMessage(core::SessionId id, std::span<const std::byte> bytes);
+  // broker_shell_networks.cc: clients of other network namespaces.
+  bool IsForeign(const Session& session) const;
+  bool GivesSockets(const Peer& peer) const;
+  void LaneSockets(core::SessionId id, std::uint64_t op_id, std::vector<UniqueFd> sockets);
+  // Judges the sockets and serves the network of the session; any status but SUCCESS refuses its Hello.
+  Status JoinNetwork(Session& session);
+  void LeaveNetwork(Session& session);
+  // Sets what the core has to know about the network of the client.
+  void Place(const Session& session, core::Identity& who) const;
+  // Closes sockets that clients may share.
+  void CloseGiven(std::uint32_t uid, std::vector<UniqueFd> sockets);
+  // The socket that came for this operation; empty: none did, or it was taken.
+  UniqueFd TakeGiven(core::SessionId id, core::OpId op_id);
+  void DropGiven(Session& session, core::OpId op_id);
+  // INVALID_PARAMETER: a socket came for this operation and is unfit.
+  static Status CheckGiven(const Session& session, core::OpId op_id);
   void LaneHello(Session& session, session::ClientMessage message);
   core::SessionId Begin(Session& session, const std::shared_ptr<SessionSink>& stream, HelloFacts hello);
   // Removes the session from by_pid_, so that no other Hello finds it.
@@ -214,6 +230,12 @@ class BrokerShell final : public provider::CmSink {
 
   std::uint64_t last_session_ = 0;
   std::map<core::SessionId, std::unique_ptr<Session>> sessions_;
+  // A served network stays for a while after its last session.
+  struct Network {
+    std::uint32_t sessions = 0;
+    std::optional<EventLoop::TimerId> closing;
+  };
+  std::map<std::uint64_t, Network> networks_;
   std::multimap<std::uint32_t, core::SessionId> by_pid_;  // Lanes that wait for Hello.
   // Kept until no caller of theirs is on the stack and the core has reported the end of their connections.
   std::vector<std::unique_ptr<Session>> ended_;

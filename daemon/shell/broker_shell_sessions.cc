@@ -12,6 +12,7 @@
 #include "daemon/service/pod_name.h"
 #include "daemon/shell/broker_shell.h"
 #include "daemon/shell/id_text.h"
+#include "provider/sockets_record.h"
 #include "session/check.h"
 #include "session/codec.h"
 #include "session/limits.h"
@@ -32,15 +33,20 @@ Session* BrokerShell::Find(core::SessionId id) {
 
 void BrokerShell::AdmitLane(UniqueFd socket, const Peer& peer) {
   const core::SessionId id{++last_session_};
-  auto lane = std::make_unique<Lane>(
-      loop_, std::move(socket), peer,
-      Lane::Callbacks{
-          [this, id] { LaneRoom(id); },
-          [this, id](const Status& why) { EndSession(id, Status(why.code(), "fd lane: " + why.message())); },
-          [this, id](std::span<const std::byte> bytes) { LaneMessage(id, bytes); },
-          [this, id] { return MayBeLate(id); }});
+  Lane::Callbacks callbacks{
+      [this, id] { LaneRoom(id); },
+      [this, id](const Status& why) { EndSession(id, Status(why.code(), "fd lane: " + why.message())); },
+      [this, id](std::span<const std::byte> bytes) { LaneMessage(id, bytes); },
+      [this, id] { return MayBeLate(id); }};
   provider::TokenRecord record;
   record.features = provider::kLaneMessages;
+  if (GivesSockets(peer)) {
+    record.features |= provider::kGiveSockets;
+    callbacks.sockets = [this, id](std::uint64_t op_id, std::vector<UniqueFd> sockets) {
+      LaneSockets(id, op_id, std::move(sockets));
+    };
+  }
+  auto lane = std::make_unique<Lane>(loop_, std::move(socket), peer, std::move(callbacks));
   std::array<std::byte, 16> token;
   os::FillWithRandom(token);
   std::copy(token.begin(), token.end(), reinterpret_cast<std::byte*>(record.token));
@@ -90,7 +96,10 @@ void BrokerShell::LaneMessage(core::SessionId id, std::span<const std::byte> byt
   }
   const core::OpId op_id = message->op_id;
   Result<session::Operation> op = session::TakeOperation(std::move(*message));
-  if (!op.ok()) return EndIf(id, session->Send(session::Completion{op_id, op.status(), {}}));
+  if (!op.ok()) {
+    DropGiven(*session, op_id);
+    return EndIf(id, session->Send(session::Completion{op_id, op.status(), {}}));
+  }
   Operation(id, op_id, std::move(op.value()));
 }
 
@@ -115,6 +124,8 @@ void BrokerShell::LaneHello(Session& session, session::ClientMessage message) {
       } else if (!client->TokenIs((*hello)->token)) {
         RefuseToken(kLaneSocketName, (*hello)->identity);
         refused = Status(StatusCode::kAccessDenied, "the token is not the one that this fd lane delivered");
+      } else if (refused = JoinNetwork(*client); !refused.ok()) {
+        doors_[kLaneSocketName].Refuse(ops::Refusal::kBadHello);
       }
       if (!refused.ok()) {
         stream->Send(session::Completion{op_id, refused, {}});
@@ -148,14 +159,7 @@ core::SessionId BrokerShell::Begin(Session& opened, const std::shared_ptr<Sessio
   session->hello_timer.reset();
   session->stream = stream;
   lane_gate_.Proven(session->peer().uid);
-  // The namespace of the lane counts: the process may have received the stream from another one.
-  const std::uint64_t network = session->peer().network;
-  if (network != 0 && own_network_ != 0 && network != own_network_ &&
-      !options_.config.broker.allow_foreign_networks) {
-    hello.identity.foreign_network = true;
-    ops::LogInfo("session of another network namespace: " + Who(session->peer()) +
-                 " has no addresses (foreign-network-namespaces of [broker])");
-  }
+  Place(*session, hello.identity);
   session::Completion answer{hello.op_id, {}, {}};
   answer.reply.version = session::kProtocolVersion;
   answer.reply.boot_epoch = options_.boot_epoch;
@@ -178,6 +182,7 @@ void BrokerShell::Operation(core::SessionId id, core::OpId op_id, session::Opera
   if (session == nullptr) return;
   if (session->pending.size() >= options_.config.limits.pending_operations &&
       !session->pending.contains(op_id)) {
+    DropGiven(*session, op_id);
     return EndIf(id, session->Send(session::Completion{
                          op_id,
                          Status(StatusCode::kInsufficientResources,
@@ -187,7 +192,11 @@ void BrokerShell::Operation(core::SessionId id, core::OpId op_id, session::Opera
                          {}}));
   }
   const bool repeated = session->pending.contains(op_id);
-  if (const Status lacking = repeated ? Status::Ok() : Provide(id, op); !lacking.ok()) {
+  Status lacking = repeated ? Status::Ok() : Provide(id, op);
+  if (lacking.ok() && !repeated) lacking = CheckGiven(*session, op_id);
+  if (!lacking.ok()) {
+    if ((session = Find(id)) == nullptr) return;
+    DropGiven(*session, op_id);
     return EndIf(id, session->Send(session::Completion{op_id, lacking, {}}));
   }
   if ((session = Find(id)) == nullptr) return;
@@ -243,6 +252,7 @@ void BrokerShell::EndSession(core::SessionId id, const Status& why, bool logged)
     }
   }
   session->lane().Close();  // After the last messages were sent.
+  LeaveNetwork(*session);
   ended_.push_back(std::move(session));
   loop_.Post([this] { ForgetEnded(); });
   if (opened) {
@@ -267,6 +277,7 @@ void BrokerShell::Stop() {
           Status(StatusCode::kDeviceNotReady, "the broker is stopping", Detail::kBrokerUnreachable));
     }
     session->lane().Close();
+    LeaveNetwork(*session);
     ended_.push_back(std::move(session));
   }
   sessions_.clear();

@@ -76,7 +76,7 @@ KINDS = {
     ("monitoring.coreos.com/v1", "PrometheusRule"): {"metadata!": META,
                                                      "spec!": {"groups!": [{"name!": str, "rules!": [RULE]}]}},
     ("kustomize.config.k8s.io/v1beta1", "Kustomization"): {
-        "namespace": str, "resources!": [str], "configMapGenerator": [{"name!": str, "files!": [str]}],
+        "namespace": str, "resources!": [str], "configMapGenerator": [{"name!": str, "files!": [str], "behavior": {"create", "merge", "replace"}}],
         "images": [{"name!": str, "newName": str, "newTag": str}],
         "patches": [{"path!": str, "target": {"kind!": str, "name": str}}]},
 }
@@ -269,11 +269,11 @@ def check_tree(binaries):
     if f'"{DRIVER}"' not in source:
         wrong("daemon/csi/driver.h", f"the driver is not called {DRIVER}")
     if binaries is not None:
-        configuration = HERE / "base/ndbrokerd.toml"
-        done = subprocess.run([binaries / "ndbrokerd", "--check-config", configuration], capture_output=True, text=True,
-                              check=False)
-        if done.returncode != 0:
-            wrong("base/ndbrokerd.toml", (done.stdout + done.stderr).strip())
+        for configuration in (HERE / "base/ndbrokerd.toml", HERE / "overlays/verbs/ndbrokerd.toml"):
+            done = subprocess.run([binaries / "ndbrokerd", "--check-config", configuration], capture_output=True, text=True,
+                                  check=False)
+            if done.returncode != 0:
+                wrong(configuration.relative_to(HERE), (done.stdout + done.stderr).strip())
     if RULES.read_text() != rules():
         wrong(RULES.relative_to(HERE), "is not what check.py --write-rules writes")
 

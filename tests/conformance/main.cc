@@ -29,7 +29,8 @@ bool TakeTransport(int* argc, char** argv) {
     if (!argument.starts_with(kFlag)) continue;
     const std::string_view wanted = argument.substr(kFlag.size());
     bool known = false;
-    for (const Transport transport : {Transport::kLocal, Transport::kIwarp, Transport::kVerbs}) {
+    for (const Transport transport : {Transport::kLocal, Transport::kIwarp, Transport::kVerbs,
+                                      Transport::kPods, Transport::kPodHost, Transport::kHostPod}) {
       if (NameOf(transport) != wanted) continue;
       nd::conformance::Transports() = {transport};
       known = true;
@@ -46,7 +47,7 @@ bool TakeTransport(int* argc, char** argv) {
 
 int main(int argc, char** argv) {
   if (!TakeTransport(&argc, argv)) {
-    std::fputs("nd_conformance: --transport must be Local, Iwarp or Verbs\n", stderr);
+    std::fputs("nd_conformance: --transport must be Local, Iwarp, Verbs, Pods, PodHost or HostPod\n", stderr);
     return 2;
   }
   const bool verbs = nd::conformance::Transports().front() == Transport::kVerbs;
@@ -57,8 +58,15 @@ int main(int argc, char** argv) {
       std::fprintf(stderr, "nd_conformance: %s\n", nd::conformance::TheSite().error.c_str());
       return 2;
     }
-    const std::string error = verbs ? std::string() : nd::testing::EnterPrivateNetwork();
+    std::string error = verbs ? std::string() : nd::testing::EnterPrivateNetwork();
     if (verbs) nd::testing::AdoptNetwork();
+    const bool pods = nd::conformance::Transports().front() >= Transport::kPods;
+    if (pods && error.empty()) error = nd::testing::Ip("link add nd0 type veth peer name nd1");
+    if (pods && error.empty()) error = nd::testing::Ip("link del nd0");
+    if (pods && !error.empty()) {
+      std::fprintf(stderr, "SKIPPED: no right to make network namespaces (%s)\n", error.c_str());
+      return 77;
+    }
     if (!error.empty()) {
       std::fprintf(stderr, "nd_conformance: no private network (%s); cases that need one are skipped\n",
                    error.c_str());

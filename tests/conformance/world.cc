@@ -35,6 +35,24 @@ std::vector<Transport>& Transports() {
   return transports;
 }
 
+std::string NameOf(Transport transport) {
+  switch (transport) {
+    case Transport::kLocal:
+      return "Local";
+    case Transport::kIwarp:
+      return "Iwarp";
+    case Transport::kVerbs:
+      return "Verbs";
+    case Transport::kPods:
+      return "Pods";
+    case Transport::kPodHost:
+      return "PodHost";
+    case Transport::kHostPod:
+      return "HostPod";
+  }
+  return "?";
+}
+
 bool Full() {
   return std::getenv("NDBROKER_FULL") != nullptr;
 }
@@ -65,6 +83,9 @@ World::World(Transport transport, WorldOptions options)
   if (options_.wired && verbs()) {
     wire_ = std::make_unique<Wire>(TheSite().near[0], TheSite().near[1]);
     error_ = wire_->error();
+    if (!error_.empty()) return;
+  } else if (pods()) {
+    MakePods();
     if (!error_.empty()) return;
   } else if (options_.wired) {
     if (!InPrivateNetwork()) {
@@ -116,8 +137,51 @@ void World::Forget() {
   SharedWorlds().clear();
 }
 
+// Side 0 has the addresses 2 and 12 of a network, side 1 has 3 and 13. One pair of interfaces joins them.
+void World::MakePods() {
+  if (!InPrivateNetwork()) {
+    error_ = "needs network namespaces: run as root, or allow user namespaces";
+    return;
+  }
+  if (options_.apart || (options_.wired && transport_ != Transport::kPods)) {
+    error_ = "the adapter of a served network has no sister, and only two pods have a wire";
+    return;
+  }
+  static int pairs = 0;
+  const std::string name = "pod" + std::to_string(pairs);
+  if (!options_.wired) {
+    net_ = "10.78." + std::to_string(pairs % 250) + ".";
+    net6_ = "fd78:" + std::to_string(pairs) + "::";
+  }
+  ++pairs;
+  for (int side = 0; side < 2; ++side) {
+    hosts_.push_back(pod(side) ? std::make_unique<Namespace>() : nullptr);
+    if (pod(side) && !hosts_.back()->ok()) error_ = "cannot make a network namespace";
+  }
+  if (options_.wired && error_.empty()) {
+    wire_ = std::make_unique<Wire>(*hosts_[0], "10.77.0.2/24", *hosts_[1], "10.77.0.3/24");
+    error_ = wire_->error();
+    return;
+  }
+  const auto run = [this](const std::string& arguments, int ns = -1) {
+    if (error_.empty()) error_ = nd::testing::Ip(arguments, ns);
+  };
+  run("link add " + name + "a type veth peer name " + name + "b");
+  for (int side = 0; side < 2; ++side) {
+    const std::string end = name + (side == 0 ? "a" : "b"), number = std::to_string(side + 2);
+    const int ns = hosts_[static_cast<std::size_t>(side)] ? hosts_[static_cast<std::size_t>(side)]->fd() : -1;
+    if (ns >= 0) {
+      run("link set " + end + " netns " + std::to_string(hosts_[static_cast<std::size_t>(side)]->holder()));
+    }
+    run("addr add " + net_ + number + "/24 dev " + end, ns);
+    run("addr add " + net_ + "1" + number + "/24 dev " + end, ns);
+    run("addr add " + net6_ + number + "/64 dev " + end + " nodad", ns);
+    run("link set " + end + " up", ns);
+  }
+}
+
 void World::MakeBrokers() {
-  const std::size_t count = local() && !options_.wired ? 1 : 2;
+  const std::size_t count = (local() && !options_.wired) || pods() ? 1 : 2;
   for (std::size_t i = 0; i < count; ++i) {
     DaemonOptions daemon;
     daemon.sections = options_.sections;
@@ -126,6 +190,10 @@ void World::MakeBrokers() {
         "unauthenticated-per-uid = 4096\n";
     daemon.rules = options_.rules;
     daemon.rules.push_back(kAllowEverything);
+    if (pods()) {
+      daemon.sections["broker"] += "\nforeign-network-namespaces = \"serve\"\nadmin-namespaces = \"any\"\n";
+      if (CanBeAnotherUser()) daemon.uid = 65534;
+    }
     brokers_.push_back(
         std::make_unique<Daemon>(verbs() ? Devices(daemon, i) : SoftAdapters(daemon, i, count)));
     brokers_.back()->Launch();
@@ -144,7 +212,12 @@ DaemonOptions World::SoftAdapters(DaemonOptions daemon, std::size_t i, std::size
   const std::string extra =
       options_.adapter + "\n" + (i == 0 ? options_.adapter_a : options_.adapter_p) + "\n";
   const std::string other = count == 1 && options_.apart ? options_.adapter_p : "";
-  if (options_.wired) {
+  if (pods()) {
+    const std::string own = pod(0) ? "3" : "2";
+    const std::string both = "\"" + net_ + own + "\", \"" + net_ + "1" + own + "\", \"" + net6_ + own + "\"";
+    daemon.adapters = {"name = \"soft0\"\naddresses = [" + (pod(0) && pod(1) ? "\"127.0.0.2\"" : both) +
+                       "]\n" + port + extra};
+  } else if (options_.wired) {
     daemon.network_namespace = hosts_[i]->fd();
     daemon.adapters = {"name = \"soft0\"\naddresses = [\"10.77.0." + n + "\"]\n" + port + extra};
   } else {
@@ -175,7 +248,9 @@ void World::Revive(int side) {
     options.adapter = AdapterName(side, OnOther(side));
     options.application = side == 0 ? "A" : "P";
     options.uid = side == 0 ? options_.uid_a : options_.uid_p;
-    if (!hosts_.empty()) options.network_namespace = hosts_[static_cast<std::size_t>(side)]->fd();
+    if (!hosts_.empty() && hosts_[static_cast<std::size_t>(side)]) {
+      options.network_namespace = hosts_[static_cast<std::size_t>(side)]->fd();
+    }
     clients_.push_back(std::make_unique<Actor>(options));
   }
   Actor& client = *clients_[static_cast<std::size_t>(side)];
@@ -267,7 +342,7 @@ void World::Finish() {
 Actor& World::Extra(bool at_p, ActorOptions options) {
   if (options.broker.empty()) options.broker = (at_p ? broker_p() : broker_a()).directory();
   if (options.adapter.empty()) options.adapter = at_p ? adapter_p() : adapter_a();
-  if (!hosts_.empty() && options.network_namespace < 0) {
+  if (!hosts_.empty() && hosts_[at_p ? 1 : 0] && options.network_namespace < 0) {
     options.network_namespace = hosts_[at_p ? 1 : 0]->fd();
   }
   extra_.push_back(std::make_unique<Actor>(options));
@@ -292,13 +367,15 @@ bool World::one_phase() {
 Address World::At(int side, std::uint16_t port) const {
   if (verbs()) return Device(side).addresses[0].WithPort(port);
   if (OnOther(side)) return p_other(port);
-  const std::string net = options_.wired ? "10.77.0." : "127.0.0.";
+  const std::string net = options_.wired || pods() ? net_ : "127.0.0.";
   return Ip(net + (side == 0 || (local() && !options_.wired) ? "2" : "3"), port);
 }
 Address World::a_second(std::uint16_t port) const {
+  if (pods()) return Ip(net_ + "12", port);
   return verbs() ? Device(0).addresses[1].WithPort(port) : Ip("127.0.0.12", port);
 }
 Address World::p_second(std::uint16_t port) const {
+  if (pods()) return Ip(net_ + "13", port);
   return verbs() ? Device(1).addresses[1].WithPort(port) : Ip(local() ? "127.0.0.12" : "127.0.0.13", port);
 }
 Address World::a_other(std::uint16_t port) const {
@@ -314,10 +391,12 @@ bool World::has_ipv6() const {
 }
 Address World::a6(std::uint16_t port) const {
   if (verbs()) return Device(0).addresses[2].WithPort(port);
+  if (pods()) return Ip(net6_ + "2", port);
   return Ip(InPrivateNetwork() ? "fd00::2" : "::1", port);
 }
 Address World::p6(std::uint16_t port) const {
   if (verbs()) return Device(1).addresses[2].WithPort(port);
+  if (pods()) return Ip(net6_ + "3", port);
   return Ip(InPrivateNetwork() ? (local() ? "fd00::2" : "fd00::3") : "::1", port);
 }
 

@@ -23,10 +23,10 @@ using namespace nd::testing;  // NOLINT: every case speaks in its words.
 
 // Local: A and P on one broker, shared memory. Iwarp: on two brokers, TCP between 127.0.0.2 and 127.0.0.3.
 // Verbs: on two brokers, the RDMA devices of TheSite().
-enum class Transport { kLocal, kIwarp, kVerbs };
-inline std::string NameOf(Transport transport) {
-  return transport == Transport::kLocal ? "Local" : transport == Transport::kIwarp ? "Iwarp" : "Verbs";
-}
+// Pods: A and P in network namespaces of their own, which one broker serves, as another user where that is
+// possible; TCP. PodHost, HostPod: only A, only P; the other one is in the namespace of the broker.
+enum class Transport { kLocal, kIwarp, kVerbs, kPods, kPodHost, kHostPod };
+std::string NameOf(Transport transport);
 // The transports of this run: that of --transport, by default both of soft.
 std::vector<Transport>& Transports();
 
@@ -81,6 +81,12 @@ class World {
   Transport transport() const { return transport_; }
   bool local() const { return transport_ == Transport::kLocal; }
   bool verbs() const { return transport_ == Transport::kVerbs; }
+  // Whether this side, or any side, is in a served network namespace.
+  bool pod(int side) const {
+    return transport_ == Transport::kPods ||
+           transport_ == (side == 0 ? Transport::kPodHost : Transport::kHostPod);
+  }
+  bool pods() const { return pod(0) || pod(1); }
   // True on RDMA devices without two phases, where the reply establishes the connection (docs/verbs.md).
   bool one_phase();
   Daemon& broker_a() { return *brokers_.front(); }
@@ -152,6 +158,7 @@ class World {
   std::string AdapterName(int side, bool other) const;
   const SiteAdapter& Device(int side) const;
   bool OnOther(int side) const { return options_.apart && side == 1 && local() && !options_.wired; }
+  void MakePods();
   void MakeBrokers();
   DaemonOptions SoftAdapters(DaemonOptions daemon, std::size_t i, std::size_t count) const;
   DaemonOptions Devices(DaemonOptions daemon, std::size_t i) const;
@@ -163,7 +170,8 @@ class World {
   bool warm_ = false;
   int number_ = 0;  // The number of the world in this process; several may exist at once.
   std::string error_;
-  std::vector<std::unique_ptr<Namespace>> hosts_;
+  std::vector<std::unique_ptr<Namespace>> hosts_;   // Null: the namespace of this process.
+  std::string net_ = "10.77.0.", net6_ = "fd77::";  // Of pods, different for each world of this process.
   std::unique_ptr<Wire> wire_;
   std::vector<std::unique_ptr<Daemon>> brokers_;
   std::vector<std::unique_ptr<Actor>> clients_;

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <fstream>
@@ -23,6 +24,7 @@ std::string Counts::ToString() const {
 Daemon::Daemon(DaemonOptions options)
     : options_(std::move(options)), directory_(MakeTempDirectory("ndconf-")) {
   chmod(directory_.c_str(), 0755);
+  if (options_.uid && chown(directory_.c_str(), *options_.uid, *options_.uid) != 0) std::perror("chown");
   WriteConfig();
 }
 
@@ -59,6 +61,7 @@ void Daemon::Launch() {
                      "--test-clock"};
   spawn.output = directory_ + "/log";
   spawn.network_namespace = options_.network_namespace;
+  spawn.uid = options_.uid;
   Probe::Get().Forget(directory());
   process_ = Process::Spawn(spawn);
 }

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,7 @@ struct DaemonOptions {
   std::vector<std::string> adapters{};  // Body of each [[adapter]].
   std::vector<std::string> rules{};     // Body of each [[rule]].
   int network_namespace = -1;
+  std::optional<uid_t> uid{};  // Of the broker.
 };
 
 // The counts that must be equal before and after a case.

@@ -8,6 +8,7 @@
 #include "provider/counters.h"
 #include "provider/hand_off.h"
 #include "provider/regions.h"
+#include "provider/sockets_record.h"
 #include "provider/soft/segment.h"
 #include "provider/soft/wire/ndb_header.h"
 #include "session/limits.h"
@@ -29,6 +30,11 @@ TEST(Layout, RecordsOfTheLaneAreThoseOfVersion1) {
   EXPECT_EQ(sizeof(CountersPageRecord), 32u);
   EXPECT_EQ(sizeof(AckRecord), 16u);
   EXPECT_EQ(sizeof(MessageRecord), 8u);
+  EXPECT_EQ(sizeof(SocketsRecord), 24u);
+  EXPECT_EQ(offsetof(SocketsRecord, op_id), 8u);
+  EXPECT_EQ(offsetof(SocketsRecord, fd_count), 16u);
+  EXPECT_EQ(std::uint32_t{kLaneMessages}, 0x1u);
+  EXPECT_EQ(kGiveSockets, 0x2u);
 }
 
 TEST(Layout, SharedPagesAreThoseOfVersion1) {

@@ -110,19 +110,58 @@ bool AdapterSet::Refresh(const std::vector<Address>& host_addresses) {
   return changed;
 }
 
-const Adapter* AdapterSet::Find(const std::string& name) const {
-  const auto found = std::ranges::find(adapters_, name, [](const Adapter& a) { return a.options.name; });
+const Adapter* AdapterSet::Model() const {
+  const auto separate = [](const Adapter& adapter) { return !adapter.options.tcp_mode; };
+  const auto found = std::ranges::find_if(adapters_, separate);
   return found == adapters_.end() ? nullptr : &*found;
 }
 
-const Adapter* AdapterSet::Owner(const Address& ip) const {
+const Adapter* AdapterSet::AddNetwork(std::uint64_t network, std::vector<Address> addresses) {
+  const Adapter* const model = Model();
+  if (model == nullptr || networks_.contains(network)) return nullptr;
+  Adapter& adapter = networks_[network];
+  adapter.options = model->options;
+  adapter.options.name += "@" + std::to_string(network);
+  adapter.options.tcp_networks.clear();  // The broker holds no TCP ports there.
+  adapter.options.addresses.clear();
+  adapter.network = network;
+  adapter.addresses = std::move(addresses);
+  return &adapter;
+}
+
+bool AdapterSet::RefreshNetwork(std::uint64_t network, std::vector<Address> addresses) {
+  const auto found = networks_.find(network);
+  if (found == networks_.end() || found->second.addresses == addresses) return false;
+  found->second.addresses = std::move(addresses);
+  return true;
+}
+
+const Adapter* AdapterSet::OfNetwork(std::uint64_t network) const {
+  const auto found = networks_.find(network);
+  return found == networks_.end() ? nullptr : &found->second;
+}
+
+const Adapter* AdapterSet::Find(const std::string& name) const {
+  const auto found = std::ranges::find(adapters_, name, [](const Adapter& a) { return a.options.name; });
+  if (found != adapters_.end()) return &*found;
+  for (const auto& [network, adapter] : networks_) {
+    if (adapter.options.name == name) return &adapter;
+  }
+  return nullptr;
+}
+
+const Adapter* AdapterSet::Owner(const Address& ip, std::uint64_t network) const {
+  if (network != 0) {
+    const Adapter* const adapter = OfNetwork(network);
+    return adapter != nullptr && adapter->Has(ip) ? adapter : nullptr;
+  }
   const auto found = std::ranges::find_if(adapters_, [&](const Adapter& a) { return a.Has(ip); });
   return found == adapters_.end() ? nullptr : &*found;
 }
 
 std::vector<AdapterDescription> AdapterSet::Describe() const {
   std::vector<AdapterDescription> all;
-  for (const Adapter& adapter : adapters_) {
+  const auto describe = [&all](const Adapter& adapter) {
     const AdapterOptions& options = adapter.options;
     AdapterDescription description;
     FillSoftAdapterInfo(&description.info);
@@ -137,8 +176,11 @@ std::vector<AdapterDescription> AdapterSet::Describe() const {
     description.mode = options.tcp_mode ? "tcp" : "separate";
     description.tcp_port = options.tcp_mode ? std::uint16_t{0} : options.tcp_port;
     description.reserve_ports = description.keep_ports = adapter.HoldsTcpPorts();
+    description.network = adapter.network;
     all.push_back(std::move(description));
-  }
+  };
+  for (const Adapter& adapter : adapters_) describe(adapter);
+  for (const auto& [network, adapter] : networks_) describe(adapter);
   return all;
 }
 

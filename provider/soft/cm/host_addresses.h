@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The IP addresses of this host, followed through the kernel's route messages.
 //
-// Loop thread only. Link-local IPv6 addresses are left out, because they are ambiguous without an interface.
+// Loop thread only. Link-local IPv6 addresses are left out.
 #pragma once
 
 #include <functional>
@@ -15,6 +15,9 @@ namespace nd::provider::soft {
 
 // Sorted, with port 0, of interfaces that are up. Empty when the kernel returns an error.
 std::vector<Address> ListHostAddresses();
+
+// Link-local IPv6 addresses are ambiguous without an interface.
+bool IsLinkLocal(const Address& address);
 
 class HostAddressWatch {
  public:

@@ -15,15 +15,12 @@
 #include "provider/soft/cm/host_addresses.h"
 
 namespace nd::provider::soft {
-namespace {
 
 bool IsLinkLocal(const Address& address) {
   const std::string_view ip = address.ip();
   return ip.size() == 16 && static_cast<unsigned char>(ip[0]) == 0xFE &&
          (static_cast<unsigned char>(ip[1]) & 0xC0) == 0x80;
 }
-
-}  // namespace
 
 std::vector<Address> ListHostAddresses() {
   std::vector<Address> addresses;

@@ -10,6 +10,7 @@
 #include "provider/soft/cm/inbound_ids.h"
 #include "provider/soft/cm/loop_cm.h"
 #include "provider/soft/cm/route.h"
+#include "provider/soft/cm/served_networks.h"
 #include "provider/soft/cm/system_tcp.h"
 #include "provider/soft/cm/tcp_cm.h"
 
@@ -24,6 +25,7 @@ class SoftCm final : public ConnectionManager {
         loop_cm_(sink, ids_),
         host_(loop, kept != nullptr ? *kept : nothing_kept_),
         tcp_(options, host_, sink, adapters_, ids_),
+        networks_(loop, sink, adapters_, host_, tcp_.listeners()),
         watch_(loop, [this] { OnHostChanged(); }) {}
 
   Status Start() { return tcp_.listeners().Start(); }
@@ -39,16 +41,19 @@ class SoftCm final : public ConnectionManager {
   }
   void Unlisten(EndpointId endpoint) override { tcp_.listeners().Unlisten(endpoint); }
 
-  void Connect(const ConnectParams& params) override {
+  void Connect(const ConnectParams& params) override { ConnectFrom(params, {}); }
+  void ConnectFrom(const ConnectParams& params, UniqueFd socket) override {
     const Adapter* adapter = adapters_.Find(params.adapter);
     if (adapter == nullptr) {
       sink_.OnFailed(params.id, {StatusCode::kNetworkUnreachable, "adapter " + params.adapter + " is gone"});
       return;
     }
-    if (const Adapter* own = adapters_.Owner(params.remote)) {
+    if (const Adapter* own = adapters_.Owner(params.remote, adapter->network)) {
       loop_cm_.Connect(params, own->options.name);
-    } else {
+    } else if (adapter->network == 0) {
       tcp_.Connect(params, *adapter);
+    } else {
+      ConnectOver(params, *adapter, std::move(socket));
     }
   }
 
@@ -72,7 +77,9 @@ class SoftCm final : public ConnectionManager {
   }
 
   Result<Address> Resolve(const std::string& adapter_name, const Address& remote) const override {
-    if (const Adapter* adapter = adapters_.Find(adapter_name)) return FindRoute(*adapter, remote);
+    if (const Adapter* adapter = adapters_.Find(adapter_name)) {
+      return adapter->network == 0 ? FindRoute(*adapter, remote) : networks_.Resolve(*adapter, remote);
+    }
     if (!adapter_name.empty()) {
       return Status{StatusCode::kInvalidAddress, "there is no adapter " + adapter_name};
     }
@@ -84,11 +91,27 @@ class SoftCm final : public ConnectionManager {
     return last;
   }
 
+  bool serves_networks() const override { return adapters_.serves_networks(); }
+  Status OpenNetwork(std::uint64_t network, std::vector<UniqueFd> sockets) override {
+    return networks_.Open(network, std::move(sockets));
+  }
+  void CloseNetwork(std::uint64_t network) override { networks_.Close(network); }
+
   bool LeaveListeners() override { return tcp_.listeners().Leave(); }
 
   std::uint32_t handshakes() const override { return loop_cm_.handshakes() + tcp_.handshakes(); }
 
  private:
+  void ConnectOver(const ConnectParams& params, const Adapter& adapter, UniqueFd given) {
+    Result<std::unique_ptr<TcpSocket>> socket =
+        networks_.SocketFrom(adapter.network, params.local, std::move(given));
+    if (socket.ok()) return tcp_.ConnectFrom(params, adapter, std::move(socket).value());
+    const Status& why = socket.status();
+    sink_.OnFailed(params.id, why == StatusCode::kInvalidAddress
+                                  ? Status(StatusCode::kNetworkUnreachable, why.message(), Detail::kTransport,
+                                           why.native())
+                                  : why);
+  }
   void OnHostChanged() {
     if (!adapters_.Refresh(ListHostAddresses())) return;
     tcp_.listeners().Sync();
@@ -102,6 +125,7 @@ class SoftCm final : public ConnectionManager {
   LoopCm loop_cm_;
   SystemTcp host_;
   TcpCm tcp_;
+  mutable ServedNetworks networks_;  // Resolve() asks the kernel through its sockets.
   HostAddressWatch watch_;
 };
 

@@ -3,8 +3,11 @@
 // or in another network namespace. Loop thread only.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <optional>
 
+#include "base/os/call_alarm.h"
 #include "base/os/kept_sockets.h"
 #include "provider/soft/cm/tcp_host.h"
 
@@ -19,6 +22,12 @@ class SystemTcp final : public TcpHost {
   std::unique_ptr<TcpSocket> Adopt(UniqueFd fd);
   // `fd` is a non-blocking TCP socket: bound, or listening.
   std::unique_ptr<TcpListener> AdoptListener(UniqueFd fd);
+  // The same for sockets whose maker may share them: bound; listening. Their calls end after kLongestCall
+  // although the maker makes them wait. `waited` is called when a connect() did; a waiting accept is kNone
+  // with EINTR.
+  static constexpr Duration kLongestCall = std::chrono::milliseconds(5);
+  std::unique_ptr<TcpSocket> AdoptShared(UniqueFd fd, std::function<void()> waited);
+  std::unique_ptr<TcpListener> AdoptSharedListener(UniqueFd fd);
 
   Time Now() const override;
   EventLoop::TimerId At(Time when, EventLoop::Callback callback) override;
@@ -37,10 +46,15 @@ class SystemTcp final : public TcpHost {
  private:
   class Socket;
   class Listener;
+  class SharedSocket;
+  class SharedListener;
+
+  os::CallAlarm& alarm();
 
   EventLoop& loop_;
   os::KeptSockets& kept_;
   os::SpareDescriptor spare_;
+  std::optional<os::CallAlarm> alarm_;  // Made on the loop's thread.
 };
 
 }  // namespace nd::provider::soft

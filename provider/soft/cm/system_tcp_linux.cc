@@ -48,7 +48,7 @@ class Registered {
 
 }  // namespace
 
-class SystemTcp::Socket final : public TcpSocket {
+class SystemTcp::Socket : public TcpSocket {
  public:
   Socket(EventLoop& loop, UniqueFd fd) : fd_(loop, std::move(fd)) {}
 
@@ -104,7 +104,31 @@ class SystemTcp::Socket final : public TcpSocket {
   Registered fd_;
 };
 
-class SystemTcp::Listener final : public TcpListener {
+class SystemTcp::SharedSocket final : public Socket {
+ public:
+  SharedSocket(SystemTcp& tcp, UniqueFd fd, std::function<void()> waited)
+      : Socket(tcp.loop_, std::move(fd)), alarm_(tcp.alarm()), waited_(std::move(waited)) {}
+  ~SharedSocket() override {
+    UniqueFd fd = Release();
+    alarm_.Set();
+    fd.reset();
+    alarm_.Clear();
+  }
+
+  int Connect(const Address& remote) override {
+    alarm_.Set();
+    const int error = Socket::Connect(remote);
+    alarm_.Clear();
+    if (error == EINTR) waited_();
+    return error;
+  }
+
+ private:
+  os::CallAlarm& alarm_;
+  const std::function<void()> waited_;
+};
+
+class SystemTcp::Listener : public TcpListener {
  public:
   Listener(SystemTcp& tcp, UniqueFd fd) : tcp_(tcp), fd_(tcp.loop_, std::move(fd)) {}
 
@@ -133,6 +157,26 @@ class SystemTcp::Listener final : public TcpListener {
   Registered fd_;
 };
 
+class SystemTcp::SharedListener final : public Listener {
+ public:
+  SharedListener(SystemTcp& tcp, UniqueFd fd) : Listener(tcp, std::move(fd)), alarm_(tcp.alarm()) {}
+
+  Accepted Accept() override {
+    alarm_.Set();
+    Accepted accepted = Listener::Accept();
+    alarm_.Clear();
+    return accepted;
+  }
+  void RefuseOldest() override {
+    alarm_.Set();
+    Listener::RefuseOldest();
+    alarm_.Clear();
+  }
+
+ private:
+  os::CallAlarm& alarm_;
+};
+
 SystemTcp::SystemTcp(EventLoop& loop, os::KeptSockets& kept) : loop_(loop), kept_(kept) {}
 
 std::unique_ptr<TcpSocket> SystemTcp::Adopt(UniqueFd fd) {
@@ -140,6 +184,17 @@ std::unique_ptr<TcpSocket> SystemTcp::Adopt(UniqueFd fd) {
 }
 std::unique_ptr<TcpListener> SystemTcp::AdoptListener(UniqueFd fd) {
   return std::make_unique<Listener>(*this, std::move(fd));
+}
+std::unique_ptr<TcpSocket> SystemTcp::AdoptShared(UniqueFd fd, std::function<void()> waited) {
+  return std::make_unique<SharedSocket>(*this, std::move(fd), std::move(waited));
+}
+std::unique_ptr<TcpListener> SystemTcp::AdoptSharedListener(UniqueFd fd) {
+  return std::make_unique<SharedListener>(*this, std::move(fd));
+}
+
+os::CallAlarm& SystemTcp::alarm() {
+  if (!alarm_) alarm_.emplace(kLongestCall);
+  return *alarm_;
 }
 
 Time SystemTcp::Now() const {

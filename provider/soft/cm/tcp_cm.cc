@@ -82,12 +82,13 @@ void TcpCm::Connect(const ConnectParams& params, const Adapter& adapter) {
 }
 
 void TcpCm::Start(const ConnectParams& params, const Adapter& adapter, PortMode mode,
-                  std::unique_ptr<TcpSocket> socket) {
+                  std::unique_ptr<TcpSocket> socket, bool shared) {
   auto owned = std::make_unique<Connection>();
   Connection& connection = *owned;
   connection.id = params.id;
   connection.socket = std::move(socket);
   connection.mode = mode;
+  connection.shared = shared;
   connection.stage = Stage::kConnecting;
   connection.adapter = params.adapter;
   connection.local = params.local;
@@ -163,10 +164,11 @@ void TcpCm::OnReady(Connection& connection) {
 }
 
 void TcpCm::OnConnectReady(Connection& connection) {
-  const int error = connection.socket->TakeError();
+  int error = connection.socket->TakeError();
   if (error == 0) {
-    if (connection.socket->Peer().well_formed()) OnTcpConnected(connection);
-    return;
+    if (connection.socket->Peer().well_formed()) return OnTcpConnected(connection);
+    if (!connection.shared) return;
+    error = ENOTCONN;  // Somebody else disconnected it; it would stay writable.
   }
   const CmId id = connection.id;
   const PortMode mode = connection.mode;

@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "provider/cm.h"
@@ -38,6 +39,10 @@ class TcpCm {
   std::vector<CmId> attempts() const;
 
   void Connect(const ConnectParams& params, const Adapter& adapter);
+  // For an adapter of another network: from a socket that is bound to the local address.
+  void ConnectFrom(const ConnectParams& params, const Adapter& adapter, std::unique_ptr<TcpSocket> socket) {
+    Start(params, adapter, PortMode::kSeparate, std::move(socket), /*shared=*/true);
+  }
   void Accept(CmId id, const AcceptParams& params);
   void Reject(CmId id, Detail detail, const Bytes& private_data);
   void Confirm(CmId id);
@@ -56,6 +61,7 @@ class TcpCm {
     Address local, remote;                  // With ND ports once they are known.
     std::optional<ActiveHandshake> active;  // Either `active` or `passive` has a value.
     std::optional<PassiveHandshake> passive;
+    bool shared = false;     // As for Start().
     bool half_open = false;  // Inbound, and the request is not complete.
     bool low_water_raised = false;
     std::string source;  // The /24 or /64 of the peer of a half-open connection.
@@ -65,9 +71,9 @@ class TcpCm {
   };
 
   Result<std::unique_ptr<TcpSocket>> SocketFor(const ConnectParams& params, PortMode mode);
-  // `socket` may have been made elsewhere; it is bound to the local address.
+  // `socket` is bound to the local address; `shared`: its maker may have kept a duplicate.
   void Start(const ConnectParams& params, const Adapter& adapter, PortMode mode,
-             std::unique_ptr<TcpSocket> socket);
+             std::unique_ptr<TcpSocket> socket, bool shared = false);
   void OnAccepted(std::unique_ptr<TcpSocket> socket, const std::string& adapter, PortMode mode);
   void OnReady(Connection& connection);
   void OnConnectReady(Connection& connection);

@@ -3,6 +3,7 @@
 #include "provider/soft/cm/tcp_listeners.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <utility>
 
 #include "base/os/readiness.h"
@@ -28,6 +29,7 @@ TcpListeners::~TcpListeners() {
   host_.Cancel(unclaimed_timer_);
   // Only this object's copies are closed: shutting a kept socket down would end it for the next broker, too.
   for (auto& [address, socket] : shared_) Unwatch(*socket);
+  for (auto& [adapter, socket] : served_) Unwatch(*socket);
   for (auto& [id, endpoint] : endpoints_) {
     for (auto& socket : endpoint.sockets) Unwatch(*socket);
   }
@@ -208,6 +210,24 @@ bool TcpListeners::ListenOnAll(Endpoint& endpoint) {
   return complete;
 }
 
+void TcpListeners::Serve(const std::string& adapter, std::vector<std::unique_ptr<TcpListener>> listeners,
+                         const std::function<void()>& broken) {
+  for (std::unique_ptr<TcpListener>& listener : listeners) {
+    auto socket = std::make_unique<Socket>();
+    socket->listener = std::move(listener);
+    socket->adapter = adapter;
+    socket->broken = broken;
+    Watch(*socket);
+    served_.emplace(adapter, std::move(socket));
+  }
+}
+
+void TcpListeners::StopServing(const std::string& adapter) {
+  const auto [first, last] = served_.equal_range(adapter);
+  for (auto it = first; it != last; ++it) EndListening(*it->second);
+  served_.erase(first, last);
+}
+
 Status TcpListeners::Reserve(EndpointId id, const std::string& adapter_name, const Address& local) {
   const Adapter* adapter = adapters_.Find(adapter_name);
   if (adapter == nullptr || (!local.unspecified() && !adapter->Has(local))) {
@@ -279,7 +299,7 @@ void TcpListeners::Unwatch(Socket& socket) {
 void TcpListeners::AcceptBatch(Socket& socket) {
   for (int i = 0; i < kBatch && !paused_; ++i) {
     TcpListener::Accepted accepted = socket.listener->Accept();
-    if (accepted.result == os::Accepted::Result::kNone) return;
+    if (GiveUp(socket, accepted) || accepted.result == os::Accepted::Result::kNone) return;
     if (accepted.socket) {
       on_accept_(std::move(accepted.socket), socket.adapter, socket.mode);
       continue;
@@ -290,6 +310,14 @@ void TcpListeners::AcceptBatch(Socket& socket) {
     OnDescriptorsExhausted();
     return;
   }
+}
+
+bool TcpListeners::GiveUp(Socket& socket, const TcpListener::Accepted& accepted) {
+  if (!socket.broken) return false;
+  if (accepted.result != os::Accepted::Result::kFailed && accepted.error != EINTR) return false;
+  Unwatch(socket);
+  socket.broken();
+  return true;
 }
 
 void TcpListeners::OnDescriptorsExhausted() {
@@ -305,6 +333,9 @@ void TcpListeners::SetPaused(bool paused) {
   paused_ = paused;
   const std::uint32_t events = paused ? 0u : os::kReadable;
   for (auto& [address, socket] : shared_) {
+    if (socket->watched) socket->listener->SetEvents(events);
+  }
+  for (auto& [adapter, socket] : served_) {
     if (socket->watched) socket->listener->SetEvents(events);
   }
   for (auto& [id, endpoint] : endpoints_) {

@@ -42,6 +42,13 @@ class TcpListeners {
   // The addresses of adapters changed: opens and closes sockets accordingly.
   void Sync();
 
+  // Accepts for an adapter of another network on listening sockets that were made there. They are not kept.
+  // Their makers share them: `broken` is called, within the work of this object, when one of them no longer
+  // listens or a call on it waited. That socket is not accepted from any more.
+  void Serve(const std::string& adapter, std::vector<std::unique_ptr<TcpListener>> listeners,
+             const std::function<void()>& broken);
+  void StopServing(const std::string& adapter);
+
   // Returns the statuses of TcpHost::Hold. The unspecified address holds every address of the adapter.
   // Endpoints with the same address share its socket until the last of them is released; at most one of them
   // listens.
@@ -60,6 +67,7 @@ class TcpListeners {
     PortMode mode = PortMode::kSeparate;
     bool watched = false;
     bool kept = false;
+    std::function<void()> broken;  // Of Serve().
   };
   struct Endpoint {
     std::string adapter;
@@ -82,6 +90,8 @@ class TcpListeners {
   // not be bound again.
   void CloseLater(Socket& socket);
   void AcceptBatch(Socket& socket);
+  // Returns true when the socket is one of Serve() and is given up.
+  bool GiveUp(Socket& socket, const TcpListener::Accepted& accepted);
   void OnDescriptorsExhausted();
   void SetPaused(bool paused);
   void Retry();
@@ -92,7 +102,8 @@ class TcpListeners {
   const AdapterSet& adapters_;
   const OnAccept on_accept_;
   const OnError on_error_;
-  std::map<Address, std::unique_ptr<Socket>> shared_;  // By address and TCP port.
+  std::map<Address, std::unique_ptr<Socket>> shared_;           // By address and TCP port.
+  std::multimap<std::string, std::unique_ptr<Socket>> served_;  // By adapter of another network.
   std::map<EndpointId, Endpoint> endpoints_;
   std::map<Address, std::weak_ptr<Socket>> held_;            // Of all endpoints, by address and port.
   std::map<Address, std::unique_ptr<TcpListener>> closing_;  // CloseLater: bound, not listening.

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// Clients of other network namespaces (foreign-network-namespaces): the sockets that they give, and the
+// networks that are served with them.
+#include <string>
+#include <utility>
+
+#include "base/os/given_socket.h"
+#include "daemon/ops/logging.h"
+#include "daemon/shell/broker_shell.h"
+
+namespace nd::service {
+namespace {
+
+// A held socket keeps the network namespace of a pod that has ended.
+constexpr Duration kNetworkStays = std::chrono::seconds(10);
+// Sockets for operations that have not arrived.
+constexpr std::size_t kMostEarlySockets = 16;
+
+}  // namespace
+
+// The namespace of the lane counts: the process may have received the stream from another one.
+bool BrokerShell::IsForeign(const Session& session) const {
+  const std::uint64_t network = session.peer().network;
+  return network != 0 && own_network_ != 0 && network != own_network_;
+}
+
+bool BrokerShell::GivesSockets(const Peer& peer) const {
+  return options_.config.broker.foreign_networks == ForeignNetworks::kServe && peer.network != 0 &&
+         own_network_ != 0 && peer.network != own_network_;
+}
+
+void BrokerShell::CloseGiven(std::uint32_t uid, std::vector<UniqueFd> sockets) {
+  reaper_.Close(uid, std::move(sockets));
+}
+
+void BrokerShell::LaneSockets(core::SessionId id, std::uint64_t op_id, std::vector<UniqueFd> sockets) {
+  Session* const session = Find(id);
+  if (session == nullptr) return;
+  const std::uint32_t uid = session->peer().uid;
+  const auto end = [&](const char* why) {
+    CloseGiven(uid, std::move(sockets));
+    EndSession(id, Status(StatusCode::kRemoteError, why));
+  };
+  if (!reaper_.HasRoom(uid)) return end("too many sockets of its user wait to be closed");
+  if (op_id == 0) {
+    if (session->stream != nullptr || session->on_lane || !session->network_sockets.empty()) {
+      return end("it gave the sockets of its network namespace twice, or after Hello");
+    }
+    session->network_sockets = std::move(sockets);
+    return;
+  }
+  if (session->network == 0) return end("it gave a socket for an operation before Hello");
+  const std::size_t early = session->given_sockets.size();
+  if (early >= kMostEarlySockets + session->pending.size()) {
+    return end("it gave sockets for operations that it does not send");
+  }
+  if (session->given_sockets.contains(op_id) || session->pending.contains(op_id)) {
+    return end("it gave a socket twice for one operation, or after the operation");
+  }
+  session->given_sockets.emplace(op_id, std::move(sockets.front()));
+}
+
+Status BrokerShell::JoinNetwork(Session& session) {
+  if (session.network_sockets.empty()) return Status::Ok();
+  const std::uint64_t network = session.peer().network;
+  if (Status status = manager_->OpenNetwork(network, std::exchange(session.network_sockets, {}));
+      !status.ok()) {
+    ops::LogWarning("hello refused", "uid " + std::to_string(session.peer().uid) + " (pid " +
+                                         std::to_string(session.peer().pid) + "): " + status.ToString());
+    return status;
+  }
+  session.network = network;
+  Network& served = networks_[network];
+  ++served.sessions;
+  if (served.closing) loop_.Cancel(*served.closing);
+  served.closing.reset();
+  return Status::Ok();
+}
+
+void BrokerShell::LeaveNetwork(Session& session) {
+  const std::uint32_t uid = session.peer().uid;
+  std::vector<UniqueFd> left = std::exchange(session.network_sockets, {});
+  for (auto& [op_id, socket] : session.given_sockets) left.push_back(std::move(socket));
+  session.given_sockets.clear();
+  CloseGiven(uid, std::move(left));
+  const auto served = networks_.find(session.network);
+  if (served == networks_.end() || --served->second.sessions > 0) return;
+  served->second.closing = loop_.At(loop_.clock().Now() + kNetworkStays, [this, network = session.network] {
+    networks_.erase(network);
+    manager_->CloseNetwork(network);
+  });
+}
+
+void BrokerShell::Place(const Session& session, core::Identity& who) const {
+  who.network = session.network;
+  if (session.network != 0 || !IsForeign(session)) return;
+  const ForeignNetworks rule = options_.config.broker.foreign_networks;
+  if (rule == ForeignNetworks::kAllow) return;
+  who.foreign_network = true;
+  if (rule == ForeignNetworks::kServe) {
+    who.network_problem = session.on_lane ? "Its libndbroker gave the broker no sockets of it; it is too old."
+                                          : "A session by gRPC cannot give the broker sockets of it.";
+  }
+  ops::LogInfo("session of another network namespace: uid " + std::to_string(session.peer().uid) + " (pid " +
+               std::to_string(session.peer().pid) +
+               ") has no addresses (foreign-network-namespaces of [broker]). " + who.network_problem);
+}
+
+Status BrokerShell::CheckGiven(const Session& session, core::OpId op_id) {
+  const auto given = session.given_sockets.find(op_id);
+  if (given == session.given_sockets.end()) return Status::Ok();
+  const os::GivenFacts facts = os::FactsOf(given->second.get());
+  std::string why = os::WhyUnfit(facts, session.network);
+  if (why.empty() && facts.kind == os::GivenKind::kRoutes) {
+    why = "a socket for routes was given; a fresh TCP socket was expected";
+  }
+  if (why.empty()) return Status::Ok();
+  return {StatusCode::kInvalidParameter, std::move(why), Detail::kProtocol};
+}
+
+UniqueFd BrokerShell::TakeGiven(core::SessionId id, core::OpId op_id) {
+  Session* const session = Find(id);
+  if (session == nullptr) return {};
+  auto given = session->given_sockets.extract(op_id);
+  return given.empty() ? UniqueFd() : std::move(given.mapped());
+}
+
+void BrokerShell::DropGiven(Session& session, core::OpId op_id) {
+  if (session.given_sockets.empty()) return;
+  std::vector<UniqueFd> sockets;
+  sockets.push_back(TakeGiven(session.id(), op_id));
+  if (sockets.front()) CloseGiven(session.peer().uid, std::move(sockets));
+}
+
+}  // namespace nd::service
