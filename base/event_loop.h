@@ -5,6 +5,8 @@
 // A callback may add and remove any registration, its own included.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -52,8 +54,17 @@ class EventLoop {
 
   // Statistics since the loop was made. On the thread of the loop.
   struct Rounds {
-    std::uint64_t all = 0, over_10ms = 0, over_100ms = 0, over_1s = 0;
+    // A client waits for at most one round, so that the bounds are close together around 5 ms, the longest
+    // round that a client may cause.
+    static constexpr std::array<std::int64_t, 18> kBoundsUs = {
+        100,   250,    500,    1'000,  2'000,  3'000,   4'000,   5'000,     6'000,
+        8'000, 10'000, 15'000, 25'000, 50'000, 100'000, 250'000, 1'000'000, 10'000'000};
+    // The number of rounds that took at most the bound and more than the bound before it; the last one counts
+    // longer rounds.
+    std::array<std::uint64_t, kBoundsUs.size() + 1> counts{};
     Duration busy{};  // In callbacks.
+
+    void Add(Duration took);
   };
   Rounds rounds() const;
 

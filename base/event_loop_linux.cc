@@ -109,11 +109,7 @@ class EventLoop::Impl {
     const Duration took = std::chrono::steady_clock::now() - started;
     runner_.store({}, std::memory_order_relaxed);
     longest_round_ = std::max(longest_round_, took);
-    ++rounds_.all;
-    rounds_.busy += took;
-    rounds_.over_10ms += took > std::chrono::milliseconds(10);
-    rounds_.over_100ms += took > std::chrono::milliseconds(100);
-    rounds_.over_1s += took > std::chrono::seconds(1);
+    rounds_.Add(took);
   }
 
   Duration TakeLongestRound() { return std::exchange(longest_round_, Duration::zero()); }
@@ -209,6 +205,13 @@ class EventLoop::Impl {
   Duration longest_round_{};
   Rounds rounds_;
 };
+
+void EventLoop::Rounds::Add(Duration took) {
+  std::size_t bucket = 0;
+  while (bucket < kBoundsUs.size() && took > std::chrono::microseconds(kBoundsUs[bucket])) ++bucket;
+  ++counts[bucket];
+  busy += took;
+}
 
 EventLoop::EventLoop(const Clock& clock) : impl_(std::make_unique<Impl>(clock)) {}
 EventLoop::~EventLoop() = default;

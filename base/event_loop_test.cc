@@ -106,6 +106,32 @@ TEST(EventLoop, PostsFromOtherThreadsKeepTheirOrder) {
   EXPECT_EQ(next, 10000);
 }
 
+TEST(EventLoop, RoundsAreCountedByTheirDuration) {
+  using Rounds = EventLoop::Rounds;
+  Rounds rounds;
+  for (const std::int64_t bound : Rounds::kBoundsUs) rounds.Add(std::chrono::microseconds(bound));
+  rounds.Add(std::chrono::microseconds(Rounds::kBoundsUs.back() + 1));
+  for (std::size_t i = 0; i < rounds.counts.size(); ++i) EXPECT_EQ(rounds.counts[i], 1u) << i;
+  SkippingClock clock;
+  EventLoop loop(clock);
+  const std::chrono::milliseconds took(3);
+  loop.Post([&] {
+    const auto began = std::chrono::steady_clock::now();
+    while (std::chrono::steady_clock::now() - began < took) {
+    }
+  });
+  loop.RunOnce(Duration::zero());
+  EXPECT_GE(loop.rounds().busy, took);
+  // Of one round, none took at most two milliseconds.
+  std::uint64_t shorter = 0, all = 0;
+  for (std::size_t i = 0; i < loop.rounds().counts.size(); ++i) {
+    all += loop.rounds().counts[i];
+    if (i < Rounds::kBoundsUs.size() && Rounds::kBoundsUs[i] < 3'000) shorter += loop.rounds().counts[i];
+  }
+  EXPECT_EQ(all, 1u);
+  EXPECT_EQ(shorter, 0u);
+}
+
 TEST(EventLoop, CallbackMayPostAndTheLoopDoesNotSleepOnIt) {
   SystemClock clock;
   EventLoop loop(clock);

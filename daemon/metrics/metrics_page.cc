@@ -64,6 +64,17 @@ class Page {
     metric.histogram.sample_sum = from.sum * unit;
     families_.back().metric.push_back(std::move(metric));
   }
+  void Add(const EventLoop::Rounds& from) {
+    ClientMetric metric;
+    std::uint64_t sum = 0;
+    for (std::size_t i = 0; i < EventLoop::Rounds::kBoundsUs.size(); ++i) {
+      sum += from.counts[i];
+      metric.histogram.bucket.push_back({sum, static_cast<double>(EventLoop::Rounds::kBoundsUs[i]) / 1e6});
+    }
+    metric.histogram.sample_count = sum + from.counts.back();
+    metric.histogram.sample_sum = Seconds(from.busy);
+    families_.back().metric.push_back(std::move(metric));
+  }
   template <typename T>
   void Single(MetricType type, const char* name, const char* help, T value) {
     Begin(type, name, help);
@@ -168,15 +179,10 @@ void AddProcess(Page& page, const Picture& p, const ProcessFacts& process) {
   page.Single(MetricType::Gauge, "ready", "1 when new work is accepted, as /readyz reports.",
               p.NotReady().empty());
   page.Single(MetricType::Gauge, "draining", "1 after 'ndctl drain'.", p.draining);
-  page.Single(MetricType::Counter, "loop_rounds_total", "Rounds of the loop that owns the broker's tables.",
-              p.rounds.all);
-  page.Single(MetricType::Counter, "loop_busy_seconds_total", "Time that the loop spent working.",
-              Seconds(p.rounds.busy));
-  page.Begin(MetricType::Counter, "loop_long_rounds_total",
-             "Rounds of the loop that took longer than this many seconds.");
-  page.Add({{"longer_than", "0.01"}}, p.rounds.over_10ms);
-  page.Add({{"longer_than", "0.1"}}, p.rounds.over_100ms);
-  page.Add({{"longer_than", "1"}}, p.rounds.over_1s);
+  page.Begin(
+      MetricType::Histogram, "loop_round_duration_seconds",
+      "Duration of the rounds of the loop that owns the broker's tables; each client waits for a round.");
+  page.Add(p.rounds);
   page.Begin(MetricType::Gauge, "thread_stuck", "1 while this thread of the broker does not answer.");
   for (const ops::Pulse::Member& thread : process.threads)
     page.Add({{"thread", thread.name}}, thread.stale ? 1.0 : 0.0);

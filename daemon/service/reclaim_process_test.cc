@@ -39,9 +39,9 @@ class ReclaimProcessTest : public ServiceTest {
     timespec time{};
     EXPECT_EQ(::clock_getcpuclockid(daemon_, &clock), 0);
     EXPECT_EQ(::clock_gettime(clock, &time), 0);
-    return {value("rounds_total"), value("busy_seconds_total"),
+    return {value("round_duration_seconds_count"), value("round_duration_seconds_sum"),
             static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) / 1e9,
-            value("long_rounds_total{longer_than=\"0.01\"}")};
+            value("round_duration_seconds_count") - value("round_duration_seconds_bucket{le=\"0.01\"}")};
   }
   std::string LongestRound() {
     const pb::DiagnoseReply reply = Call(&pb::Admin::Stub::Diagnose, pb::DiagnoseRequest());

@@ -212,10 +212,10 @@ def host():
     b.graph("Memory", "Resident.", [(f"process_resident_memory_bytes{{{HOST}}}", "{{instance}}")], "bytes")
     b.graph("CPU", "CPU time a second, and the part of it that its loop worked.",
             [(f"rate(process_cpu_seconds_total{{{HOST}}}{RATE})", "{{instance}} all"),
-             (f"rate(ndbroker_loop_busy_seconds_total{{{HOST}}}{RATE})", "{{instance}} loop")], "percentunit")
-    b.graph("Held up", "Rounds of the loop that took too long: every client waits meanwhile.",
-            [(f"sum by (longer_than) (rate(ndbroker_loop_long_rounds_total{{{HOST}}}{RATE}))", "over {{longer_than}} s")],
-            "ops")
+             (f"rate(ndbroker_loop_round_duration_seconds_sum{{{HOST}}}{RATE})", "{{instance}} loop")], "percentunit")
+    b.graph("Held up", "The longest round of the loop, and the 99th percentile: every client waits meanwhile.",
+            [(quantile(1, "loop_round_duration_seconds", HOST), "longest"),
+             (quantile(0.99, "loop_round_duration_seconds", HOST), "p99")], "s")
     b.graph("Answer times", "99th percentile by operation, of those that wait for nobody.",
             [(quantile(0.99, "api_request_duration_seconds",
                        HOST + ', operation!~"Connect|Accept|CompleteConnect|GetConnectionRequest|NotifyDisconnect|Disconnect"',

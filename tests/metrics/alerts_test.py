@@ -65,9 +65,16 @@ CASES = {
     "NdbrokerImplausibleCounters": (both("ndbroker_implausible_readings_total", "", "0x5 1x60", "0x60"), 8, 4),
     "NdbrokerDescriptorsNearLimit": (both("process_open_fds", "", "900x60", "500x60") +
                                      both("process_max_fds", "", "1024x60", "1024x60"), 6, 3),
-    "NdbrokerLoopStalls": (both("ndbroker_loop_long_rounds_total", 'longer_than="0.1"', "0+60x60", "0x60"), 10, 3),
+    "NdbrokerLoopStalls": (both("ndbroker_loop_round_duration_seconds_count", "", "0+660x60", "0+600x60") +
+                           both("ndbroker_loop_round_duration_seconds_bucket", 'le="0.1"', "0+600x60", "0+600x60"),
+                           10, 3),
+    "NdbrokerLoopStalled": (both("ndbroker_loop_round_duration_seconds_bucket", 'le="1"', "0+600x60", "0+600x60") +
+                            both("ndbroker_loop_round_duration_seconds_bucket", 'le="10"',
+                                 "0 600 1201+600x60", "0+600x60") +
+                            both("ndbroker_loop_round_duration_seconds_bucket", 'le="+Inf"',
+                                 "0 600 1201+600x60", "0+600x60"), 4, 1),
     "NdbrokerThreadStuck": (both("ndbroker_thread_stuck", 'thread="loop"', "0x1 1x60", "0x60"), 3, 0),
-    "NdbrokerLoopBusy": (both("ndbroker_loop_busy_seconds_total", "", "0+55x60", "0+5x60"), 15, 8),
+    "NdbrokerLoopBusy": (both("ndbroker_loop_round_duration_seconds_sum", "", "0+55x60", "0+5x60"), 15, 8),
     "NdbrokerJournalTrouble": (both("ndbroker_journal_writing", "", "0x60", "1x60"), 6, 3),
     "NdbrokerHistoryTrouble": (both("ndbroker_history_writing", "", "0x60", "1x60") +
                                both("ndbroker_history_rows_dropped_total", "", "0x60", "0x60"), 6, 3),
