@@ -46,8 +46,10 @@ struct NamespaceFacts {
     return std::pair(st.st_dev, st.st_ino);
   }
   static std::string Text(const std::string& path) {
-    std::ifstream file(path);
-    return {std::istreambuf_iterator<char>(file), {}};
+    // The read fails when the process ends meanwhile. An iterator over the file would throw then.
+    std::ostringstream text;
+    text << std::ifstream(path).rdbuf();
+    return std::move(text).str();
   }
   explicit NamespaceFacts(const std::string& process) {
     const std::string at = "/proc/" + process;
