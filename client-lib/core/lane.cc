@@ -5,7 +5,9 @@
 
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
+#include <thread>
 #include <utility>
 
 #include "base/fd_lane.h"
@@ -21,6 +23,8 @@ namespace {
 // broker.
 constexpr std::size_t kMaxWaiting = 256;
 constexpr std::size_t kMaxDatagram = 512;
+// Between two attempts while the kernel has no memory for a message.
+constexpr std::chrono::milliseconds kNap{1};
 
 Status Broken(const std::string& what) {
   return {StatusCode::kRemoteError, "fd lane: " + what, Detail::kProtocol};
@@ -132,6 +136,8 @@ Result<std::span<const std::byte>> Lane::ReceiveMessages() {
       if (os::Wait({&entry, 1}, os::kNoLimit) < 0 && errno != EINTR) return Broken("cannot wait for it");
       if ((entry.ready & os::kWritable) != 0) {
         if (Status status = SendAcknowledgements(); !status.ok()) return status;
+        // The kernel has no memory for it.
+        if (!unacknowledged_.empty() && (entry.ready & os::kReadable) == 0) std::this_thread::sleep_for(kNap);
       }
       if ((entry.ready & ~os::kWritable) == 0) continue;
     }
@@ -166,12 +172,19 @@ Status Lane::Send(std::span<const std::byte> datagram) {
 }
 
 Status Lane::SendAll(std::span<const std::byte> datagram, std::span<const int> descriptors) {
-  for (;;) {
+  // The kernel may have no memory although the socket has room; it gets a second.
+  for (int refused = 0; refused < 1000;) {
     Status status = SendWithFds(socket_.get(), datagram, descriptors);
     if (!(status == StatusCode::kDeviceBusy)) return status;
-    os::Watched entry{socket_.get(), os::kWritable};
-    os::Wait({&entry, 1}, os::kNoLimit);
+    if (status.native() == EAGAIN) {
+      os::Watched entry{socket_.get(), os::kWritable};
+      os::Wait({&entry, 1}, os::kNoLimit);
+    } else {
+      if (status.native() != ETOOMANYREFS) ++refused;  // The broker takes the earlier descriptors.
+      std::this_thread::sleep_for(kNap);
+    }
   }
+  return Broken("the kernel has had no memory for a message for a second");
 }
 
 void Lane::Shutdown() {

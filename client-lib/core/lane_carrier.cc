@@ -27,7 +27,9 @@ class LaneCarrier final : public Carrier {
     std::memcpy(datagram_.data(), &record, sizeof(record));
     std::memcpy(datagram_.data() + sizeof(record), &length, sizeof(length));
     if (length != 0) std::memcpy(datagram_.data() + kHead, message.data(), length);
-    return lane_.Send(datagram_).ok();
+    if (lane_.Send(datagram_).ok()) return true;
+    lane_.Shutdown();  // Ends the session, and with it the operation that could not be sent.
+    return false;
   }
 
   void Close() override {
