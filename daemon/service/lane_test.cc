@@ -256,6 +256,22 @@ TEST_F(LaneTest, NoCompletionOvertakesItsHandOver) {
   EXPECT_EQ(session.Send(session::Completion{7, {}, {}}).code(), StatusCode::kInsufficientResources);
 }
 
+TEST_F(LaneTest, MessagesBehindAHandOverAreBounded) {
+  Session session(core::SessionId{1}, std::move(lane_), {}, in_flight_);
+  session.stream = std::make_shared<FakeStream>();
+  for (std::uint64_t id = 1; id <= kMaxUnacknowledged + 1; ++id) {
+    provider::HandOff hand_off;
+    hand_off.record.id = id;
+    hand_off.fds.emplace_back(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+    ASSERT_TRUE(session.Send(std::move(hand_off), [](const std::vector<UniqueFd>&) {}).ok());
+  }
+  std::size_t waiting = 1;  // The last hand-over.
+  Status status;
+  while ((status = session.Send(session::Completion{waiting, {}, {}})).ok()) ++waiting;
+  EXPECT_EQ(waiting, 65536u);
+  EXPECT_EQ(status.code(), StatusCode::kInsufficientResources) << status.message();
+}
+
 TEST_F(LaneTest, CountersPagesAreHandedOverOnceAndReadUnchanged) {
   Session session(core::SessionId{1}, std::move(lane_), {}, in_flight_);
   ASSERT_TRUE(session.SendPage(3, session.pages.Make(3).value()).ok());
