@@ -6,8 +6,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <iterator>
 #include <new>
 
 #include "base/unique_fd.h"
@@ -57,6 +59,11 @@ void Hold::Arm(Point point, bool after, int nth, Act act) {
 }
 void Hold::Disarm() {
   if (control_->armed.exchange(0) == 2) WaitReached(std::chrono::seconds(10));
+}
+
+std::vector<std::uint64_t> Hold::sites() const {
+  const std::size_t count = std::min<std::size_t>(counted(), std::size(control_->sites));
+  return {control_->sites, control_->sites + count};
 }
 
 bool Hold::WaitReached(std::chrono::milliseconds patience) const {

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "tests/crash/shim_control.h"
 
@@ -33,6 +35,10 @@ class Hold {
   bool WaitReached(std::chrono::milliseconds patience) const;
   std::uint32_t counted() const { return control_->counted; }
   std::string call() const { return control_->call; }
+  // The process sees its wall clock jump there.
+  void JumpTo(std::chrono::seconds offset) { control_->wall_offset = offset.count(); }
+  // With kFail and kFailForEver: the place in the program of each counted call.
+  std::vector<std::uint64_t> sites() const;
 
  private:
   std::string path_;

@@ -48,15 +48,19 @@ int Main(int argc, char** argv) {
   settings.full = full != nullptr && std::string(full) == "1";
   settings.races = settings.full ? 10'000 : 600;
   settings.points = settings.full ? 0 : 8;
+  settings.parts = settings.full ? 1 : 12;
   for (int i = 1; i < argc; ++i) {
     const char* number = i + 1 < argc ? argv[i + 1] : nullptr;
     if (Take("--races", argv[i], number, &settings.races) ||
-        Take("--points", argv[i], number, &settings.points)) {
+        Take("--points", argv[i], number, &settings.points) ||
+        Take("--parts", argv[i], number, &settings.parts) ||
+        Take("--part", argv[i], number, &settings.part)) {
       ++i;
       continue;
     }
     std::fprintf(stderr,
-                 "nd_crash: unknown argument %s\nusage: nd_crash [--races N] [--points N] [--gtest_...]\n",
+                 "nd_crash: unknown argument %s\n"
+                 "usage: nd_crash [--races N] [--points N] [--parts N] [--part K] [--gtest_...]\n",
                  argv[i]);
     return 2;
   }

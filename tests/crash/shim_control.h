@@ -17,10 +17,16 @@ enum class Point : std::uint32_t {
   kMpaReply,         // That of the passive side.
   kRtr,              // The ready-to-receive frame.
   kGoodbye,          // The end of the stream of a queue pair: shutdown(), or the end record in the ring.
+  kAllocation,       // operator new.
 };
 
 // The action at the hold point.
-enum class Act : std::uint32_t { kStop = 0, kKill };
+enum class Act : std::uint32_t {
+  kStop = 0,
+  kKill,
+  kFail,         // This one call fails.
+  kFailForEver,  // This call and all later ones of its name fail until the hold point is disarmed.
+};
 
 struct ShimControl {
   // 1: armed. 2: the action runs; a disarming test then waits for `reached`, so that no action follows.
@@ -33,6 +39,10 @@ struct ShimControl {
   std::atomic<std::uint32_t> counted{0};   // Calls since it was armed.
   std::atomic<std::uint32_t> reached{0};
   char call[32] = {};  // Its name, once reached.
+  // Seconds that the process sees the wall clock ahead of the host's; also while nothing is armed.
+  std::atomic<std::int64_t> wall_offset{0};
+  // Only with kFail and kFailForEver: the place in the program of each counted call, as far as there is room.
+  std::uint64_t sites[16384] = {};
 };
 
 inline constexpr char kControlVariable[] = "NDBROKER_CRASH_CONTROL";

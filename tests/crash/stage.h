@@ -53,6 +53,10 @@ class Stage {
   bool alive(Who who) const { return (dead_ & Same(who)) == 0; }
   unsigned dead() const { return dead_; }
 
+  // Starts a killed broker, whose shim may be armed. Returns whether it serves; Revive() starts it if not.
+  bool TryStart(int side);
+  // That broker was killed and serves again.
+  void Started(Who who) { dead_ &= ~Same(who); }
   // Starts the killed processes again and waits until every application has its session.
   void Revive();
   // Closes the objects of the applications, lets them connect once more, and compares the resources. Returns

@@ -89,6 +89,11 @@ bool Daemon::Stop() {
   return status && WIFEXITED(*status) && WEXITSTATUS(*status) == 0;
 }
 
+int Daemon::EndedBySignal() {
+  const std::optional<int> status = process_.Wait(std::chrono::milliseconds(0));
+  return status && WIFSIGNALED(*status) ? WTERMSIG(*status) : 0;
+}
+
 void Daemon::Kill() {
   process_.Kill();
   Probe::Get().Forget(directory());

@@ -46,6 +46,8 @@ class Daemon {
   bool Stop();  // SIGTERM; true when it ended with 0.
   void Kill();  // SIGKILL.
   bool running() { return process_.running(); }
+  // The signal that ended it; 0: it runs, or ended by itself.
+  int EndedBySignal();
   pid_t pid() const { return process_.pid(); }
   // Where its sockets are.
   std::string directory() const { return directory_ + "/run"; }

@@ -19,6 +19,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/event_loop.h"
 #include "base/unique_fd.h"
 #include "tests/testing/network.h"
 
@@ -67,6 +68,14 @@ pid_t ThreadOf(pid_t process, const std::string& name) {
     if (comm == name) return std::stoi(entry.path().filename().string());
   }
   return -1;
+}
+
+// The larger number of each kind.
+testing::Counts Most(const testing::Counts& a, const testing::Counts& b) {
+  return {std::max(a.sessions, b.sessions),       std::max(a.connections, b.connections),
+          std::max(a.listeners, b.listeners),     std::max(a.endpoints, b.endpoints),
+          std::max(a.queue_pairs, b.queue_pairs), std::max(a.ports, b.ports),
+          std::max(a.descriptors, b.descriptors), std::max(a.handshakes, b.handshakes)};
 }
 
 }  // namespace
@@ -152,6 +161,8 @@ Arena::Arena(const Scale& scale, bool peers)
                                      Honest::Side{brokers_.back()->directory(), 3}, true);
   honest_->Measure(10);  // What the first connections open stays open.
   idle_ = honest_->Measure(scale_.connects);
+  // The victim waits for requests most of the time, and makes its next objects in between.
+  for (int i = 0; i < 10; ++i, ::usleep(10'000)) most_ = Most(most_, attacked().Count());
   if (idle_.failures != 0) error_ = "the honest tenant fails without an attack: " + idle_.first_failure;
 }
 
@@ -161,21 +172,37 @@ Arena::~Arena() {
 
 Arena::Loop Arena::ReadLoop() {
   // A scrape may be refused while the broker is under attack.
+  constexpr char kRounds[] = "ndbroker_loop_round_duration_seconds_";
+  if (!scale_.brief) ::usleep(110'000);  // A page is up to 100 ms old.
   std::string page;
-  Eventually(
-      [&] { return (page = Scrape(attacked().directory())).find("loop_rounds_total") != std::string::npos; });
-  return {ValueOf(page, "ndbroker_loop_rounds_total"),
-          ValueOf(page, "ndbroker_loop_long_rounds_total{longer_than=\"0.01\"}")};
+  Eventually([&] {
+    return (page = Scrape(attacked().directory())).find(std::string(kRounds) + "count") != std::string::npos;
+  });
+  Loop loop{.rounds = ValueOf(page, std::string(kRounds) + "count"), .at_most = {}};
+  for (const std::int64_t bound : EventLoop::Rounds::kBoundsUs) {
+    char name[96];
+    std::snprintf(name, sizeof name, "%sbucket{le=\"%g\"}", kRounds, static_cast<double>(bound) / 1e6);
+    loop.at_most.push_back(ValueOf(page, name));
+  }
+  return loop;
+}
+
+double Arena::Loop::LongestSince(const Loop& before) const {
+  const auto& bounds = EventLoop::Rounds::kBoundsUs;
+  for (std::size_t i = 0; i < bounds.size(); ++i) {
+    if (at_most[i] - before.at_most[i] >= rounds - before.rounds) return static_cast<double>(bounds[i]);
+  }
+  return 10 * static_cast<double>(bounds.back());
 }
 
 void Arena::PrintHeading() {
   std::puts(
-      "Ratios to idle of the honest tenant's p50, p99 and max; rounds of the broker's loop over 10 ms.\n"
-      "| attack | operation | connect | message | failed | rounds over 10 ms | memory |\n"
-      "|---|---|---|---|--:|---|--:|");
+      "Ratios to idle of the honest tenant's p50, p99 and max; the longest round of the broker's loop.\n"
+      "| attack | operation | connect | message | failed | longest round | memory |\n"
+      "|---|---|---|---|--:|--:|--:|");
 }
 
-void Arena::Print(const std::string& name, const Measured& idle, const Measured& under, const Loop& loop) {
+void Arena::Print(const std::string& name, const Measured& idle, const Measured& under, double longest_us) {
   const auto ratio = [](const std::vector<double>& before, const std::vector<double>& after, double part) {
     const double base = Percentile(before, part);
     return base > 0 ? Percentile(after, part) / base : 0;
@@ -185,17 +212,16 @@ void Arena::Print(const std::string& name, const Measured& idle, const Measured&
     const double p99 = Percentile(after, 0.99);
     std::snprintf(text, sizeof text, "%.1f %.1f %.1f", ratio(before, after, 0.5), ratio(before, after, 0.99),
                   ratio(before, after, 1));
-    if (p99 > *worst && worst == &worst_connect_) worst_name_ = name;
     *worst = std::max(*worst, p99);
     return std::string(text);
   };
   const std::string operation = cell(idle.operation, under.operation, &worst_operation_);
   const std::string connect = cell(idle.connect, under.connect, &worst_connect_);
   const std::string message = cell(idle.message, under.message, &worst_message_);
-  stalls_ += loop.over_10ms;
-  rounds_ += loop.rounds;
-  std::printf("| %s | %s | %s | %s | %zu | %.0f of %.0f | %llu MiB |\n", name.c_str(), operation.c_str(),
-              connect.c_str(), message.c_str(), under.failures, loop.over_10ms, loop.rounds,
+  if (longest_us > worst_longest_us_) worst_name_ = name;
+  worst_longest_us_ = std::max(worst_longest_us_, longest_us);
+  std::printf("| %s | %s | %s | %s | %zu | %g ms | %llu MiB |\n", name.c_str(), operation.c_str(),
+              connect.c_str(), message.c_str(), under.failures, longest_us / 1000,
               static_cast<unsigned long long>(ResidentBytes(attacked().pid()) >> 20));
   std::fflush(stdout);
 }
@@ -208,7 +234,8 @@ void Arena::PrintSummary() const {
   tell("operation", idle_.operation, worst_operation_);
   tell("connect", idle_.connect, worst_connect_);
   tell("message", idle_.message, worst_message_);
-  std::printf("summary loop rounds=%.0f over_10ms=%.0f worst=%s\n", rounds_, stalls_, worst_name_.c_str());
+  std::printf("summary loop idle_longest_us=%.0f worst_longest_us=%.0f worst=%s\n", idle_longest_us_,
+              worst_longest_us_, worst_name_.c_str());
 }
 
 std::vector<std::string> Arena::Judge(const Attack& attack, const Measured& measured, Attackers& attackers) {
@@ -226,41 +253,50 @@ std::vector<std::string> Arena::Judge(const Attack& attack, const Measured& meas
   return faults;
 }
 
-void Arena::AwaitBefore(const testing::Counts& before, std::vector<std::string>* faults) {
+void Arena::AwaitBefore(std::vector<std::string>* faults) {
   testing::Counts now;
   honest_->DropVictims();
   const bool back = Eventually(
       [&] {
         now = attacked().Count();
-        return now == before;
+        return Most(now, most_) == most_;
       },
       seconds(60));
-  if (!back) faults->push_back("before: " + before.ToString() + "; afterwards: " + now.ToString());
+  if (!back) faults->push_back("before: " + most_.ToString() + "; afterwards: " + now.ToString());
 }
 
 std::vector<std::string> Arena::Run(const Attack& attack) {
-  const testing::Counts before = attacked().Count();
+  most_ = Most(most_, attacked().Count());
   const std::uint64_t memory = ResidentBytes(attacked().pid());
+  const Loop quiet = ReadLoop();
   const Measured idle = honest_->Measure(scale_.connects);
   const Loop loop = ReadLoop();
+  idle_longest_us_ = std::max(idle_longest_us_, loop.LongestSince(quiet));
   std::vector<std::string> faults;
   {
     Attackers attackers(attack, *this, attacked().directory(), 3);
     if (!attackers.AwaitUnderway())
       faults.push_back(std::string(attack.name) + ": only " + std::to_string(attackers.underway) +
                        " of its processes began");
-    const Measured under = honest_->Measure(scale_.connects);
-    Loop after = ReadLoop();
+    const auto until = std::chrono::steady_clock::now() + seconds(scale_.seconds);
+    Measured under = honest_->Measure(scale_.connects);
+    while (std::chrono::steady_clock::now() < until && under.failures == 0 && attacked().running())
+      under = honest_->Measure(scale_.connects);
+    const double longest_us = ReadLoop().LongestSince(loop);
     attackers.Listen();
-    after.rounds -= loop.rounds;
-    after.over_10ms -= loop.over_10ms;
-    Print(attack.name, idle, under, after);
+    Print(attack.name, idle, under, longest_us);
+    if (scale_.stalls && longest_us > idle_longest_us_ + kStallUs) {
+      char text[160];
+      std::snprintf(text, sizeof text, "%s: a round of the loop took up to %g ms; without an attack %g ms",
+                    attack.name, longest_us / 1000, idle_longest_us_ / 1000);
+      faults.push_back(text);
+    }
     for (std::string& fault : Judge(attack, under, attackers)) faults.push_back(std::move(fault));
     for (testing::Process& process : attackers.processes) process.Signal(SIGKILL);
   }
   if (!attacked().running()) return faults;
   std::vector<std::string> left;
-  AwaitBefore(before, &left);
+  AwaitBefore(&left);
   for (const std::string& fault : left) faults.push_back(std::string(attack.name) + ": " + fault);
   const std::uint64_t kept = ResidentBytes(attacked().pid());
   if (kept > memory + kKeptBytes) {
@@ -271,7 +307,6 @@ std::vector<std::string> Arena::Run(const Attack& attack) {
 }
 
 std::vector<std::string> Arena::RunAll(std::span<const Attack> attacks) {
-  const testing::Counts before = attacked().Count();
   std::vector<std::string> faults;
   for (const Attack& attack : attacks) {
     Attackers attackers(attack, *this, attacked().directory(), 3);
@@ -281,7 +316,7 @@ std::vector<std::string> Arena::RunAll(std::span<const Attack> attacks) {
     for (testing::Process& process : attackers.processes) process.Signal(SIGKILL);
     if (!attacked().running()) return faults;
   }
-  AwaitBefore(before, &faults);
+  AwaitBefore(&faults);
   return faults;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs attacks against real brokers while an honest tenant works, and judges the states: the broker lives,
 // the tenant's operations succeed, no attack succeeds, and everything that the attackers held returns.
-// Durations are printed and not judged. One thread.
+// Durations are printed; a stall of the loop is judged on request only. One thread.
 #pragma once
 
 #include <memory>
@@ -17,10 +17,15 @@ namespace nd::hostile {
 
 struct Scale {
   int connects = 40;        // Of the honest tenant: before, and during each attack.
-  int repeats = 1;          // Of all attacks in a row.
+  bool brief = false;       // States matter, and no duration.
+  int seconds = 0;          // Each attack lasts at least that long.
   int factor = 1;           // Multiplies the processes of each attack.
   bool loop_first = false;  // The kernel runs the broker's loop before every other thread.
+  bool stalls = false;      // A stall of the loop beyond kStallUs on top of idle is a fault.
 };
+
+// An attack may make the longest round of the loop that much longer than it is without one.
+inline constexpr double kStallUs = 5000;
 
 class Arena {
  public:
@@ -33,19 +38,24 @@ class Arena {
   // Runs them one after another without waiting for what the previous one left, then waits.
   std::vector<std::string> RunAll(std::span<const Attack> attacks);
   static void PrintHeading();
-  // The worst ratios and the long rounds of the loop of all runs, as lines "summary NAME KEY=VALUE ...".
+  // The worst ratios and the longest round of the loop of all runs, as lines "summary NAME KEY=VALUE ...".
   void PrintSummary() const;
 
  private:
+  // Rounds of the loop since its start: of each duration of the histogram, that many took at most so long.
   struct Loop {
-    double rounds = 0, over_10ms = 0;
+    double rounds = 0;
+    std::vector<double> at_most;
+    // The upper bound of the longest round since `before`, in microseconds.
+    double LongestSince(const Loop& before) const;
   };
   struct Attackers;
   Loop ReadLoop();
   testing::Daemon& attacked() { return *brokers_.back(); }
   std::vector<std::string> Judge(const Attack& attack, const Measured& measured, Attackers& attackers);
-  void AwaitBefore(const testing::Counts& before, std::vector<std::string>* faults);
-  void Print(const std::string& name, const Measured& idle, const Measured& under, const Loop& loop);
+  // Waits until the broker has no more objects than before the attacks.
+  void AwaitBefore(std::vector<std::string>* faults);
+  void Print(const std::string& name, const Measured& idle, const Measured& under, double longest_us);
 
   Scale scale_;
   bool peers_;
@@ -54,7 +64,9 @@ class Arena {
   std::vector<std::unique_ptr<testing::Daemon>> brokers_;
   std::unique_ptr<Honest> honest_;
   Measured idle_;
-  double worst_operation_ = 0, worst_connect_ = 0, worst_message_ = 0, stalls_ = 0, rounds_ = 0;
+  testing::Counts most_;  // Of each kind, the largest number that the broker had without an attack.
+  double worst_operation_ = 0, worst_connect_ = 0, worst_message_ = 0;
+  double idle_longest_us_ = 0, worst_longest_us_ = 0;
   std::string worst_name_;
 };
 

@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <array>
@@ -184,6 +185,10 @@ void TamperWithPages(const Target& target) {
   static_cast<void>(lane.QueuePair());
   if (lane.descriptors.empty()) Broken("a queue pair came without a page of counters");
   const int fd = lane.descriptors.empty() ? -1 : lane.descriptors[0].get();
+  // Memory of a pool of huge pages that is used up would be a SIGBUS in every process that maps it.
+  struct statfs where {};
+  if (::fstatfs(fd, &where) != 0 || where.f_type == 0x958458f6)
+    Broken("memory of the broker is in huge pages");
   struct stat info {};
   ::fstat(fd, &info);
   const auto size = static_cast<std::size_t>(info.st_size);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// PROGRAM [--short] [--only PART] [--factor N] [--connects N] [--loop-first] | --list
+// PROGRAM [--short] [--only PART] [--factor N] [--connects N] [--seconds N] [--loop-first] [--stalls] |
+// --list
 #include <grp.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -33,14 +34,17 @@ int Attacker(char** argv) {
 
 int Usage(const char* program) {
   std::fprintf(stderr,
-               "usage: %s [--short] [--only PART] [--factor N] [--connects N] [--loop-first]\n"
+               "usage: %s [--short] [--only PART] [--factor N] [--connects N] [--seconds N]\n"
+               "       [--loop-first] [--stalls]\n"
                "       %s --list\n"
                "  --short       few connections, and each attack once; judges states only\n"
                "  --only PART   the attacks whose name contains PART\n"
                "  --factor N    N times the processes of each attack\n"
                "  --connects N  connections of the honest tenant for each measurement\n"
+               "  --seconds N   each attack lasts at least that long; the last measurement is printed\n"
                "  --loop-first  the kernel runs the broker's loop before every other thread, so that its\n"
-               "                longest round is work of the broker and not waiting for a processor\n",
+               "                longest round is work of the broker and not waiting for a processor\n"
+               "  --stalls      a fault when an attack makes a round more than 5 ms longer than without it\n",
                program, program);
   return 2;
 }
@@ -80,14 +84,18 @@ int Main(int argc, char** argv, bool peers) {
       return 0;
     }
     if (option == "--short")
-      scale.connects = 12;
+      scale.connects = 12, scale.brief = true;
     else if (option == "--loop-first")
       scale.loop_first = true;
+    else if (option == "--stalls")
+      scale.stalls = true;
     else if (option == "--only" && value != nullptr)
       only = argv[++i];
     else if (option == "--factor" && number(&scale.factor))
       continue;
     else if (option == "--connects" && number(&scale.connects))
+      continue;
+    else if (option == "--seconds" && number(&scale.seconds))
       continue;
     else
       return Usage(argv[0]);

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+// The whole life of a connection, in which one process meets a system call that fails, or an allocation: at
+// each place in the program where it makes one, once, and from then on for ever (all calls of that name).
+// Every operation ends, no process ends except by the documented message, and afterwards everything is as
+// before.
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "tests/crash/life.h"
+#include "tests/crash/settings.h"
+
+namespace nd::crash {
+namespace {
+
+constexpr char kOutOfMemory[] = "out of memory: the host or a limit";
+
+// The first call at each place, of the places of this run.
+std::vector<int> Points(const std::vector<std::uint64_t>& sites) {
+  std::map<std::uint64_t, int> first;
+  for (std::size_t i = 0; i < sites.size(); ++i) first.try_emplace(sites[i], static_cast<int>(i) + 1);
+  std::vector<int> points;
+  std::uint32_t number = 0;
+  for (const auto& [site, point] : first) {
+    if (number++ % GetSettings().parts == GetSettings().part % GetSettings().parts) points.push_back(point);
+  }
+  return points;
+}
+
+class Fail : public ::testing::TestWithParam<std::tuple<Mode, Victim>> {
+ protected:
+  void SetUp() override {
+    const auto& [mode, victim] = GetParam();
+    if (mode.local && victim.who == kBrokerP) GTEST_SKIP() << "one broker: BrokerA is it";
+    Renew();
+  }
+  void Renew() {
+    stage_.reset();
+    stage_ = std::make_unique<Stage>(std::get<0>(GetParam()));
+    ASSERT_EQ(stage_->error(), "");
+  }
+  Who who() const { return std::get<1>(GetParam()).who; }
+  bool IsBroker() const { return who() == kBrokerA || who() == kBrokerP; }
+  int side() const { return who() == kA || who() == kBrokerA ? 0 : 1; }
+  bool Lives() {
+    return IsBroker() ? stage_->broker(side()).running() : stage_->app(side()).process().running();
+  }
+  // The calls of a life in which nothing fails.
+  std::vector<std::uint64_t> Sites(Point point) {
+    for (const int each : {0, 1}) static_cast<void>(stage_->app(each).Scratch());
+    stage_->hold(who()).Arm(point, false, 1 << 30, Act::kFail);
+    Life whole(*stage_);
+    EXPECT_EQ(whole.Play(), "");
+    EXPECT_EQ(whole.failed(), "");
+    std::vector<std::uint64_t> sites = stage_->hold(who()).sites();
+    stage_->hold(who()).Disarm();
+    for (const std::string& fault : stage_->CloseAndCompare()) ADD_FAILURE() << fault;
+    return sites;
+  }
+  // Plays a life with the failure. Returns the faults.
+  std::vector<std::string> Meet(Point point, int nth, Act act) {
+    std::vector<std::string> faults;
+    Hold& hold = stage_->hold(who());
+    // Memory of the test, which the actor cannot do without.
+    for (const int each : {0, 1}) static_cast<void>(stage_->app(each).Scratch());
+    hold.Arm(point, false, nth, act);
+    const std::string hung = Life(*stage_).Play();
+    if (!hung.empty()) faults.push_back(hung + "\n" + stage_->Dump());
+    hold.Disarm();
+    reached_ = hold.reached();
+    // A failed allocation ends the broker, and the application unless it handles std::bad_alloc.
+    const bool dies = point == Point::kAllocation && reached_;
+    if (dies && IsBroker() && !Eventually([&] { return !Lives(); })) faults.push_back("the broker goes on");
+    if (dies || !Lives()) {
+      const std::string log = IsBroker() ? stage_->broker(side()).log() : "";
+      const bool documented =
+          point == Point::kAllocation && (!IsBroker() || log.find(kOutOfMemory) != std::string::npos);
+      if (!documented) faults.push_back("the process ended" + (log.empty() ? log : ": " + log));
+      stage_->Kill(who());
+    }
+    stage_->Revive();
+    if (!stage_->error().empty()) {
+      faults.push_back(stage_->error());
+    } else if (faults.empty()) {
+      faults = stage_->CloseAndCompare();
+    }
+    for (std::string& fault : faults) fault = hold.call() + ": " + fault;
+    return faults;
+  }
+  void FailAtEachPlace(Point point) {
+    const std::vector<std::uint64_t> sites = Sites(point);
+    const std::vector<int> points = Points(sites);
+    std::map<std::string, int> met;
+    for (const int nth : points) {
+      for (const Act act : {Act::kFail, Act::kFailForEver}) {
+        SCOPED_TRACE("call " + std::to_string(nth) +
+                     (act == Act::kFail ? " fails" : " and all later ones of its name fail"));
+        const std::vector<std::string> faults = Meet(point, nth, act);
+        for (const std::string& fault : faults) ADD_FAILURE() << fault;
+        if (reached_) ++met[stage_->hold(who()).call()];
+        if (!faults.empty()) Renew();
+        if (HasFatalFailure()) return;
+      }
+    }
+    std::string list;
+    for (const auto& [call, count] : met) list += " " + call + " " + std::to_string(count);
+    std::printf("%s %s: %zu calls in a life, %zu places in this run; failed:%s\n",
+                std::get<0>(GetParam()).name().c_str(), std::get<1>(GetParam()).name, sites.size(),
+                points.size(), list.c_str());
+    EXPECT_FALSE(met.empty());
+  }
+
+  std::unique_ptr<Stage> stage_;
+  std::vector<std::uint64_t> calls_;
+  int status_ = 0;
+  bool reached_ = false;
+};
+
+class FailAtStart : public Fail {};
+
+// docs/architecture.md: without its event loop the broker, and gRPC in it, ends at the start by SIGABRT.
+bool IsDocumented(const std::string& log) {
+  for (const char* text :
+       {"cannot create an event loop", "ev_epoll1_linux.cc", "Eventfd wakeup fd", "low_level_alloc.cc"}) {
+    if (log.find(text) != std::string::npos) return true;
+  }
+  return false;
+}
+
+// The broker meets the failure while it starts again. It serves, or it ends with a message and the next one
+// serves; the connection that was there lives.
+TEST_P(FailAtStart, SystemCalls) {
+  const auto round = [&](int nth, Act act) -> std::string {
+    const Hold& hold = stage_->hold(who());
+    Actor &a = stage_->app(0), &p = stage_->app(1);
+    const std::uint16_t port = stage_->NewPort();
+    const Listener l = p.CreateListener();
+    const Qp aq = a.CreateQp(), pq = p.CreateQp();
+    const Connector ac = a.CreateConnector(), pc = p.CreateConnector();
+    if (!l.Bind(stage_->address(1, port)).ok() || !l.Listen().ok() || !ac.Bind(stage_->address(0, 0)).ok())
+      return "no listener";
+    const Outcome connect = ac.Connect(aq, stage_->address(1, port));
+    if (!l.GetConnectionRequest(pc).Wait().ok()) return "no request";
+    const Outcome accept = pc.Accept(pq);
+    if (!connect.Wait().ok() || !ac.CompleteConnect().Wait().ok() || !accept.Wait().ok())
+      return "no connection";
+    stage_->Kill(who());
+    const std::string before = stage_->broker(side()).log();
+    stage_->hold(who()).Arm(Point::kAnyCall, false, nth, act);
+    const bool serves = stage_->TryStart(side());
+    calls_ = hold.sites();
+    reached_ = hold.reached();
+    stage_->hold(who()).Disarm();
+    const std::string log = stage_->broker(side()).log().substr(before.size());
+    if (!serves && stage_->broker(side()).running()) return "neither serves nor ends: " + log;
+    if (!serves && log.empty()) return "the broker ended without a message";
+    if (!serves) status_ = stage_->broker(side()).EndedBySignal();
+    if (!serves && status_ != 0 && !IsDocumented(log))
+      return "the broker ended by signal " + std::to_string(status_) + ": " + log;
+    if (serves) stage_->Started(who());
+    stage_->Revive();
+    if (!stage_->error().empty()) return stage_->error();
+    std::string traffic = Traffic(a, aq, p, pq);
+    if (!traffic.empty()) return "the connection has ended: " + traffic;
+    if (serves) {  // Perhaps without a part that could not start; the next one has everything.
+      stage_->Kill(who());
+      stage_->Revive();
+      if (!stage_->error().empty()) return stage_->error();
+      traffic = Traffic(a, aq, p, pq);
+      if (!traffic.empty()) return "the connection has ended afterwards: " + traffic;
+    }
+    for (const std::string& fault : stage_->CloseAndCompare()) traffic += fault + "; ";
+    return traffic;
+  };
+  ASSERT_EQ(round(1 << 30, Act::kFail), "");
+  const std::vector<std::uint64_t> sites = calls_;
+  const std::vector<int> points = Points(sites);
+  std::map<std::string, int> met;
+  for (const int nth : points) {
+    SCOPED_TRACE("call " + std::to_string(nth) + " fails");
+    const std::string fault = round(nth, Act::kFail);
+    const std::string call = stage_->hold(who()).call();
+    EXPECT_EQ(fault, "") << call;
+    if (reached_) ++met[call];
+    if (!fault.empty()) Renew();
+    if (HasFatalFailure()) return;
+  }
+  std::string list;
+  for (const auto& [call, count] : met) list += " " + call + " " + std::to_string(count);
+  std::printf("%s %s: %zu calls at the start, %zu places in this run; failed:%s\n",
+              std::get<0>(GetParam()).name().c_str(), std::get<1>(GetParam()).name, sites.size(),
+              points.size(), list.c_str());
+  EXPECT_FALSE(met.empty());
+}
+
+TEST_P(Fail, SystemCalls) {
+  FailAtEachPlace(Point::kAnyCall);
+}
+TEST_P(Fail, Allocations) {
+  FailAtEachPlace(Point::kAllocation);
+}
+
+INSTANTIATE_TEST_SUITE_P(Crash, FailAtStart,
+                         ::testing::Values(std::tuple(Mode{true, false}, kVictims[2]),
+                                           std::tuple(Mode{false, false}, kVictims[3])),
+                         [](const auto& test) {
+                           return std::get<0>(test.param).name() + "_" + std::get<1>(test.param).name;
+                         });
+INSTANTIATE_TEST_SUITE_P(Crash, Fail,
+                         ::testing::Combine(::testing::Values(Mode{true, false}, Mode{false, false}),
+                                            ::testing::ValuesIn(kVictims)),
+                         [](const auto& test) {
+                           return std::get<0>(test.param).name() + "_" + std::get<1>(test.param).name;
+                         });
+
+}  // namespace
+}  // namespace nd::crash
