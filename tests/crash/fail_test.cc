@@ -67,8 +67,11 @@ class Fail : public ::testing::TestWithParam<std::tuple<Mode, Victim>> {
     // Memory of the test, which the actor cannot do without.
     for (const int each : {0, 1}) static_cast<void>(stage_->app(each).Scratch());
     hold.Arm(point, false, nth, act);
-    const std::string hung = Life(*stage_).Play();
-    if (!hung.empty()) faults.push_back(hung + "\n" + stage_->Dump());
+    // A broker that cannot send or accept for ever answers nobody; its clients have their answers when it
+    // can.
+    const bool waits = IsBroker() && act == Act::kFailForEver;
+    const std::string hung = Life(*stage_, waits ? milliseconds(2000) : kLifePatience).Play();
+    if (!hung.empty() && !waits) faults.push_back(hung + "\n" + stage_->Dump());
     hold.Disarm();
     reached_ = hold.reached();
     // A failed allocation ends the broker, and the application unless it handles std::bad_alloc.

@@ -13,7 +13,7 @@ inline constexpr milliseconds kLifePatience{15'000};
 
 class Life {
  public:
-  explicit Life(Stage& stage) : stage_(stage) {}
+  explicit Life(Stage& stage, milliseconds patience = kLifePatience) : stage_(stage), patience_(patience) {}
 
   // Every call must return, whichever process is dead. Returns the name of the first call that hangs.
   std::string Play() {
@@ -43,7 +43,7 @@ class Life {
             got = get.Wait(milliseconds(1));
             return !got.pending() || !active || !connect.pending();
           },
-          kLifePatience);
+          patience_);
       if (got.pending()) {
         (void)l.Cancel();
         if (Hangs(get, "GetConnectionRequest")) return hung_;
@@ -79,11 +79,12 @@ class Life {
  private:
   bool Hangs(const Outcome& outcome, const char* what) {
     if (!outcome.inline_status().pending()) return false;
-    if (!outcome.Wait(kLifePatience).pending()) return false;
+    if (!outcome.Wait(patience_).pending()) return false;
     hung_ = std::string(what) + " hangs";
     return true;
   }
   Stage& stage_;
+  const milliseconds patience_;
   std::string hung_, failed_;
 };
 
