@@ -23,6 +23,11 @@ int RunProber(const std::vector<std::string>& arguments);  // DIRECTORY ADDRESS
 // Tries to take the port of ADDRESS for ever. On SIGTERM: "theft tries=... thefts=...".
 int RunThief(const std::vector<std::string>& arguments);  // DIRECTORY ADDRESS
 
+// Makes connections for ever, in PROCESSES processes of THREADS threads, each to a listener of its own from
+// the port of ADDRESS on. Prints "storming" when all have begun. SIGUSR1 begins the next phase; SIGTERM: a
+// line for each phase, then "storm over".
+int RunStorm(const std::vector<std::string>& arguments);  // DIRECTORY ADDRESS PROCESSES THREADS
+
 // One of these processes and its output.
 class App {
  public:

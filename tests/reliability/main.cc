@@ -22,14 +22,21 @@ struct Part {
 constexpr Part kParts[] = {
     {"restarts", MeasureRestarts, "connections, sessions and ports while the broker is killed"},
     {"reclaim", MeasureReclaim, "the time after the kill of an application"},
+    {"backlog", MeasureBacklog, "the refusals of a listener whose backlog is full"},
+    {"costs", MeasureCosts, "the hand-over of descriptors, and a segment of shared memory"},
+    {"stags", MeasureStags, "the randomness of STags"},
+    {"fairness", MeasureFairness, "an honest user beside a hundred processes of another one"},
 };
 struct Role {
   const char* name;
   int (*run)(const std::vector<std::string>&);
   std::size_t arguments;
 };
-constexpr Role kRoles[] = {
-    {"--echo", RunEcho, 3}, {"--client", RunClient, 4}, {"--prober", RunProber, 2}, {"--thief", RunThief, 2}};
+constexpr Role kRoles[] = {{"--echo", RunEcho, 3},
+                           {"--client", RunClient, 4},
+                           {"--prober", RunProber, 2},
+                           {"--thief", RunThief, 2},
+                           {"--storm", RunStorm, 4}};
 
 int Usage() {
   std::fputs("usage: nd_reliability PART [CONNECTIONS ROUNDS]\nparts:\n", stderr);

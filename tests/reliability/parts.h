@@ -20,6 +20,15 @@ int MeasureRestarts(const Scale& scale);
 // An application with 1, 1,000 and `connections` connections is killed: rows 6 and 7.
 int MeasureReclaim(const Scale& scale);
 
+// A full backlog, over the wire: row 12.
+int MeasureBacklog(const Scale& scale);
+// Single parts of the product: rows 13 and 14.
+int MeasureCosts(const Scale& scale);
+// Row 20.
+int MeasureStags(const Scale& scale);
+// Row 31.
+int MeasureFairness(const Scale& scale);
+
 // A directory that every user may use, deleted with the object.
 class Place {
  public:
