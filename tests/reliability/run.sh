@@ -95,7 +95,7 @@ coverage_row() {
     -v branches="$(sed -n 's/.*lines, \([0-9.]*\) % of.*/\1/p' <<< "$covered")" \
     -v mutants="$(sed -n 's/.* killed (\([0-9.]*\) %).*/\1/p' <<< "$killed")" 'BEGIN {
       if (lines == "" || branches == "" || mutants == "") print "not run"
-      else print lines >= 100 && branches >= 98 && mutants >= 95 ? "met" : "missed"
+      else print ((lines >= 100 && branches >= 98 && mutants >= 95) ? "met" : "missed")
     }')
   line "$1" "$2" "$3" "$verdict" "recorded $covered; recorded $killed" '`tests/coverage/run.sh`, `tests/mutation/run.py --sample 100`'
 }
