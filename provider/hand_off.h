@@ -2,16 +2,14 @@
 // The datagrams of the fd lane. The first kind hands an established transport from the broker to a client.
 //
 // The record is one fixed struct in host byte order (both ends are on one host); no bytes follow it. Its
-// descriptors travel in the same datagram, exactly `fd_count` of them:
-//   kShared   0: the sealed memfd of the segment, 1: this side's end of the doorbell SEQPACKET socket
-//   kIwarp    0: the TCP socket
-//   kVerbs    0: the event channel of the connection's rdma_cm_id. The client reads nothing from it. While
-//   the client holds it, the connection survives the end of the broker.
-// The receiver copies the record, checks the copy (docs/wire.md) and uses the copy.
+// descriptors travel in the same datagram, exactly `fd_count` of them. The provider that made the record
+// decides what they are, and how many: provider/soft/transports.h, provider/verbs/transport.h. The receiver
+// copies the record, checks the copy (docs/wire.md) and uses the copy.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 #include <type_traits>
 #include <vector>
 
@@ -20,7 +18,8 @@
 
 namespace nd::provider {
 
-enum class Transport : std::uint32_t { kNone = 0, kShared = 1, kIwarp = 2, kVerbs = 3 };
+// Each provider has numbers of its own; none is used twice.
+enum class Transport : std::uint32_t { kNone = 0 };
 
 enum HandOffFlags : std::uint32_t {
   kHandOffActive = 0x1,   // This side called Connect.
@@ -57,7 +56,10 @@ static_assert(std::is_trivially_copyable_v<HandOffRecord>);
 struct HandOff {
   HandOffRecord record;
   std::vector<UniqueFd> fds;
+  // The rest stays in the broker.
   Address wire_local, wire_peer;  // The addresses on the wire, for display; default: none.
+  std::string_view transport;     // Its name for display: "iwarp". Lives for ever.
+  bool close_may_block = true;    // Closing a descriptor may wait for a peer or a device.
 };
 
 // Other datagrams of the fd lane. Broker to client, first: Token; then a CountersPage for every 256 queue

@@ -22,6 +22,10 @@
 
 namespace nd::provider {
 
+inline Status NotSupported() {
+  return {StatusCode::kNotSupported, "this provider does not do this"};
+}
+
 // Zeroed memory that same-host peers can be allowed to map: one sealed memfd, one mapping.
 class Buffer {
  public:
@@ -52,17 +56,18 @@ class CompletionQueue {
   // Fills the front of `out`, returns how many. Makes progress on the attached queue pairs first when it
   // would return nothing.
   virtual std::size_t Poll(std::span<Completion> out) = 0;
+  // The next three: a provider without notifications does not override them.
   // Arms the handle: it becomes readable when a completion of that kind arrives (at once, when one already
   // waits for kAny). Merge rule: ANY absorbs all, SOLICITED absorbs ERRORS.
-  virtual Status Notify(NotifyType type) = 0;
+  virtual Status Notify(NotifyType /*type*/) { return NotSupported(); }
   // Readable when an armed notification fired; ConsumeNotification() resets it.
-  virtual int handle() const = 0;
-  virtual void ConsumeNotification() = 0;
+  virtual int handle() const { return -1; }
+  virtual void ConsumeNotification() {}
   // Blocks until Poll() would return something. IO_TIMEOUT at the deadline. CANCELED when closed meanwhile.
-  virtual Status Wait(Time deadline) = 0;
-  virtual Status Resize(std::uint32_t depth) = 0;
+  virtual Status Wait(Time /*deadline*/) { return NotSupported(); }
+  virtual Status Resize(std::uint32_t /*depth*/) { return NotSupported(); }
   // BUFFER_OVERFLOW once the queue overran; it is lost then.
-  virtual Status state() const = 0;
+  virtual Status state() const { return {}; }
 };
 
 class SharedReceiveQueue {
@@ -88,6 +93,9 @@ class QueuePair {
  public:
   virtual ~QueuePair() = default;  // Drops a live connection (the peer sees a lost process).
 
+  // True: the queue pair sees the goodbye of its peer, and flushes then by itself when the hand-over says so
+  // (kHandOffFlushOnGoodbye). False: the broker sees it, and the library flushes.
+  virtual bool sees_goodbye() const { return true; }
   // Device-wide number for providers whose queue pair lives in the device, else 0.
   virtual std::uint32_t device_number() const { return 0; }
   // Counts there from now on, before anything was posted. Only where Device::numbered().
@@ -106,16 +114,29 @@ class QueuePair {
 
   virtual Status Receive(void* request_context, std::span<const Sge> sges) = 0;
   virtual Status Send(void* request_context, std::span<const Sge> sges, std::uint32_t flags) = 0;
-  virtual Status SendAndInvalidate(void* request_context, std::span<const Sge> sges, std::uint32_t flags,
-                                   std::uint32_t remote_token) = 0;
-  virtual Status Write(void* request_context, std::span<const Sge> sges, std::uint64_t remote_address,
-                       std::uint32_t remote_token, std::uint32_t flags) = 0;
-  virtual Status Read(void* request_context, std::span<const Sge> sges, std::uint64_t remote_address,
-                      std::uint32_t remote_token, std::uint32_t flags) = 0;
-  virtual Status BindWindow(void* request_context, MemoryRegion& region, MemoryWindow& window, void* address,
-                            std::size_t length, std::uint32_t flags) = 0;
+  // A provider that lacks one of these operations does not override it.
+  virtual Status SendAndInvalidate(void* /*request_context*/, std::span<const Sge> /*sges*/,
+                                   std::uint32_t /*flags*/, std::uint32_t /*remote_token*/) {
+    return NotSupported();
+  }
+  virtual Status Write(void* /*request_context*/, std::span<const Sge> /*sges*/,
+                       std::uint64_t /*remote_address*/, std::uint32_t /*remote_token*/,
+                       std::uint32_t /*flags*/) {
+    return NotSupported();
+  }
+  virtual Status Read(void* /*request_context*/, std::span<const Sge> /*sges*/,
+                      std::uint64_t /*remote_address*/, std::uint32_t /*remote_token*/,
+                      std::uint32_t /*flags*/) {
+    return NotSupported();
+  }
+  virtual Status BindWindow(void* /*request_context*/, MemoryRegion& /*region*/, MemoryWindow& /*window*/,
+                            void* /*address*/, std::size_t /*length*/, std::uint32_t /*flags*/) {
+    return NotSupported();
+  }
   // Invalidates a window of this side (local operation, ordered with the initiator queue).
-  virtual Status Invalidate(void* request_context, MemoryWindow& window, std::uint32_t flags) = 0;
+  virtual Status Invalidate(void* /*request_context*/, MemoryWindow& /*window*/, std::uint32_t /*flags*/) {
+    return NotSupported();
+  }
   // Completes every outstanding request CANCELED, receives and initiator requests each in posting order.
   virtual Status Flush() = 0;
 
@@ -133,14 +154,19 @@ class Device {
   // True: the broker must be told the device_number() of a queue pair when it gets to know it, so the queue
   // pair is made first, without counters.
   virtual bool numbered() const { return false; }
-  virtual Result<std::shared_ptr<Buffer>> AllocateBuffer(std::size_t size) = 0;
-  // `address` stays the application's and must stay mapped. Any memory; inside a Buffer it is shareable.
-  virtual Result<std::shared_ptr<MemoryRegion>> Register(void* address, std::size_t length,
-                                                         std::uint32_t access) = 0;
-  virtual Result<std::shared_ptr<MemoryWindow>> CreateWindow() = 0;
   virtual Result<std::shared_ptr<CompletionQueue>> CreateCompletionQueue(std::uint32_t depth) = 0;
-  virtual Result<std::shared_ptr<SharedReceiveQueue>> CreateSharedReceiveQueue(std::uint32_t depth,
-                                                                               std::uint32_t max_sge) = 0;
+  // A provider that lacks one of these does not override it.
+  virtual Result<std::shared_ptr<Buffer>> AllocateBuffer(std::size_t /*size*/) { return NotSupported(); }
+  // `address` stays the application's and must stay mapped. Any memory; inside a Buffer it is shareable.
+  virtual Result<std::shared_ptr<MemoryRegion>> Register(void* /*address*/, std::size_t /*length*/,
+                                                         std::uint32_t /*access*/) {
+    return NotSupported();
+  }
+  virtual Result<std::shared_ptr<MemoryWindow>> CreateWindow() { return NotSupported(); }
+  virtual Result<std::shared_ptr<SharedReceiveQueue>> CreateSharedReceiveQueue(std::uint32_t /*depth*/,
+                                                                               std::uint32_t /*max_sge*/) {
+    return NotSupported();
+  }
   virtual Result<std::shared_ptr<QueuePair>> CreateQueuePair(const QpOptions& options) = 0;
 };
 

@@ -246,7 +246,7 @@ Status LocalConnector::Establish(const std::shared_ptr<LocalQueuePair>& queue_pa
       phase_ = Phase::kEstablished;
       limits_ = {reply.transport->record.read_inbound, reply.transport->record.read_outbound};
       proof_ = std::move(reply.proof);
-      flush_on_goodbye_ = reply.transport->record.transport == provider::Transport::kVerbs &&
+      flush_on_goodbye_ = !queue_pair->real->sees_goodbye() &&
                           (reply.transport->record.flags & provider::kHandOffFlushOnGoodbye) != 0;
       holds_queue_pair_ = queue_pair->users.AddSuccessor();
     }

@@ -142,7 +142,7 @@ class LocalConnector final : public Target, public std::enable_shared_from_this<
   Address local_, remote_;
   ReadLimits limits_;
   session::Bytes proof_;           // Of the hand-over, for Reattach.
-  bool flush_on_goodbye_ = false;  // Compatibility, on devices.
+  bool flush_on_goodbye_ = false;  // Compatibility, where the queue pair does not see the goodbye.
   DisconnectReason reason_ = DisconnectReason::kUnknown;
   std::function<void(DisconnectReason)> callback_;
   std::vector<std::shared_ptr<CallState>>

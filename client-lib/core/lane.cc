@@ -59,17 +59,6 @@ Status CheckFds(const char* name, std::uint32_t declared, std::size_t arrived) {
                 std::to_string(declared));
 }
 
-std::size_t FdsOf(provider::Transport transport) {
-  switch (transport) {
-    case provider::Transport::kShared:
-      return 2;
-    case provider::Transport::kIwarp:
-      return 1;
-    default:
-      return 0;
-  }
-}
-
 }  // namespace
 
 Lane::Lane(UniqueFd socket) : socket_(std::move(socket)) {
@@ -215,11 +204,6 @@ Status Lane::Handle(std::span<const std::byte> datagram, std::vector<UniqueFd> f
       if (Status status = Copy(datagram, "hand-over", &hand_off.record); !status.ok()) return status;
       const provider::HandOffRecord& record = hand_off.record;
       if (Status status = CheckFds("hand-over", record.fd_count, fds.size()); !status.ok()) return status;
-      if (const std::size_t expected = FdsOf(record.transport); expected != 0 && expected != fds.size()) {
-        return Broken("hand-over of transport " +
-                      std::to_string(static_cast<std::uint32_t>(record.transport)) + " with " +
-                      std::to_string(fds.size()) + " descriptors");
-      }
       if (waiting_.size() >= kMaxWaiting) return Broken("too many hand-overs that no completion named");
       const std::uint64_t id = record.id;
       hand_off.fds = std::move(fds);

@@ -138,7 +138,7 @@ std::uint64_t FakeBroker::SendHandOff(session::Handle connector,
   provider::HandOffRecord record;
   record.id = next_hand_off_++;
   record.connector = connector.value;
-  record.transport = provider::Transport::kIwarp;
+  record.transport = provider::Transport{1};
   record.fd_count = 1;
   if (damage) damage(record);
   UniqueFd read_end, write_end;

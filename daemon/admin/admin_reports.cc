@@ -213,8 +213,8 @@ grpc::ServerUnaryReactor* AdminService::Diagnose(Context* context, const pb::Dia
     }
     for (const core::AdapterRow& row : core.Adapters()) {
       const AdapterInfo& info = row.description.info;
-      facts->adapters.push_back(
-          {info.name, info.provider, row.enabled, info.addresses.size(), row.description.problem.message()});
+      facts->adapters.push_back({info.name, info.provider, row.enabled, info.addresses.size(),
+                                 row.description.problem.message(), row.description.pins_memory});
       if (row.description.tcp_port == 0) continue;
       for (const Address& address : info.addresses)
         ports.push_back(address.WithPort(row.description.tcp_port));

@@ -70,7 +70,7 @@ void ToProto(const ConnectionSnapshot& snapshot, Time now, pb::ConnectionRow* ou
   SetOwner(row.owner, out->mutable_owner());
   out->set_adapter(row.adapter);
   out->set_passive(row.passive);
-  out->set_transport(TransportName(snapshot.transport));
+  out->set_transport(std::string(snapshot.transport));
   ToProto(row.limits, out->mutable_limits());
   out->set_age_seconds(Age(row.created, now));
   out->set_tx_bytes(snapshot.traffic.tx_bytes);

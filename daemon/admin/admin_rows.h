@@ -2,16 +2,17 @@
 // Converts rows of the core to rows of the admin protocol. Pure functions; any thread.
 #pragma once
 
+#include <string_view>
+
 #include "daemon/core/broker.h"
 #include "daemon/service/counters_pages.h"
 #include "ndbroker/v1/admin.pb.h"
-#include "provider/hand_off.h"
 
 namespace nd::service {
 
 struct ConnectionSnapshot {
   core::ConnectionRow row;
-  provider::Transport transport = provider::Transport::kNone;
+  std::string_view transport;  // Its name for display.
   Address wire_local, wire_peer;
   Traffic traffic;
 };

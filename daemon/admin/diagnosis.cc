@@ -2,6 +2,7 @@
 // One small function for each subject: the fact as found, and its remedy.
 #include "daemon/admin/diagnosis.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 
@@ -49,9 +50,9 @@ Finding Memlock(const HealthFacts& f) {
   const std::string name = "memlock";
   if (!f.memlock) return Pass(name, "unlimited.");
   const std::string have = std::to_string(*f.memlock / 1024) + " KiB";
-  bool verbs = false;
-  for (const HealthFacts::Adapter& adapter : f.adapters) verbs |= adapter.provider == "verbs";
-  if (!verbs) return Pass(name, have + "; only verbs adapters pin memory.");
+  if (std::ranges::none_of(f.adapters, &HealthFacts::Adapter::pins_memory)) {
+    return Pass(name, have + "; no adapter pins memory.");
+  }
   if (*f.memlock >= 64u << 20) return Pass(name, have + ".");
   return Warn(
       name, have + " for the broker, and likely no more for applications that register memory.",

@@ -20,6 +20,7 @@ struct HealthFacts {
     bool enabled = true;
     std::size_t addresses = 0;
     std::string problem{};  // The reason why the adapter does not work and its remedy, from the provider.
+    bool pins_memory = false;
   };
   struct Usage {  // The usage of one user.
     std::uint32_t uid = 0;

@@ -79,7 +79,7 @@ TEST(Diagnosis, NamesEachProblem) {
       {"memlock on verbs",
        [](auto& f) {
          f.memlock = 8u << 20;
-         f.adapters[0].provider = "verbs";
+         f.adapters[0].pins_memory = true;
        },
        "memlock", Verdict::kWarn, "8192 KiB"},
       {"memlock without verbs", [](auto& f) { f.memlock = 65536; }, "memlock", Verdict::kPass, "64 KiB"},

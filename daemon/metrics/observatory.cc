@@ -37,7 +37,7 @@ const char* StageOf(const core::ConnectionRecord& record) {
   return record.passive ? last(kPassive) : last(kActive);
 }
 
-ops::Tallies::Connection ConnectionOf(const core::ConnectionRecord& record, provider::Transport transport) {
+ops::Tallies::Connection ConnectionOf(const core::ConnectionRecord& record, std::string_view transport) {
   ops::Tallies::Connection out;
   out.id = record.id.value;
   out.session = static_cast<std::uint64_t>(record.session);
@@ -46,7 +46,7 @@ ops::Tallies::Connection ConnectionOf(const core::ConnectionRecord& record, prov
   out.peer = record.peer;
   out.passive = record.passive;
   out.who = WhoOf(record.owner);
-  out.link = {record.adapter, TransportName(transport)};
+  out.link = {record.adapter, std::string(transport)};
   return out;
 }
 
@@ -62,7 +62,7 @@ const char* OperationName(std::size_t kind) {
   return session::OperationName(kind);
 }
 
-void Observatory::OnRecord(const core::ConnectionRecord& record, provider::Transport transport,
+void Observatory::OnRecord(const core::ConnectionRecord& record, std::string_view transport,
                            const Traffic& traffic) {
   const Time now = loop_.clock().Now();
   const std::vector<PhaseSpan> spans = SpansOf(record.phases);

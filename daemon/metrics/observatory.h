@@ -85,7 +85,7 @@ class Observatory final : public RecordSink {
   Observatory(EventLoop& loop, BrokerShell& shell, const state::History* history, const AdminTally& admin)
       : loop_(loop), shell_(shell), history_(history), admin_(admin) {}
 
-  void OnRecord(const core::ConnectionRecord& record, provider::Transport transport,
+  void OnRecord(const core::ConnectionRecord& record, std::string_view transport,
                 const Traffic& traffic) override;
   void OnOperation(std::size_t kind, const Status& status, Duration took) override;
   void OnSession(core::SessionId session, const core::Identity& who) override;

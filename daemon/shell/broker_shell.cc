@@ -254,7 +254,7 @@ void BrokerShell::Do(core::ConnectionRecord& record) {
               record.why.detail());
   }
   if (record_sinks_.empty()) return;
-  const provider::Transport transport = TransportOf(record.id);
+  const std::string_view transport = LinkOf(record.id).transport;
   Traffic traffic;
   if (record.counter_slot) traffic = TrafficOf(record.session, *record.counter_slot).value_or(Traffic{});
   for (RecordSink* const sink : record_sinks_) sink->OnRecord(record, transport, traffic);

@@ -110,12 +110,11 @@ class BrokerShell final : public provider::CmSink {
   // The transport that was handed over for a connector.
   struct Link {
     core::Handle connector;
-    provider::Transport transport = provider::Transport::kNone;
+    std::string_view transport;  // Its name for display.
     Address wire_local,
         wire_peer;  // The TCP addresses below the connection; family unspecified when there are none.
   };
   Link LinkOf(core::Handle connector) const;
-  provider::Transport TransportOf(core::Handle connector) const { return LinkOf(connector).transport; }
 
   // provider::CmSink. Each callback only queues an event.
   void OnReserved(provider::EndpointId endpoint, const Status& status) override;

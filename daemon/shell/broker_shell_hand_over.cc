@@ -44,13 +44,11 @@ void BrokerShell::Do(core::HandOffTo& action) {
   hand_off->record.read_outbound = action.limits.outbound;
   if (action.flush_on_peer_disconnect) hand_off->record.flags |= provider::kHandOffFlushOnGoodbye;
   hand_off->record.fd_count = static_cast<std::uint32_t>(hand_off->fds.size());
-  const provider::Transport transport = hand_off->record.transport;
-  NDB_PROBE(hand_off, action.session, action.connector.value, action.id, transport);
-  links_[action.connector.slot()] = {action.connector, transport, hand_off->wire_local, hand_off->wire_peer};
+  NDB_PROBE(hand_off, action.session, action.connector.value, action.id, hand_off->record.transport);
+  links_[action.connector.slot()] = {action.connector, hand_off->transport, hand_off->wire_local,
+                                     hand_off->wire_peer};
   std::function<void(std::vector<UniqueFd>)> close;
-  // The close of shared memory and Unix sockets never blocks. Any other close may have to wait for a peer or
-  // a device.
-  if (transport != provider::Transport::kShared) {
+  if (hand_off->close_may_block) {
     close = [this, uid = session->peer().uid](std::vector<UniqueFd> fds) {
       reaper_.Close(uid, std::move(fds));
     };

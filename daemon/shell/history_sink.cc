@@ -47,7 +47,7 @@ bool IsDirectory(const std::string& path) {
 
 }  // namespace
 
-state::HistoryRow ToRow(const core::ConnectionRecord& record, provider::Transport transport,
+state::HistoryRow ToRow(const core::ConnectionRecord& record, std::string_view transport,
                         const Traffic& traffic, Time now, state::UnixTime wall_now) {
   const auto wall = [&](Time then) {
     return wall_now - std::chrono::duration_cast<microseconds>(now - then).count();
@@ -68,7 +68,7 @@ state::HistoryRow ToRow(const core::ConnectionRecord& record, provider::Transpor
   row.container = record.owner.container;
   row.cgroup = record.owner.cgroup;
   row.adapter = record.adapter;
-  row.transport = TransportName(transport);
+  row.transport = transport;
   row.outcome = OutcomeName(record.outcome);
   row.status = Name(record.why.code());
   row.detail = record.why.detail() == Detail::kNone ? "" : Name(record.why.detail());
@@ -174,7 +174,7 @@ std::string HistoryFile(const HistorySettings& settings, const std::string& dire
   return place + "/history.db";
 }
 
-void HistorySink::OnRecord(const core::ConnectionRecord& record, provider::Transport transport,
+void HistorySink::OnRecord(const core::ConnectionRecord& record, std::string_view transport,
                            const Traffic& traffic) {
   if (record.outcome == core::ConnectionRecord::Outcome::kEstablished) return;
   history_.Add(ToRow(record, transport, traffic, clock_.Now(), Unix(std::chrono::system_clock::now())));

@@ -12,7 +12,7 @@
 namespace nd::service {
 
 // Converts a record. The times of day follow from the age of its events at `now`.
-state::HistoryRow ToRow(const core::ConnectionRecord& record, provider::Transport transport,
+state::HistoryRow ToRow(const core::ConnectionRecord& record, std::string_view transport,
                         const Traffic& traffic, Time now, state::UnixTime wall_now);
 void ToProto(const state::HistoryRow& row, ndbroker::v1::HistoryRow* out);
 // INVALID_PARAMETER names the field, its value and the expected value.
@@ -24,7 +24,7 @@ std::string HistoryFile(const HistorySettings& settings, const std::string& dire
 class HistorySink final : public RecordSink {
  public:
   HistorySink(const Clock& clock, state::History& history) : clock_(clock), history_(history) {}
-  void OnRecord(const core::ConnectionRecord& record, provider::Transport transport,
+  void OnRecord(const core::ConnectionRecord& record, std::string_view transport,
                 const Traffic& traffic) override;
 
  private:

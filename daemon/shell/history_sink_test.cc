@@ -47,7 +47,7 @@ TEST(HistorySink, RowDescribesTheRecord) {
   traffic.tx_bytes = 1;
   traffic.rx_reads = 2;
   traffic.wakeups = 3;
-  const state::HistoryRow row = ToRow(MakeRecord(), provider::Transport::kShared, traffic, kNow, kWall);
+  const state::HistoryRow row = ToRow(MakeRecord(), "local", traffic, kNow, kWall);
   EXPECT_EQ(row.id, IdText('c', MakeRecord().id.value));
   EXPECT_EQ(row.started, kWall - 500'000);
   EXPECT_EQ(row.established, kWall - 90'000);
@@ -84,7 +84,7 @@ TEST(HistorySink, FailedAttemptWasNeverEstablished) {
   record.outcome = ConnectionRecord::Outcome::kFailed;
   record.established.reset();
   record.why = Status(StatusCode::kIoTimeout);
-  const state::HistoryRow row = ToRow(record, provider::Transport::kNone, {}, kNow, kWall);
+  const state::HistoryRow row = ToRow(record, "", {}, kNow, kWall);
   EXPECT_FALSE(row.established);
   EXPECT_EQ(row.transport, "");
   EXPECT_EQ(row.detail, "");

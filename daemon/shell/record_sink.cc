@@ -18,18 +18,4 @@ std::vector<PhaseSpan> SpansOf(const core::PhaseTimes& times) {
   return spans;
 }
 
-const char* TransportName(provider::Transport transport) {
-  switch (transport) {
-    case provider::Transport::kShared:
-      return "local";
-    case provider::Transport::kIwarp:
-      return "iwarp";
-    case provider::Transport::kVerbs:
-      return "verbs";
-    case provider::Transport::kNone:
-      break;
-  }
-  return "";
-}
-
 }  // namespace nd::service

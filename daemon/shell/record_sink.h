@@ -6,20 +6,20 @@
 // not call back into the shell.
 #pragma once
 
+#include <string_view>
 #include <vector>
 
 #include "daemon/core/record.h"
 #include "daemon/service/counters_pages.h"
-#include "provider/hand_off.h"
 
 namespace nd::service {
 
 class RecordSink {
  public:
   virtual ~RecordSink() = default;
-  // `transport`: kNone while it is unknown. `traffic`: the counters of the queue pair now; zeros when the
-  // record has no counter slot. The client writes the values, so they are not trusted.
-  virtual void OnRecord(const core::ConnectionRecord& record, provider::Transport transport,
+  // `transport`: its name, empty while it is unknown. `traffic`: the counters of the queue pair now; zeros
+  // when the record has no counter slot. The client writes the values, so they are not trusted.
+  virtual void OnRecord(const core::ConnectionRecord& record, std::string_view transport,
                         const Traffic& traffic) = 0;
   // An operation was completed; `kind` is its index in session::Operation.
   virtual void OnOperation(std::size_t /*kind*/, const Status& /*status*/, Duration /*took*/) {}
@@ -34,8 +34,5 @@ struct PhaseSpan {
   double seconds;
 };
 std::vector<PhaseSpan> SpansOf(const core::PhaseTimes& times);
-
-// Returns the name for display; empty for kNone.
-const char* TransportName(provider::Transport transport);
 
 }  // namespace nd::service

@@ -12,6 +12,7 @@
 
 #include "provider/soft/qp/region_table.h"
 #include "provider/soft/qp/segment_layout.h"
+#include "provider/soft/transports.h"
 #include "tests/fuzz/qp_rig.h"
 #include "tests/fuzz/ring_script.h"
 
@@ -61,7 +62,7 @@ class HostileRing {
     Require(MakeSeqpacketPair(&peer_, &mine).ok(), "a pair of sockets");
     provider::HandOff hand_off;
     provider::HandOffRecord& record = hand_off.record;
-    record.transport = provider::Transport::kShared;
+    record.transport = provider::soft::kShared;
     record.fd_count = 2;
     record.segment_size = kSegmentSize;
     record.flags = provider::kHandOffConfirm |

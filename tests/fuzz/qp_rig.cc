@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The device outlives all inputs, because making its memory table costs more than running an input.
 #include "tests/fuzz/qp_rig.h"
+#include "provider/soft/transports.h"
 
 #include <sys/socket.h>
 
@@ -37,7 +38,7 @@ QpRig::QpRig(bool patient) {
   Require(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) == 0, "a pair of sockets");
   other_peer_ = UniqueFd(ends[1]);
   HandOff hand_off;
-  hand_off.record.transport = provider::Transport::kIwarp;
+  hand_off.record.transport = provider::soft::kIwarp;
   hand_off.record.fd_count = 1;
   hand_off.fds.emplace_back(ends[0]);
   Require(other_qp_->Attach(std::move(hand_off)).ok(), "the other connection");

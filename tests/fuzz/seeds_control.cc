@@ -3,6 +3,8 @@
 #include "daemon/state/journal.h"
 #include "provider/counters.h"
 #include "provider/hand_off.h"
+#include "provider/soft/transports.h"
+#include "provider/verbs/transport.h"
 #include "tests/fuzz/seeds.h"
 
 namespace nd::fuzz {
@@ -39,13 +41,13 @@ void AddLane(SeedWriter& writer) {
   const TokenRecord token;
   HandOffRecord shared, iwarp, verbs;
   shared.id = 1;
-  shared.transport = Transport::kShared;
+  shared.transport = soft::kShared;
   shared.fd_count = 2;
   iwarp.id = 2;
-  iwarp.transport = Transport::kIwarp;
+  iwarp.transport = soft::kIwarp;
   iwarp.fd_count = 1;
   verbs.id = 3;
-  verbs.transport = Transport::kVerbs;
+  verbs.transport = verbs::kTransport;
   CountersPageRecord page;
   page.id = 4;
   page.slot_count = kCounterSlotsPerPage;

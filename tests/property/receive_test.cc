@@ -10,6 +10,7 @@
 #include <string>
 
 #include "provider/soft/qp/testing.h"
+#include "provider/soft/transports.h"
 #include "tests/property/wire_gen.h"
 
 namespace nd::provider::soft {
@@ -133,7 +134,7 @@ Result Run(const std::vector<Item>& items, const std::vector<std::size_t>& cuts)
   const UniqueFd peer(sockets[0]);
   HandOff hand_off;
   hand_off.fds.emplace_back(sockets[1]);
-  hand_off.record.transport = nd::provider::Transport::kIwarp;
+  hand_off.record.transport = nd::provider::soft::kIwarp;
   hand_off.record.fd_count = 1;
   hand_off.record.flags = kHandOffCrc;
   hand_off.record.read_inbound = hand_off.record.read_outbound = kReads;

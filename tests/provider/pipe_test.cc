@@ -7,7 +7,8 @@
 
 #include "daemon/config.h"
 #include "provider/registry_cm.h"
-#include "tests/provider/pipe/pipe_provider.h"
+#include "provider/registry_qp.h"
+#include "tests/provider/pipe.h"
 
 namespace nd::provider {
 namespace {
@@ -37,19 +38,19 @@ DaemonProviders WithPipe() {
 }
 
 TEST(AnyProvider, ReadsItsOwnTable) {
-  const Config config = ParseConfig("[pipe]\nenabled = true\n", "f.toml", WithPipe()).value();
+  const Config config = ParseConfig("[pipe]\nadapter = \"pipe0\"\n", "f.toml", WithPipe()).value();
   const auto is_name = [](const Setting& setting) {
     return setting.name == "pipe.adapter" && setting.value == "pipe0";
   };
   EXPECT_TRUE(std::ranges::any_of(config.settings, is_name));
-  EXPECT_EQ(ParseConfig("[pipe]\nenable = true\n", "f.toml", WithPipe()).status().message(),
-            "f.toml:2:1: unknown key \"enable\" in [pipe]; the nearest known one is \"enabled\"");
+  EXPECT_EQ(ParseConfig("[pipe]\nadaptor = \"pipe0\"\n", "f.toml", WithPipe()).status().message(),
+            "f.toml:2:1: unknown key \"adaptor\" in [pipe]; the nearest known one is \"adapter\"");
   EXPECT_EQ(NeedsRestart(ParseConfig("", "f.toml", WithPipe()).value(), config), "[pipe]");
   EXPECT_FALSE(ParseConfig("[pipe]\n", "f.toml").ok());  // Without the provider the table is unknown.
 }
 
 TEST(AnyProvider, ConnectsAndMovesData) {
-  const Config config = ParseConfig("[pipe]\nenabled = true\n", "f.toml", WithPipe()).value();
+  const Config config = ParseConfig("[pipe]\nadapter = \"pipe0\"\n", "f.toml", WithPipe()).value();
   const SystemClock clock;
   EventLoop loop(clock);
   Broker broker;
@@ -66,13 +67,13 @@ TEST(AnyProvider, ConnectsAndMovesData) {
   broker.manager->Connect(connect);
   ASSERT_EQ(broker.up.size(), 2u);
 
-  const ClientProvider known[] = {{"pipe", pipe::MakePipeDevice}};
+  const ClientProvider known[] = {{"pipe", pipe::Open}};
   EXPECT_EQ(OpenDevice(adapter, {}).code(), StatusCode::kNotSupported);
   const std::shared_ptr<Device> device = OpenDevice(adapter, {}, known).value();
   QpOptions options;
-  options.receive_cq = options.initiator_cq = device->CreateCompletionQueue(16).value();
   std::array<std::shared_ptr<QueuePair>, 2> ends;
   for (std::size_t i = 0; i < 2; ++i) {
+    options.receive_cq = options.initiator_cq = device->CreateCompletionQueue(16).value();
     ends[i] = device->CreateQueuePair(options).value();
     HandOff hand_off = broker.manager->TakeHandOff(broker.up[i]).value();
     broker.manager->Abort(broker.up[i]);
@@ -83,8 +84,8 @@ TEST(AnyProvider, ConnectsAndMovesData) {
   ASSERT_TRUE(ends[1]->Receive(nullptr, {&to, 1}).ok());
   ASSERT_TRUE(ends[0]->Send(nullptr, {&from, 1}, 0).ok());
   std::array<Completion, 4> done;
-  ASSERT_EQ(options.receive_cq->Poll(done), 2u);
-  EXPECT_EQ(done[1].bytes_transferred, sizeof out);
+  ASSERT_EQ(options.receive_cq->Poll(done), 1u);  // The queue of ends[1].
+  EXPECT_EQ(done[0].bytes_transferred, sizeof out);
   EXPECT_STREQ(in, "across");
 }
 

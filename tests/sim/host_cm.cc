@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/sim/host_cm.h"
+#include "provider/verbs/transport.h"
 
 #include <sys/resource.h>
 
@@ -277,7 +278,7 @@ void HostCm::Disconnect(CmId id) {
 Result<HostCm::Transport> HostCm::Take(CmId id) {
   Transport transport;
   if (device_.Owns(id)) {
-    transport.record.transport = provider::Transport::kVerbs;
+    transport.record.transport = provider::verbs::kTransport;
     return transport;
   }
   const Status none(StatusCode::kInsufficientResources, "the broker dies");

@@ -110,7 +110,9 @@ class LoopManager final : public provider::ConnectionManager {
     const auto it = up_.find(id);
     if (it == up_.end()) return Status(StatusCode::kInternalError, "taken twice or never established");
     provider::HandOff out;
-    out.record.transport = tcp_ ? provider::Transport::kIwarp : provider::Transport::kShared;
+    out.record.transport = provider::Transport{1};
+    out.transport = tcp_ ? "iwarp" : "local";
+    out.close_may_block = tcp_;
     out.record.fd_count = 1;
     out.fds.push_back(std::move(it->second));
     up_.erase(it);

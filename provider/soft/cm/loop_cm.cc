@@ -10,6 +10,7 @@
 #include "base/memfd.h"
 #include "base/os/descriptor.h"
 #include "provider/soft/segment.h"
+#include "provider/soft/transports.h"
 
 namespace nd::provider::soft {
 namespace {
@@ -17,7 +18,7 @@ namespace {
 HandOffRecord RecordFor(bool active, bool share, const ReadLimits& limits, std::uint32_t peer_uid,
                         std::uint32_t peer_pid) {
   HandOffRecord record;
-  record.transport = Transport::kShared;
+  record.transport = kShared;
   record.fd_count = 2;
   record.flags = (active ? kHandOffActive : 0u) | kHandOffConfirm | (share ? kHandOffShareMemory : 0u);
   record.read_inbound = limits.inbound;
@@ -159,7 +160,10 @@ Result<HandOff> LoopCm::TakeHandOff(CmId id) {
     return Status{StatusCode::kInvalidParameter, "there is no established connection of that id"};
   }
   sides_.erase(id);
-  return std::move(id == pair->active ? pair->active_hand_off : pair->passive_hand_off);
+  HandOff hand_off = std::move(id == pair->active ? pair->active_hand_off : pair->passive_hand_off);
+  hand_off.transport = kSharedName;
+  hand_off.close_may_block = false;  // Shared memory and a socket of this host.
+  return hand_off;
 }
 
 }  // namespace nd::provider::soft

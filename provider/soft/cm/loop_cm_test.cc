@@ -10,6 +10,7 @@
 #include "base/memfd.h"
 #include "provider/soft/cm/cm_test_util.h"
 #include "provider/soft/segment.h"
+#include "provider/soft/transports.h"
 
 namespace nd::provider::soft {
 namespace {
@@ -63,7 +64,7 @@ TEST_F(Loop, HandsOneSealedSegmentToBothSides) {
     auto active = h.cm->TakeHandOff(CmId{1});
     auto passive = h.cm->TakeHandOff(inbound);
     ASSERT_TRUE(active.ok() && passive.ok());
-    EXPECT_EQ(active->record.transport, Transport::kShared);
+    EXPECT_EQ(active->record.transport, kShared);
     EXPECT_EQ(active->record.flags, kHandOffActive | kHandOffConfirm | kHandOffShareMemory);
     EXPECT_EQ(passive->record.flags, kHandOffConfirm | kHandOffShareMemory);
     EXPECT_EQ(active->record.read_inbound, 4u);

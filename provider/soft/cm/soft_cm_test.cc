@@ -6,6 +6,7 @@
 #include <netinet/tcp.h>
 
 #include "provider/soft/cm/cm_test_util.h"
+#include "provider/soft/transports.h"
 
 namespace nd::provider::soft {
 namespace {
@@ -86,7 +87,7 @@ TEST_F(SoftCm, EstablishesAndHandsOverSocketsThatCarryData) {
     auto active = a.cm->TakeHandOff(CmId{1});
     auto passive = p.cm->TakeHandOff(request.id);
     ASSERT_TRUE(active.ok() && passive.ok());
-    EXPECT_EQ(active->record.transport, Transport::kIwarp);
+    EXPECT_EQ(active->record.transport, kIwarp);
     EXPECT_TRUE(active->wire_local.same_ip(TestAddress(1)));
     EXPECT_TRUE(active->wire_peer.same_ip(TestAddress(2)));
     EXPECT_EQ(active->wire_local, passive->wire_peer);

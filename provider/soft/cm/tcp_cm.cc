@@ -10,7 +10,7 @@
 
 #include "base/os/readiness.h"
 #include "provider/soft/cm/tcp_socket.h"
-#include "provider/soft/wire/check.h"
+#include "provider/soft/transports.h"
 
 namespace nd::provider::soft {
 namespace {
@@ -20,10 +20,6 @@ using CloseHow = HandshakeStep::Close;
 
 // Linux siw loses a first frame that arrives before it has hooked the socket; only foreign peers need this.
 constexpr Duration kForeignSettleTime = std::chrono::milliseconds(10);
-
-std::string SourceOf(const Address& peer) {
-  return std::string(peer.ip().substr(0, peer.family() == Address::Family::kIpv4 ? 3 : 8));
-}
 
 Ending EndingOf(int error) {
   return error == ETIMEDOUT ? Ending::kTimeout : Ending::kReset;
@@ -56,7 +52,7 @@ std::uint32_t TcpCm::handshakes() const {
 std::vector<CmId> TcpCm::attempts() const {
   std::vector<CmId> all;
   for (const auto& [id, connection] : connections_) {
-    if (!connection->half_open) all.push_back(id);
+    if (!half_open_.Has(id)) all.push_back(id);
   }
   return all;
 }
@@ -121,7 +117,7 @@ void TcpCm::OnAccepted(std::unique_ptr<TcpSocket> socket, const std::string& ada
   if (adapter == nullptr || !peer.well_formed()) return;
   // The TCP ports of an adapter in separate mode serve the listed networks only.
   if (mode == PortMode::kTcp && adapter->ModeFor(peer) != PortMode::kTcp) return;
-  if (half_open_ >= options_.max_half_open) EvictOneHalfOpen();
+  if (half_open_.size() >= options_.max_half_open) EvictOneHalfOpen();
 
   auto owned = std::make_unique<Connection>();
   Connection& connection = *owned;
@@ -132,13 +128,10 @@ void TcpCm::OnAccepted(std::unique_ptr<TcpSocket> socket, const std::string& ada
   connection.local = connection.socket->Local();
   connection.remote = peer;
   connection.passive.emplace(adapter->Handshake(mode));
-  connection.source = SourceOf(peer);
   connection.socket->SetHandshakeOptions(options_.keepalive);
   const CmId id = connection.id;
   connections_[id] = std::move(owned);
-  connection.half_open = true;
-  ++half_open_;
-  ++half_open_by_source_[connection.source];
+  half_open_.Add(id, peer);
   if (!connection.socket->Watch(os::kReadable | os::kPeerFinished,
                                 [this, &connection](std::uint32_t) { OnReady(connection); })) {
     return Close(connection, CloseHow::kReset);
@@ -146,16 +139,9 @@ void TcpCm::OnAccepted(std::unique_ptr<TcpSocket> socket, const std::string& ada
   ArmDeadline(connection);
 }
 
-// Evicts the oldest half-open connection of the network that has most of them.
 void TcpCm::EvictOneHalfOpen() {
-  const auto heaviest =
-      std::ranges::max_element(half_open_by_source_, {}, [](const auto& e) { return e.second; });
-  if (heaviest == half_open_by_source_.end()) return;
-  const auto victim = std::ranges::find_if(connections_, [&](const auto& entry) {
-    return entry.second->half_open && entry.second->source == heaviest->first;
-  });
-  wire::Check(victim != connections_.end(), "half-open connections are counted by source");
-  Close(*victim->second, CloseHow::kReset);
+  const std::optional<CmId> victim = half_open_.Victim();
+  if (victim) Close(*connections_.at(*victim), CloseHow::kReset);
 }
 
 void TcpCm::OnReady(Connection& connection) {
@@ -230,7 +216,7 @@ void TcpCm::Apply(Connection& connection, HandshakeStep step) {
     ClearTimer(connection);
     connection.socket->Unwatch();
     connection.stage = Stage::kEstablished;
-    EndHalfOpen(connection);
+    half_open_.Remove(connection.id);
     sink_.OnEstablished(connection.id);
     return;
   }
@@ -279,7 +265,7 @@ void TcpCm::Report(CmId id, HandshakeStep& step) {
 }
 
 void TcpCm::ReportRequest(Connection& connection, HandshakeStep& step) {
-  EndHalfOpen(connection);
+  half_open_.Remove(connection.id);
   ArmDeadline(connection);
   if (connection.mode == PortMode::kSeparate) {
     connection.local.set_port(step.destination_port);
@@ -351,7 +337,8 @@ Result<HandOff> TcpCm::TakeHandOff(CmId id) {
       connection->active ? connection->active->agreement() : connection->passive->agreement();
   HandOff hand_off;
   HandOffRecord& record = hand_off.record;
-  record.transport = Transport::kIwarp;
+  hand_off.transport = kIwarpName;
+  record.transport = kIwarp;
   record.fd_count = 1;
   record.flags = (connection->active ? kHandOffActive : 0u) | (agreement.crc ? kHandOffCrc : 0u) |
                  (agreement.confirmation_reads ? kHandOffConfirm : 0u);
@@ -374,7 +361,7 @@ void TcpCm::ArmDeadline(Connection& connection) {
   ClearTimer(connection);
   connection.armed = wanted;
   // When many connections are half open, each has less time.
-  const bool crowded = half_open_ > options_.max_half_open / 2;
+  const bool crowded = half_open_.size() > options_.max_half_open / 2;
   if (wanted == Deadline::kRequest) {
     SetTimer(connection, crowded ? options_.request_timeout / 5 : options_.request_timeout);
   }
@@ -394,16 +381,9 @@ void TcpCm::ClearTimer(Connection& connection) {
   connection.armed = Deadline::kNone;
 }
 
-void TcpCm::EndHalfOpen(Connection& connection) {
-  if (!std::exchange(connection.half_open, false)) return;
-  --half_open_;
-  const auto count = half_open_by_source_.find(connection.source);
-  if (--count->second == 0) half_open_by_source_.erase(count);
-}
-
 void TcpCm::Close(Connection& connection, CloseHow how) {
   ClearTimer(connection);
-  EndHalfOpen(connection);
+  half_open_.Remove(connection.id);
   if (connection.socket) connection.socket->ResetOnClose(how == CloseHow::kReset);
   connections_.erase(connection.id);
 }

@@ -15,6 +15,7 @@
 
 #include "provider/cm.h"
 #include "provider/soft/cm/adapter_set.h"
+#include "provider/soft/cm/half_open_peers.h"
 #include "provider/soft/cm/handshake.h"
 #include "provider/soft/cm/inbound_ids.h"
 #include "provider/soft/cm/options.h"
@@ -61,10 +62,8 @@ class TcpCm {
     Address local, remote;                  // With ND ports once they are known.
     std::optional<ActiveHandshake> active;  // Either `active` or `passive` has a value.
     std::optional<PassiveHandshake> passive;
-    bool shared = false;     // As for Start().
-    bool half_open = false;  // Inbound, and the request is not complete.
+    bool shared = false;  // As for Start().
     bool low_water_raised = false;
-    std::string source;  // The /24 or /64 of the peer of a half-open connection.
     std::optional<EventLoop::TimerId> timer;
     Deadline armed = Deadline::kNone;
     Time replied_at{};
@@ -91,7 +90,6 @@ class TcpCm {
   void SetTimer(Connection& connection, Duration after);
   void ClearTimer(Connection& connection);
   void Close(Connection& connection, HandshakeStep::Close how);
-  void EndHalfOpen(Connection& connection);
   void EvictOneHalfOpen();
   Connection* Find(CmId id);
 
@@ -102,8 +100,7 @@ class TcpCm {
   InboundIds& ids_;
   std::map<CmId, std::unique_ptr<Connection>>
       connections_;  // Inbound ids grow, so the oldest connection comes first.
-  std::map<std::string, std::uint32_t> half_open_by_source_;
-  std::uint32_t half_open_ = 0;
+  HalfOpenPeers half_open_;
   TcpListeners listeners_;
 };
 

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <new>
 
+#include "provider/queue_pair_rules.h"
 #include "provider/soft/qp/queue_pair.h"
 
 namespace nd::provider::soft {
@@ -109,7 +110,7 @@ void SoftCompletionQueue::Push(const Completion& completion, bool solicited) {
 }
 
 Status SoftCompletionQueue::Notify(NotifyType type) {
-  if (core_->forked()) return {StatusCode::kConnectionInvalid, "the device belongs to the parent process"};
+  if (core_->forked()) return InParent();
   bool fire = false;
   {
     SpinGuard guard(lock_);
@@ -166,7 +167,7 @@ void SoftCompletionQueue::LeaveWait(bool signalled) {
 }
 
 Status SoftCompletionQueue::Wait(Time deadline) {
-  if (core_->forked()) return {StatusCode::kConnectionInvalid, "the device belongs to the parent process"};
+  if (core_->forked()) return InParent();
   std::vector<os::Watched> watched;
   for (;;) {
     // One that is found at once does not tell whether polling pays.

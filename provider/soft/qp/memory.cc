@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "provider/queue_pair_rules.h"
 #include "provider/soft/limits.h"
 #include "provider/soft/qp/queue_pair.h"
 #include "provider/soft/qp/sync.h"
@@ -115,8 +116,7 @@ void DeviceCore::Quiesce(std::uint32_t stag) {
 
 Result<std::shared_ptr<SoftRegion>> SoftRegion::Register(std::shared_ptr<DeviceCore> core, void* address,
                                                          std::size_t length, std::uint32_t access) {
-  if (core->forked())
-    return Status(StatusCode::kConnectionInvalid, "the device belongs to the parent process");
+  if (core->forked()) return InParent();
   if (address == nullptr) return Status(StatusCode::kInvalidParameter, "the address of a region is null");
   if (length == 0 || length > core->info.max_registration_size) {
     return Status(StatusCode::kInvalidBufferSize, "a region has 1 to max_registration_size bytes");
@@ -154,7 +154,7 @@ Status SoftRegion::Deregister() {
     if (!registered_) return Status::Ok();
     registered_ = false;
   }
-  if (core_->forked()) return {StatusCode::kConnectionInvalid, "the device belongs to the parent process"};
+  if (core_->forked()) return InParent();
   core_->regions->Remove(stag_);
   core_->Quiesce(stag_);
   buffer_.reset();  // A deregistered region must not keep a descriptor.

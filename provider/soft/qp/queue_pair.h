@@ -40,10 +40,6 @@ struct Deferred {
   }
 };
 
-// DATA_OVERRUN, BUFFER_OVERFLOW; `*length` is the sum.
-Status CheckSges(std::span<const Sge> sges, std::uint32_t max_sge, std::uint32_t max_bytes,
-                 std::uint32_t* length);
-
 class SoftQueuePair final : public QueuePair, public std::enable_shared_from_this<SoftQueuePair> {
  public:
   static Result<std::shared_ptr<SoftQueuePair>> Create(const std::shared_ptr<DeviceCore>& core,
@@ -131,7 +127,7 @@ class SoftQueuePair final : public QueuePair, public std::enable_shared_from_thi
               std::uint64_t remote_address, std::uint32_t remote_token);
   Status PostLocal(Op op, void* context, std::shared_ptr<SoftWindow> window, std::uint32_t token,
                    std::uint32_t flags);
-  Status CheckPostable();
+  Status CheckPostable(RequestType type) const;
   void AfterPost();
   void RunLocal(InitiatorRequest& request);
   // Ends one binding and waits for its users. Returns false for an unknown one.

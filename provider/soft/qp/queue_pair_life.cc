@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <string>
 
+#include "provider/queue_pair_rules.h"
 #include "provider/soft/qp/drive/progress_thread.h"
 #include "provider/soft/qp/iwarp_transport.h"
 #include "provider/soft/qp/queue_pair.h"
 #include "provider/soft/qp/shm_transport.h"
+#include "provider/soft/transports.h"
 
 namespace nd::provider::soft {
 namespace {
@@ -18,29 +20,15 @@ constexpr Duration kGoodbyePatience = std::chrono::seconds(1);
 
 Result<std::shared_ptr<SoftQueuePair>> SoftQueuePair::Create(const std::shared_ptr<DeviceCore>& core,
                                                              const QpOptions& options) {
-  const AdapterInfo& info = core->info;
   auto* receive_cq = dynamic_cast<SoftCompletionQueue*>(options.receive_cq.get());
   auto* initiator_cq = dynamic_cast<SoftCompletionQueue*>(options.initiator_cq.get());
   auto* srq = dynamic_cast<SoftSharedReceiveQueue*>(options.srq.get());
-  const auto bad = [](const char* what) { return Status(StatusCode::kInvalidParameter, what); };
-  if (core->forked())
-    return Status(StatusCode::kConnectionInvalid, "the device belongs to the parent process");
-  if (receive_cq == nullptr || receive_cq->core() != core) return bad("receive_cq is not of this adapter");
-  if (initiator_cq == nullptr || initiator_cq->core() != core)
-    return bad("initiator_cq is not of this adapter");
-  if (options.srq && (srq == nullptr || srq->core() != core)) return bad("srq is not of this adapter");
-  if (!options.srq && (options.receive_depth == 0 || options.receive_depth > info.max_receive_queue_depth)) {
-    return bad("receive_depth is 0 or above the adapter's maximum");
-  }
-  if (options.initiator_depth == 0 || options.initiator_depth > info.max_initiator_queue_depth) {
-    return bad("initiator_depth is 0 or above the adapter's maximum");
-  }
-  if (options.max_receive_sge > info.max_receive_sge)
-    return bad("max_receive_sge is above the adapter's maximum");
-  if (options.max_initiator_sge > info.max_initiator_sge)
-    return bad("max_initiator_sge is above the maximum");
-  if (options.inline_size > info.max_inline_data_size)
-    return bad("inline_size is above the adapter's maximum");
+  if (core->forked()) return InParent();
+  const Status bad = CheckOptions(options, core->info,
+                                  {.receive_cq = receive_cq != nullptr && receive_cq->core() == core,
+                                   .initiator_cq = initiator_cq != nullptr && initiator_cq->core() == core,
+                                   .srq = !options.srq || (srq != nullptr && srq->core() == core)});
+  if (!bad.ok()) return bad;
   std::shared_ptr<SoftQueuePair> queue_pair(new SoftQueuePair(core, options));
   queue_pair->number_ = core->AddQueuePair(queue_pair.get());
   queue_pair->receive_cq_->poll_set().Add(queue_pair.get());
@@ -62,8 +50,7 @@ SoftQueuePair::~SoftQueuePair() {
 }
 
 Status SoftQueuePair::Attach(HandOff hand_off) {
-  if (core_->forked())
-    return {StatusCode::kConnectionInvalid, "the queue pair belongs to the parent process"};
+  if (core_->forked()) return InParent();
   const HandOffRecord& record = hand_off.record;
   if (record.magic != HandOffRecord::kMagic || record.version != HandOffRecord::kVersion ||
       record.size != sizeof(HandOffRecord) || record.fd_count != hand_off.fds.size()) {
@@ -82,8 +69,8 @@ Status SoftQueuePair::Attach(HandOff hand_off) {
               "the queue pair has had a connection already"};
     }
     Result<std::unique_ptr<Transport>> made(StatusCode::kNotSupported, "unknown transport");
-    if (record.transport == nd::provider::Transport::kShared) made = MakeShmTransport(*this, hand_off);
-    if (record.transport == nd::provider::Transport::kIwarp) made = MakeIwarpTransport(*this, hand_off);
+    if (record.transport == kShared) made = MakeShmTransport(*this, hand_off);
+    if (record.transport == kIwarp) made = MakeIwarpTransport(*this, hand_off);
     if (!made.ok()) return made.status();
     transport_ = std::move(made).value();
     read_outbound_ = record.read_outbound;
@@ -182,8 +169,7 @@ void SoftQueuePair::FinishDisconnect(const Status& status) {
 }
 
 Status SoftQueuePair::Flush() {
-  if (core_->forked())
-    return {StatusCode::kConnectionInvalid, "the queue pair belongs to the parent process"};
+  if (core_->forked()) return InParent();
   Deferred deferred;
   {
     SpinGuard guard(lock_);
@@ -202,8 +188,7 @@ Status SoftQueuePair::Flush() {
 }
 
 void SoftQueuePair::Disconnect(Duration timeout, std::function<void(Status)> done) {
-  if (core_->forked())
-    return done({StatusCode::kConnectionInvalid, "the queue pair belongs to the parent process"});
+  if (core_->forked()) return done(InParent());
   Deferred deferred;
   {
     SpinGuard guard(lock_);

@@ -1,47 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks posted requests; the statuses are those of behaviour a.8.
+// Posts requests that provider/queue_pair_rules.h accepts.
 #include <algorithm>
 #include <cstring>
 
+#include "provider/queue_pair_rules.h"
 #include "provider/soft/qp/queue_pair.h"
 
 namespace nd::provider::soft {
-namespace {
 
-constexpr std::uint32_t kSendFlags = kOpSilentSuccess | kOpReadFence | kOpSendAndSolicit | kOpInline;
-constexpr std::uint32_t kWriteFlags = kOpSilentSuccess | kOpReadFence | kOpInline;
-constexpr std::uint32_t kReadFlags = kOpSilentSuccess | kOpReadFence;
-constexpr std::uint32_t kBindFlags = kOpSilentSuccess | kOpReadFence | kOpAllowRead | kOpAllowWrite;
-
-Status BadFlags(StatusCode code) {
-  return {code, "a flag is set that this request does not have"};
-}
-Status InParent() {
-  return {StatusCode::kConnectionInvalid, "the queue pair belongs to the parent process"};
-}
-
-}  // namespace
-
-Status CheckSges(std::span<const Sge> sges, std::uint32_t max_sge, std::uint32_t max_bytes,
-                 std::uint32_t* length) {
-  if (sges.size() > max_sge) {
-    return {StatusCode::kDataOverrun, "more scatter/gather elements than the queue was made for"};
-  }
-  std::uint64_t total = 0;
-  for (const Sge& sge : sges) total += sge.length;
-  if (total > max_bytes) {
-    return {StatusCode::kBufferOverflow, "more bytes than the adapter's max_transfer_length"};
-  }
-  *length = static_cast<std::uint32_t>(total);
-  return Status::Ok();
-}
-
-Status SoftQueuePair::CheckPostable() {
-  if (state_ != State::kConnected && state_ != State::kPeerClosed) {
-    return {StatusCode::kConnectionInvalid, "the queue pair is not connected"};
-  }
-  if (initiator_.full()) return {StatusCode::kNoMoreEntries, "the initiator queue is full"};
-  return Status::Ok();
+Status SoftQueuePair::CheckPostable(RequestType type) const {
+  return provider::CheckPostable(type, state_ == State::kConnected || state_ == State::kPeerClosed,
+                                 initiator_.full(), read_outbound_);
 }
 
 void SoftQueuePair::AfterPost() {
@@ -63,23 +32,14 @@ Status SoftQueuePair::Post(Op op, void* context, std::span<const Sge> sges, std:
     return status;
   }
   const bool is_inline = (flags & kOpInline) != 0;
-  if (is_inline && length > inline_size_) {
-    return {StatusCode::kBufferOverflow, "more inline bytes than the queue pair was made for"};
-  }
   if (is_inline) {
-    for (const Sge& sge : sges) {
-      if (sge.length != 0 && sge.address == nullptr) {
-        return {StatusCode::kAccessViolation, "inline data at a null address"};
-      }
-    }
+    if (Status status = CheckInline(sges, length, inline_size_); !status.ok()) return status;
   }
   Deferred deferred;
   {
     SpinGuard guard(lock_);
-    if (Status status = CheckPostable(); !status.ok()) return status;
-    if (op == Op::kRead && read_outbound_ == 0) {
-      return {StatusCode::kInvalidDeviceRequest, "the negotiated outbound read limit is 0"};
-    }
+    const RequestType type = op == Op::kRead ? RequestType::kRead : RequestType::kSend;
+    if (Status status = CheckPostable(type); !status.ok()) return status;
     InitiatorRequest& request = initiator_.at(initiator_.head);
     request.context = context;
     request.op = op;
@@ -110,25 +70,25 @@ Status SoftQueuePair::Post(Op op, void* context, std::span<const Sge> sges, std:
 }
 
 Status SoftQueuePair::Send(void* context, std::span<const Sge> sges, std::uint32_t flags) {
-  if ((flags & ~kSendFlags) != 0) return BadFlags(StatusCode::kInvalidParameter4);
+  if (Status status = CheckFlags(RequestType::kSend, flags); !status.ok()) return status;
   return Post(Op::kSend, context, sges, flags, 0, 0);
 }
 
 Status SoftQueuePair::SendAndInvalidate(void* context, std::span<const Sge> sges, std::uint32_t flags,
                                         std::uint32_t remote_token) {
-  if ((flags & ~kSendFlags) != 0) return BadFlags(StatusCode::kInvalidParameter4);
+  if (Status status = CheckFlags(RequestType::kSend, flags); !status.ok()) return status;
   return Post(Op::kSendInvalidate, context, sges, flags, 0, remote_token);
 }
 
 Status SoftQueuePair::Write(void* context, std::span<const Sge> sges, std::uint64_t remote_address,
                             std::uint32_t remote_token, std::uint32_t flags) {
-  if ((flags & ~kWriteFlags) != 0) return BadFlags(StatusCode::kInvalidParameter6);
+  if (Status status = CheckFlags(RequestType::kWrite, flags); !status.ok()) return status;
   return Post(Op::kWrite, context, sges, flags, remote_address, remote_token);
 }
 
 Status SoftQueuePair::Read(void* context, std::span<const Sge> sges, std::uint64_t remote_address,
                            std::uint32_t remote_token, std::uint32_t flags) {
-  if ((flags & ~kReadFlags) != 0) return BadFlags(StatusCode::kInvalidParameter6);
+  if (Status status = CheckFlags(RequestType::kRead, flags); !status.ok()) return status;
   return Post(Op::kRead, context, sges, flags, remote_address, remote_token);
 }
 
@@ -150,17 +110,15 @@ Status SoftQueuePair::PostLocal(Op op, void* context, std::shared_ptr<SoftWindow
 
 Status SoftQueuePair::BindWindow(void* context, MemoryRegion& region, MemoryWindow& window, void* address,
                                  std::size_t length, std::uint32_t flags) {
+  if (Status bad = CheckFlags(RequestType::kBind, flags); !bad.ok()) return bad;
   if (core_->forked()) return InParent();
-  if ((flags & ~kBindFlags) != 0 || (flags & (kOpAllowRead | kOpAllowWrite)) == 0) {
-    return BadFlags(StatusCode::kInvalidParameter6);
-  }
   auto* soft_region = dynamic_cast<SoftRegion*>(&region);
   auto* soft_window = dynamic_cast<SoftWindow*>(&window);
   if (soft_region == nullptr || soft_region->core() != core_) {
-    return {StatusCode::kInvalidParameter2, "the region belongs to another adapter"};
+    return OtherAdaptersRegion();
   }
   if (soft_window == nullptr || soft_window->core() != core_) {
-    return {StatusCode::kInvalidParameter3, "the window belongs to another adapter"};
+    return OtherAdaptersWindow(StatusCode::kInvalidParameter3);
   }
   std::uint32_t access = 0;
   if ((flags & kOpAllowRead) != 0) access |= kAllowRemoteRead;
@@ -169,7 +127,7 @@ Status SoftQueuePair::BindWindow(void* context, MemoryRegion& region, MemoryWind
   Status status;
   {
     SpinGuard guard(lock_);
-    status = CheckPostable();
+    status = CheckPostable(RequestType::kBind);
     if (!status.ok()) return status;
     // Valid from now on, so that the next request can send remote_token().
     auto stag = soft_window->Open(soft_region->shared_from_this(), address, length, access, number_);
@@ -184,17 +142,17 @@ Status SoftQueuePair::BindWindow(void* context, MemoryRegion& region, MemoryWind
 }
 
 Status SoftQueuePair::Invalidate(void* context, MemoryWindow& window, std::uint32_t flags) {
+  if (Status bad = CheckFlags(RequestType::kInvalidate, flags); !bad.ok()) return bad;
   if (core_->forked()) return InParent();
-  if ((flags & ~kReadFlags) != 0) return BadFlags(StatusCode::kInvalidParameter3);
   auto* soft_window = dynamic_cast<SoftWindow*>(&window);
   if (soft_window == nullptr || soft_window->core() != core_) {
-    return {StatusCode::kInvalidParameter2, "the window belongs to another adapter"};
+    return OtherAdaptersWindow(StatusCode::kInvalidParameter2);
   }
   Deferred deferred;
   Status status;
   {
     SpinGuard guard(lock_);
-    status = CheckPostable();
+    status = CheckPostable(RequestType::kInvalidate);
     if (!status.ok()) return status;
     status = PostLocal(Op::kInvalidate, context, soft_window->shared_from_this(), soft_window->remote_token(),
                        flags);
@@ -207,7 +165,7 @@ Status SoftQueuePair::Invalidate(void* context, MemoryWindow& window, std::uint3
 Status SoftQueuePair::Receive(void* context, std::span<const Sge> sges) {
   if (core_->forked()) [[unlikely]]
     return InParent();
-  if (srq_) return {StatusCode::kInvalidDeviceRequest, "receives go to the shared receive queue"};
+  if (srq_) return ReceivesAreShared();
   std::uint32_t length = 0;
   if (Status status = CheckSges(sges, max_receive_sge_, core_->info.max_transfer_length, &length);
       !status.ok()) {
@@ -216,7 +174,7 @@ Status SoftQueuePair::Receive(void* context, std::span<const Sge> sges) {
   Deferred deferred;
   {
     SpinGuard guard(lock_);
-    if (receives_.full()) return {StatusCode::kNoMoreEntries, "the receive queue is full"};
+    if (receives_.full()) return ReceiveQueueFull();
     ReceiveRequest& request = receives_.at(receives_.head);
     request.context = context;
     request.list.Assign(sges, length);

@@ -2,6 +2,7 @@
 // Creates the objects of one device.
 #include "provider/soft/qp/soft_device.h"
 
+#include "provider/queue_pair_rules.h"
 #include "provider/soft/qp/completion_queue.h"
 #include "provider/soft/qp/queue_pair.h"
 #include "provider/soft/qp/srq.h"
@@ -20,7 +21,7 @@ class SoftDevice final : public Device {
   explicit SoftDevice(std::shared_ptr<DeviceCore> core) : core_(std::move(core)) {}
 
   Result<std::shared_ptr<Buffer>> AllocateBuffer(std::size_t size) override {
-    if (core_->forked()) return Forked();
+    if (core_->forked()) return InParent();
     return As<Buffer>(core_->AllocateBuffer(size));
   }
   Result<std::shared_ptr<MemoryRegion>> Register(void* address, std::size_t length,
@@ -28,23 +29,17 @@ class SoftDevice final : public Device {
     return As<MemoryRegion>(SoftRegion::Register(core_, address, length, access));
   }
   Result<std::shared_ptr<MemoryWindow>> CreateWindow() override {
-    if (core_->forked()) return Forked();
+    if (core_->forked()) return InParent();
     return std::shared_ptr<MemoryWindow>(std::make_shared<SoftWindow>(core_));
   }
   Result<std::shared_ptr<CompletionQueue>> CreateCompletionQueue(std::uint32_t depth) override {
-    if (core_->forked()) return Forked();
+    if (core_->forked()) return InParent();
     return As<CompletionQueue>(SoftCompletionQueue::Create(core_, depth));
   }
   Result<std::shared_ptr<SharedReceiveQueue>> CreateSharedReceiveQueue(std::uint32_t depth,
                                                                        std::uint32_t max_sge) override {
-    if (core_->forked()) return Forked();
-    if (depth == 0 || depth > core_->info.max_shared_receive_queue_depth) {
-      return Status(StatusCode::kInvalidParameter1,
-                    "a shared receive queue holds 1 to the adapter's maximum");
-    }
-    if (max_sge > core_->info.max_receive_sge) {
-      return Status(StatusCode::kInvalidParameter2, "max_sge is above the adapter's max_receive_sge");
-    }
+    if (core_->forked()) return InParent();
+    if (Status bad = CheckSharedQueue(depth, max_sge, core_->info); !bad.ok()) return bad;
     return std::shared_ptr<SharedReceiveQueue>(
         std::make_shared<SoftSharedReceiveQueue>(core_, depth, max_sge));
   }
@@ -53,9 +48,6 @@ class SoftDevice final : public Device {
   }
 
  private:
-  static Status Forked() {
-    return {StatusCode::kConnectionInvalid, "the device belongs to the parent process"};
-  }
   std::shared_ptr<DeviceCore> core_;
 };
 

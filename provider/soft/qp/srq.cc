@@ -4,19 +4,20 @@
 
 #include <algorithm>
 
+#include "provider/queue_pair_rules.h"
 #include "provider/soft/qp/queue_pair.h"
 
 namespace nd::provider::soft {
 
 Status SoftSharedReceiveQueue::Receive(void* request_context, std::span<const Sge> sges) {
-  if (core_->forked()) return {StatusCode::kConnectionInvalid, "the device belongs to the parent process"};
+  if (core_->forked()) return InParent();
   std::uint32_t length = 0;
   if (Status status = CheckSges(sges, max_sge_, core_->info.max_transfer_length, &length); !status.ok()) {
     return status;
   }
   {
     SpinGuard guard(lock_);
-    if (ring_.full()) return {StatusCode::kNoMoreEntries, "the shared receive queue is full"};
+    if (ring_.full()) return SharedReceiveQueueFull();
     ReceiveRequest& request = ring_.at(ring_.head);
     request.context = request_context;
     request.list.Assign(sges, length);

@@ -22,6 +22,7 @@
 #include "provider/soft/limits.h"
 #include "provider/soft/qp/soft_device.h"
 #include "provider/soft/segment.h"
+#include "provider/soft/transports.h"
 
 namespace nd::provider::soft {
 
@@ -55,7 +56,7 @@ inline HandOffs MakeHandOffs(Link link, std::uint32_t limit = 16) {
   HandOffRecord record;
   record.read_inbound = record.read_outbound = limit;
   if (link == Link::kShared || link == Link::kSharedRingOnly) {
-    record.transport = nd::provider::Transport::kShared;
+    record.transport = kShared;
     record.fd_count = 2;
     record.segment_size = kSegmentSize;
     record.flags = kHandOffConfirm | (link == Link::kShared ? kHandOffShareMemory : 0u);
@@ -67,7 +68,7 @@ inline HandOffs MakeHandOffs(Link link, std::uint32_t limit = 16) {
     both.passive.fds.push_back(std::move(segment).value());
     both.passive.fds.push_back(std::move(b));
   } else {
-    record.transport = nd::provider::Transport::kIwarp;
+    record.transport = kIwarp;
     record.fd_count = 1;
     record.flags = kHandOffCrc;
     if (link == Link::kIwarp) record.flags |= kHandOffConfirm;

@@ -13,6 +13,7 @@
 #include "provider/verbs/attributes.h"
 #include "provider/verbs/cm/status_map.h"
 #include "provider/verbs/device_limits.h"
+#include "provider/verbs/transport.h"
 
 namespace nd::provider::verbs {
 namespace {
@@ -291,7 +292,8 @@ void Connection::Abort() {
 
 Result<HandOff> Connection::TakeHandOff() {
   HandOff hand_off;
-  hand_off.record.transport = Transport::kVerbs;
+  hand_off.transport = kTransportName;
+  hand_off.record.transport = kTransport;
   if (active_) hand_off.record.flags |= kHandOffActive;
   if (channel_) hand_off.fds.push_back(std::move(channel_));
   hand_off.record.fd_count = static_cast<std::uint32_t>(hand_off.fds.size());

@@ -242,6 +242,7 @@ void DeviceTable::SyncDevices() {
       mine.max_outbound_read_limit = std::min(mine.max_outbound_read_limit, options_.max_outbound_read_limit);
       port.description.reserve_ports = true;
       port.description.client_disconnects = false;
+      port.description.pins_memory = true;
       device->ports.push_back(std::move(port));
     }
     const int flags = ::fcntl(context->async_fd, F_GETFL);

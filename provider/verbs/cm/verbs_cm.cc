@@ -77,6 +77,7 @@ std::vector<AdapterDescription> VerbsCm::adapters() const {
     broken.problem = problem;
     broken.reserve_ports = true;
     broken.client_disconnects = false;
+    broken.pins_memory = true;
   }
   return descriptions;
 }

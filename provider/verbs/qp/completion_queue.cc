@@ -13,6 +13,7 @@
 #include <cstring>
 #include <mutex>
 
+#include "provider/queue_pair_rules.h"
 #include "provider/verbs/device_limits.h"
 #include "provider/verbs/qp/queue_pair.h"
 
@@ -26,10 +27,6 @@ constexpr std::uint32_t kSpareEntries = 16;
 constexpr std::uint32_t kEmptyPollsBetweenLooks = 4096;
 // Of two waiting threads, one may take the event of the other. No thread sleeps longer than this.
 constexpr Duration kLongestSleep = std::chrono::milliseconds(100);
-
-Status InParent() {
-  return {StatusCode::kInvalidDeviceState, "the completion queue belongs to the parent process"};
-}
 
 }  // namespace
 

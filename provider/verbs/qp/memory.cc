@@ -10,6 +10,7 @@
 #include <cstring>
 #include <utility>
 
+#include "provider/queue_pair_rules.h"
 #include "provider/verbs/device_limits.h"
 
 namespace nd::provider::verbs {
@@ -88,8 +89,7 @@ bool VerbsRegion::Covers(const void* address, std::size_t length) const {
 Status VerbsRegion::Deregister() {
   std::lock_guard lock(mutex_);
   if (mr_ == nullptr) return {};
-  if (context_->forked())
-    return {StatusCode::kInvalidDeviceState, "the region belongs to the parent process"};
+  if (context_->forked()) return InParent();
   if (windows_.load(std::memory_order_relaxed) > 0) {
     return {StatusCode::kDeviceBusy, "a memory window is bound to the region"};
   }

@@ -5,21 +5,13 @@
 #include <algorithm>
 #include <utility>
 
+#include "provider/queue_pair_rules.h"
 #include "provider/verbs/qp/work_completion.h"
 
 namespace nd::provider::verbs {
 namespace {
 
-constexpr std::uint32_t kSendFlags = kOpSilentSuccess | kOpReadFence | kOpSendAndSolicit | kOpInline;
-constexpr std::uint32_t kWriteFlags = kOpSilentSuccess | kOpReadFence | kOpInline;
-constexpr std::uint32_t kReadFlags = kOpSilentSuccess | kOpReadFence;
-constexpr std::uint32_t kBindFlags = kOpSilentSuccess | kOpReadFence | kOpAllowRead | kOpAllowWrite;
-
 constexpr std::uint32_t kReceiveBit = 0x80000000;
-
-Status BadFlags(StatusCode code) {
-  return {code, "a flag is set that this request does not have"};
-}
 
 std::uint64_t WrId(std::uint32_t generation, std::uint32_t low) {
   return std::uint64_t{generation} << 32 | low;
@@ -28,36 +20,23 @@ std::uint64_t WrId(std::uint32_t generation, std::uint32_t low) {
 }  // namespace
 
 Status SgeList::Fill(std::span<const Sge> from, std::uint32_t max_sge, std::uint32_t max_bytes) {
-  if (from.size() > std::min(max_sge, kMost)) {
-    return {StatusCode::kDataOverrun, "more scatter/gather elements than the queue was made for"};
-  }
-  std::uint64_t total = 0;
+  if (Status bad = CheckSges(from, std::min(max_sge, kMost), max_bytes, &length); !bad.ok()) return bad;
   for (const Sge& sge : from) {
-    total += sge.length;
     if (sge.length == 0) continue;  // For some devices a length of 0 means 2 GiB.
     sges[count++] = {reinterpret_cast<std::uintptr_t>(sge.address), sge.length, sge.local_token};
   }
-  if (total > max_bytes) {
-    return {StatusCode::kBufferOverflow, "more bytes than the adapter's max_transfer_length"};
-  }
-  length = static_cast<std::uint32_t>(total);
   return {};
 }
 
-Status VerbsQueuePair::CheckPostable() const {
-  if (context_->forked()) [[unlikely]] {
-    return {StatusCode::kConnectionInvalid, "the queue pair belongs to the parent process"};
-  }
-  if (state_.load(std::memory_order_acquire) != State::kConnected) [[unlikely]] {
-    return {StatusCode::kConnectionInvalid, "the queue pair is not connected"};
-  }
-  return {};
+Status VerbsQueuePair::CheckPostable(RequestType type) {
+  return provider::CheckPostable(type, state_.load(std::memory_order_acquire) == State::kConnected,
+                                 initiator_.Next() == nullptr,
+                                 read_outbound_.load(std::memory_order_relaxed));
 }
 
 Status VerbsQueuePair::Post(ibv_send_wr* request, RequestType type, void* context, std::uint32_t length,
                             std::uint32_t flags, std::shared_ptr<VerbsWindow> window) {
   PostedRequest* const slot = initiator_.Next();
-  if (slot == nullptr) return {StatusCode::kNoMoreEntries, "the initiator queue is full"};
   slot->context = context;
   slot->length = length;
   slot->type = type;
@@ -86,21 +65,15 @@ Status VerbsQueuePair::Post(ibv_send_wr* request, RequestType type, void* contex
 Status VerbsQueuePair::PostData(ibv_wr_opcode opcode, RequestType type, void* context,
                                 std::span<const Sge> sges, std::uint32_t flags, std::uint32_t max_sge,
                                 ibv_send_wr* request) {
+  if (context_->forked()) [[unlikely]]
+    return InParent();
   SgeList list;
   if (Status status = list.Fill(sges, max_sge, context_->info.max_transfer_length); !status.ok())
     return status;
   if ((flags & kOpInline) != 0) {
-    if (list.length > inline_size_) {
-      return {StatusCode::kBufferOverflow, "more inline bytes than the queue pair was made for"};
-    }
-    for (int i = 0; i < list.count; ++i) {
-      if (list.sges[i].addr == 0) return {StatusCode::kAccessViolation, "inline data at a null address"};
-    }
+    if (Status status = CheckInline(sges, list.length, inline_size_); !status.ok()) return status;
   }
-  if (Status status = CheckPostable(); !status.ok()) return status;
-  if (type == RequestType::kRead && read_outbound_.load(std::memory_order_relaxed) == 0) {
-    return {StatusCode::kInvalidDeviceRequest, "the negotiated outbound read limit is 0"};
-  }
+  if (Status status = CheckPostable(type); !status.ok()) return status;
   request->opcode = opcode;
   request->sg_list = list.sges;
   request->num_sge = list.count;
@@ -121,14 +94,14 @@ Status VerbsQueuePair::PostData(ibv_wr_opcode opcode, RequestType type, void* co
 }
 
 Status VerbsQueuePair::Send(void* context, std::span<const Sge> sges, std::uint32_t flags) {
-  if ((flags & ~kSendFlags) != 0) return BadFlags(StatusCode::kInvalidParameter4);
+  if (Status bad = CheckFlags(RequestType::kSend, flags); !bad.ok()) return bad;
   ibv_send_wr request{};
   return PostData(IBV_WR_SEND, RequestType::kSend, context, sges, flags, max_initiator_sge_, &request);
 }
 
 Status VerbsQueuePair::SendAndInvalidate(void* context, std::span<const Sge> sges, std::uint32_t flags,
                                          std::uint32_t remote_token) {
-  if ((flags & ~kSendFlags) != 0) return BadFlags(StatusCode::kInvalidParameter4);
+  if (Status bad = CheckFlags(RequestType::kSend, flags); !bad.ok()) return bad;
   ibv_send_wr request{};
   request.invalidate_rkey = remote_token;
   return PostData(IBV_WR_SEND_WITH_INV, RequestType::kSend, context, sges, flags, max_initiator_sge_,
@@ -137,7 +110,7 @@ Status VerbsQueuePair::SendAndInvalidate(void* context, std::span<const Sge> sge
 
 Status VerbsQueuePair::Write(void* context, std::span<const Sge> sges, std::uint64_t remote_address,
                              std::uint32_t remote_token, std::uint32_t flags) {
-  if ((flags & ~kWriteFlags) != 0) return BadFlags(StatusCode::kInvalidParameter6);
+  if (Status bad = CheckFlags(RequestType::kWrite, flags); !bad.ok()) return bad;
   ibv_send_wr request{};
   request.wr.rdma.remote_addr = remote_address;
   request.wr.rdma.rkey = remote_token;
@@ -146,7 +119,7 @@ Status VerbsQueuePair::Write(void* context, std::span<const Sge> sges, std::uint
 
 Status VerbsQueuePair::Read(void* context, std::span<const Sge> sges, std::uint64_t remote_address,
                             std::uint32_t remote_token, std::uint32_t flags) {
-  if ((flags & ~kReadFlags) != 0) return BadFlags(StatusCode::kInvalidParameter6);
+  if (Status bad = CheckFlags(RequestType::kRead, flags); !bad.ok()) return bad;
   ibv_send_wr request{};
   request.wr.rdma.remote_addr = remote_address;
   request.wr.rdma.rkey = remote_token;
@@ -156,21 +129,20 @@ Status VerbsQueuePair::Read(void* context, std::span<const Sge> sges, std::uint6
 
 Status VerbsQueuePair::BindWindow(void* context, MemoryRegion& region, MemoryWindow& window, void* address,
                                   std::size_t length, std::uint32_t flags) {
-  if ((flags & ~kBindFlags) != 0 || (flags & (kOpAllowRead | kOpAllowWrite)) == 0) {
-    return BadFlags(StatusCode::kInvalidParameter6);
-  }
+  if (Status bad = CheckFlags(RequestType::kBind, flags); !bad.ok()) return bad;
+  if (context_->forked()) return InParent();
   auto* const verbs_region = dynamic_cast<VerbsRegion*>(&region);
   auto* const verbs_window = dynamic_cast<VerbsWindow*>(&window);
   if (verbs_region == nullptr || verbs_region->context() != context_) {
-    return {StatusCode::kInvalidParameter2, "the region belongs to another adapter"};
+    return OtherAdaptersRegion();
   }
   if (verbs_window == nullptr || verbs_window->context() != context_) {
-    return {StatusCode::kInvalidParameter3, "the window belongs to another adapter"};
+    return OtherAdaptersWindow(StatusCode::kInvalidParameter3);
   }
+  if (Status status = CheckPostable(RequestType::kBind); !status.ok()) return status;
   if (!verbs_region->Covers(address, length)) {
     return {StatusCode::kAccessViolation, "the window would reach outside the region"};
   }
-  if (Status status = CheckPostable(); !status.ok()) return status;
   ibv_send_wr request{};
   request.opcode = IBV_WR_BIND_MW;
   request.bind_mw.mw = verbs_window->mw();
@@ -196,12 +168,13 @@ Status VerbsQueuePair::BindWindow(void* context, MemoryRegion& region, MemoryWin
 }
 
 Status VerbsQueuePair::Invalidate(void* context, MemoryWindow& window, std::uint32_t flags) {
-  if ((flags & ~kReadFlags) != 0) return BadFlags(StatusCode::kInvalidParameter3);
+  if (Status bad = CheckFlags(RequestType::kInvalidate, flags); !bad.ok()) return bad;
+  if (context_->forked()) return InParent();
   auto* const verbs_window = dynamic_cast<VerbsWindow*>(&window);
   if (verbs_window == nullptr || verbs_window->context() != context_) {
-    return {StatusCode::kInvalidParameter2, "the window belongs to another adapter"};
+    return OtherAdaptersWindow(StatusCode::kInvalidParameter2);
   }
-  if (Status status = CheckPostable(); !status.ok()) return status;
+  if (Status status = CheckPostable(RequestType::kInvalidate); !status.ok()) return status;
   ibv_send_wr request{};
   request.opcode = IBV_WR_LOCAL_INV;
   request.invalidate_rkey = verbs_window->remote_token();
@@ -209,16 +182,15 @@ Status VerbsQueuePair::Invalidate(void* context, MemoryWindow& window, std::uint
 }
 
 Status VerbsQueuePair::Receive(void* context, std::span<const Sge> sges) {
-  if (context_->forked()) [[unlikely]] {
-    return {StatusCode::kConnectionInvalid, "the queue pair belongs to the parent process"};
-  }
-  if (srq_) return {StatusCode::kInvalidDeviceRequest, "receives go to the shared receive queue"};
+  if (context_->forked()) [[unlikely]]
+    return InParent();
+  if (srq_) return ReceivesAreShared();
   SgeList list;
   if (Status status = list.Fill(sges, max_receive_sge_, context_->info.max_transfer_length); !status.ok()) {
     return status;
   }
   PostedRequest* const slot = receives_.Next();
-  if (slot == nullptr) return {StatusCode::kNoMoreEntries, "the receive queue is full"};
+  if (slot == nullptr) return ReceiveQueueFull();
   if (state_.load(std::memory_order_acquire) == State::kClosed) {
     receive_cq_->Push({StatusCode::kCanceled, 0, user_context_, context, RequestType::kReceive});
     return {};  // No completion can arrive any more.

@@ -46,6 +46,7 @@ class VerbsQueuePair final : public QueuePair, public std::enable_shared_from_th
   ~VerbsQueuePair() override;
 
   std::uint32_t device_number() const override { return number_; }
+  bool sees_goodbye() const override { return false; }
   void UseCounters(QpCounters* counters) override { counters_ = counters; }
   Status Prepare(std::span<const std::uint8_t> attributes) override;
   Status Attach(HandOff hand_off) override;
@@ -78,7 +79,7 @@ class VerbsQueuePair final : public QueuePair, public std::enable_shared_from_th
   Status Create(ibv_qp_init_attr attr);
   bool OwnerIsRecorded() const;
   Status ToInit();
-  Status CheckPostable() const;
+  Status CheckPostable(RequestType type);
   int Modify(ibv_qp_attr attr, int mask) { return ibv_modify_qp(qp_, &attr, mask); }
   Status Post(ibv_send_wr* request, RequestType type, void* context, std::uint32_t length,
               std::uint32_t flags, std::shared_ptr<VerbsWindow> window);

@@ -10,10 +10,12 @@
 #include <thread>
 #include <utility>
 
+#include "provider/queue_pair_rules.h"
 #include "provider/verbs/attributes.h"
 #include "provider/verbs/device_limits.h"
 #include "provider/verbs/qp/queue_pair.h"
 #include "provider/verbs/qp/work_completion.h"
+#include "provider/verbs/transport.h"
 
 namespace nd::provider::verbs {
 namespace {
@@ -54,30 +56,16 @@ VerbsQueuePair::VerbsQueuePair(std::shared_ptr<Context> context, const QpOptions
 
 Result<std::shared_ptr<QueuePair>> VerbsQueuePair::Create(const std::shared_ptr<Context>& context,
                                                           const QpOptions& options) {
-  const AdapterInfo& info = context->info;
-  const auto bad = [](const char* what) { return Status(StatusCode::kInvalidParameter, what); };
   const auto* const receive_cq = dynamic_cast<VerbsCompletionQueue*>(options.receive_cq.get());
   const auto* const initiator_cq = dynamic_cast<VerbsCompletionQueue*>(options.initiator_cq.get());
   const auto* const srq = dynamic_cast<VerbsSharedReceiveQueue*>(options.srq.get());
-  if (context->forked())
-    return Status(StatusCode::kConnectionInvalid, "the device belongs to the parent process");
-  if (receive_cq == nullptr || receive_cq->context() != context)
-    return bad("receive_cq is not of this adapter");
-  if (initiator_cq == nullptr || initiator_cq->context() != context)
-    return bad("initiator_cq is not of this adapter");
-  if (options.srq && (srq == nullptr || srq->context() != context)) return bad("srq is not of this adapter");
-  if (!options.srq && (options.receive_depth == 0 || options.receive_depth > info.max_receive_queue_depth)) {
-    return bad("receive_depth is 0 or above the adapter's maximum");
-  }
-  if (options.initiator_depth == 0 || options.initiator_depth > info.max_initiator_queue_depth) {
-    return bad("initiator_depth is 0 or above the adapter's maximum");
-  }
-  if (options.max_receive_sge > info.max_receive_sge)
-    return bad("max_receive_sge is above the adapter's maximum");
-  if (options.max_initiator_sge > info.max_initiator_sge)
-    return bad("max_initiator_sge is above the maximum");
-  if (options.inline_size > info.max_inline_data_size)
-    return bad("inline_size is above the adapter's maximum");
+  if (context->forked()) return InParent();
+  const Status bad =
+      CheckOptions(options, context->info,
+                   {.receive_cq = receive_cq != nullptr && receive_cq->context() == context,
+                    .initiator_cq = initiator_cq != nullptr && initiator_cq->context() == context,
+                    .srq = !options.srq || (srq != nullptr && srq->context() == context)});
+  if (!bad.ok()) return bad;
   std::shared_ptr<VerbsQueuePair> queue_pair(new VerbsQueuePair(context, options));
   if (Status status = queue_pair->Build(options); !status.ok()) return status;
   return std::shared_ptr<QueuePair>(queue_pair);
@@ -174,11 +162,10 @@ Status VerbsQueuePair::Prepare(std::span<const std::uint8_t> attributes) {
 
 Status VerbsQueuePair::Attach(HandOff hand_off) {
   const HandOffRecord& record = hand_off.record;
-  if (context_->forked())
-    return {StatusCode::kConnectionInvalid, "the queue pair belongs to the parent process"};
+  if (context_->forked()) return InParent();
   if (record.magic != HandOffRecord::kMagic || record.version != HandOffRecord::kVersion ||
       record.size != sizeof(HandOffRecord) || record.fd_count != hand_off.fds.size() || record.fd_count > 1 ||
-      record.transport != Transport::kVerbs) {
+      record.transport != kTransport) {
     return {StatusCode::kInvalidParameter, "the hand-over record is not one of this version and provider"};
   }
   std::lock_guard lock(mutex_);
@@ -232,8 +219,7 @@ void VerbsQueuePair::ForgetWindows() {
 }
 
 Status VerbsQueuePair::Flush() {
-  if (context_->forked())
-    return {StatusCode::kConnectionInvalid, "the queue pair belongs to the parent process"};
+  if (context_->forked()) return InParent();
   std::lock_guard lock(mutex_);
   if (state_ == State::kClosed) return {};
   ending_.store(true, std::memory_order_release);
@@ -271,8 +257,7 @@ void VerbsQueuePair::Drop() {
 }
 
 void VerbsQueuePair::Disconnect(Duration timeout, std::function<void(Status)> done) {
-  if (context_->forked())
-    return done({StatusCode::kConnectionInvalid, "the queue pair belongs to the parent process"});
+  if (context_->forked()) return done(InParent());
   {
     std::lock_guard lock(mutex_);
     ending_.store(true, std::memory_order_release);

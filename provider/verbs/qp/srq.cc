@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <mutex>
 
+#include "provider/queue_pair_rules.h"
 #include "provider/verbs/device_limits.h"
 #include "provider/verbs/qp/queue_pair.h"
 #include "provider/verbs/qp/work_completion.h"
@@ -17,12 +18,7 @@ Result<std::shared_ptr<SharedReceiveQueue>> VerbsSharedReceiveQueue::Create(
   if (info.max_shared_receive_queue_depth == 0) {
     return Status{StatusCode::kNotSupported, info.name + " has no shared receive queues"};
   }
-  if (depth == 0 || depth > info.max_shared_receive_queue_depth) {
-    return Status{StatusCode::kInvalidParameter1, "the depth is 0 or above max_shared_receive_queue_depth"};
-  }
-  if (max_sge > info.max_receive_sge) {
-    return Status{StatusCode::kInvalidParameter2, "max_sge is above the adapter's maximum"};
-  }
+  if (Status bad = CheckSharedQueue(depth, max_sge, info); !bad.ok()) return bad;
   std::shared_ptr<VerbsSharedReceiveQueue> queue(new VerbsSharedReceiveQueue(context));
   ibv_srq_init_attr attr{};
   attr.attr.max_wr = depth;
@@ -41,12 +37,12 @@ VerbsSharedReceiveQueue::~VerbsSharedReceiveQueue() {
 }
 
 Status VerbsSharedReceiveQueue::Receive(void* request_context, std::span<const Sge> sges) {
-  if (context_->forked()) return {StatusCode::kInvalidDeviceState, "the queue belongs to the parent process"};
+  if (context_->forked()) return InParent();
   SgeList list;
   if (Status status = list.Fill(sges, max_sge_, context_->info.max_transfer_length); !status.ok())
     return status;
   std::lock_guard guard(lock_);
-  if (free_.empty()) return {StatusCode::kNoMoreEntries, "the shared receive queue is full"};
+  if (free_.empty()) return SharedReceiveQueueFull();
   const std::uint32_t index = free_.back();
   ibv_recv_wr request{};
   request.wr_id = index;

@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "provider/queue_pair_rules.h"
 #include "provider/verbs/device_limits.h"
 #include "provider/verbs/qp/completion_queue.h"
 #include "provider/verbs/qp/context.h"
@@ -52,9 +53,6 @@ class VerbsDevice final : public Device {
   }
 
  private:
-  static Status InParent() {
-    return {StatusCode::kInvalidDeviceState, "the device belongs to the parent process"};
-  }
   const std::shared_ptr<Context> context_;
 };
 
