@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The session itself: opening, closing, losing the broker and finding it again, fork.
-#include "client-lib/core/session.h"
+#include "client-lib/core/broker_session.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>

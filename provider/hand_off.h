@@ -19,7 +19,7 @@
 namespace nd::provider {
 
 // Each provider has numbers of its own; none is used twice.
-enum class Transport : std::uint32_t { kNone = 0 };
+enum class TransportKind : std::uint32_t { kNone = 0 };
 
 enum HandOffFlags : std::uint32_t {
   kHandOffActive = 0x1,   // This side called Connect.
@@ -38,7 +38,7 @@ struct HandOffRecord {
   std::uint16_t size = sizeof(HandOffRecord);
   std::uint64_t id = 0;         // Matches Completion.hand_off.
   std::uint64_t connector = 0;  // The connector's handle.
-  Transport transport = Transport::kNone;
+  TransportKind transport = TransportKind::kNone;
   std::uint32_t fd_count = 0;
   std::uint32_t flags = 0;
   std::uint32_t read_inbound = 0;  // Final limits of this side.

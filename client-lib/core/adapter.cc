@@ -11,10 +11,10 @@
 namespace nd::client {
 namespace {
 
-Result<std::shared_ptr<Session>> OpenSession(SessionOptions options, const Environment& environment) {
+Result<std::shared_ptr<BrokerSession>> OpenSession(SessionOptions options, const Environment& environment) {
   options.connect = environment.connect;
   if (environment.first_backoff != Duration::zero()) options.first_backoff = environment.first_backoff;
-  return Session::Open(std::move(options));
+  return BrokerSession::Open(std::move(options));
 }
 
 }  // namespace
@@ -40,13 +40,13 @@ Result<std::vector<AdapterInfo>> ListAdapters(SessionOptions options, const Envi
   return std::move(reply->adapters);
 }
 
-LocalAdapter::LocalAdapter(std::shared_ptr<Session> opened, std::shared_ptr<provider::Device> device,
+LocalAdapter::LocalAdapter(std::shared_ptr<BrokerSession> opened, std::shared_ptr<provider::Device> device,
                            const std::shared_ptr<SessionUse>& use)
     : session(std::move(opened)), device_(LeakInChild(std::move(device))), use_(use) {}
 
 template <typename Op>
-Result<Reply> LocalAdapter::Create(Op op, Session::Life* life) {
-  const Session::Life own = session->adapter();
+Result<Reply> LocalAdapter::Create(Op op, BrokerSession::Life* life) {
+  const BrokerSession::Life own = session->adapter();
   op.adapter = own.handle;
   auto reply = session->Call(std::move(op), own.epoch);
   if (reply.ok()) *life = {reply->handle, own.epoch};
@@ -54,26 +54,26 @@ Result<Reply> LocalAdapter::Create(Op op, Session::Life* life) {
 }
 
 Result<Address> LocalAdapter::ResolveAddress(const Address& remote) {
-  const Session::Life own = session->adapter();
+  const BrokerSession::Life own = session->adapter();
   auto reply = session->Call(session::ResolveAddressOp{own.handle, remote}, own.epoch);
   if (!reply.ok()) return reply.status();
   return reply->address;
 }
 
 Status LocalAdapter::CheckAddress(const Address& local) {
-  const Session::Life own = session->adapter();
+  const BrokerSession::Life own = session->adapter();
   return session->Perform(session::CheckAddressOp{own.handle, local}, own.epoch, {});
 }
 
 Result<AppHandle<LocalConnector>> LocalAdapter::CreateConnector() {
-  Session::Life life;
+  BrokerSession::Life life;
   auto reply = Create(session::CreateConnectorOp{}, &life);
   if (!reply.ok()) return reply.status();
   return HandleOf(LocalConnector::Make(shared_from_this(), life, false));
 }
 
 Result<AppHandle<LocalListener>> LocalAdapter::CreateListener() {
-  Session::Life life;
+  BrokerSession::Life life;
   auto reply = Create(session::CreateListenerOp{}, &life);
   if (!reply.ok()) return reply.status();
   return HandleOf(LocalListener::Make(shared_from_this(), life));
@@ -88,7 +88,7 @@ Result<AppHandle<LocalListener>> LocalAdapter::NdkListen(
 }
 
 Result<AppHandle<LocalSharedEndpoint>> LocalAdapter::CreateSharedEndpoint(const Address& local) {
-  Session::Life life;
+  BrokerSession::Life life;
   auto reply = Create(session::CreateSharedEndpointOp{{}, local}, &life);
   if (!reply.ok()) return reply.status();
   const Address bound = reply->address.well_formed() ? reply->address : local;

@@ -8,8 +8,8 @@
 #include <mutex>
 #include <vector>
 
+#include "client-lib/core/broker_session.h"
 #include "client-lib/core/handle.h"
-#include "client-lib/core/session.h"
 #include "nd/types.h"
 #include "provider/qp.h"
 
@@ -38,7 +38,7 @@ class LocalAdapter final : public std::enable_shared_from_this<LocalAdapter> {
  public:
   static constexpr char kWhat[] = "the adapter";
 
-  LocalAdapter(std::shared_ptr<Session> opened, std::shared_ptr<provider::Device> device,
+  LocalAdapter(std::shared_ptr<BrokerSession> opened, std::shared_ptr<provider::Device> device,
                const std::shared_ptr<SessionUse>& use);
 
   bool usable() const { return !closed_ && !session->in_child(); }
@@ -76,12 +76,12 @@ class LocalAdapter final : public std::enable_shared_from_this<LocalAdapter> {
     return MakeHandle(std::move(object), use_.lock());
   }
 
-  const std::shared_ptr<Session> session;
+  const std::shared_ptr<BrokerSession> session;
 
  private:
   // Creates an object of this adapter at the broker; returns its handle and life.
   template <typename Op>
-  Result<Reply> Create(Op op, Session::Life* life);
+  Result<Reply> Create(Op op, BrokerSession::Life* life);
   Status CheckArguments(const QueuePairArguments& arguments) const;
 
   const std::shared_ptr<provider::Device> device_;

@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "client-lib/core/adapter.h"
+#include "client-lib/core/listed_regions.h"
 #include "client-lib/core/queue_pair.h"
 #include "client-lib/core/queues.h"
-#include "client-lib/core/region_table.h"
 
 namespace nd::client {
 namespace {
@@ -152,7 +152,7 @@ Result<AppHandle<LocalQueuePair>> LocalAdapter::CreateQueuePair(const QueuePairA
     return InvalidHandle("a queue");
   }
 
-  const Session::Life own = session->adapter();
+  const BrokerSession::Life own = session->adapter();
   session::CreateQueuePairOp op{own.handle, arguments.receive_depth, arguments.initiator_depth, 0};
 
   provider::QpOptions inner;
@@ -180,7 +180,8 @@ Result<AppHandle<LocalQueuePair>> LocalAdapter::CreateQueuePair(const QueuePairA
   auto reply = session->Call(op, own.epoch);
   if (!reply.ok()) return reply.status();
 
-  auto made = std::make_shared<LocalQueuePair>(shared_from_this(), Session::Life{reply->handle, own.epoch});
+  auto made =
+      std::make_shared<LocalQueuePair>(shared_from_this(), BrokerSession::Life{reply->handle, own.epoch});
   *owner_of = made;
   made->receive_depth = arguments.receive_depth;
   made->initiator_depth = arguments.initiator_depth;

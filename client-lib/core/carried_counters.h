@@ -7,14 +7,14 @@
 #include <memory>
 #include <mutex>
 
-#include "client-lib/core/counters_pages.h"
+#include "client-lib/core/mapped_counters.h"
 #include "provider/counters.h"
 
 namespace nd::client {
 
 // A slot and the reference that keeps it mapped.
 struct CounterSlot {
-  std::shared_ptr<CountersPages> pages;
+  std::shared_ptr<MappedCounters> pages;
   provider::QpCounters* counters = nullptr;
 };
 

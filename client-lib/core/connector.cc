@@ -321,12 +321,12 @@ void LocalConnector::Reattach(Life queue_pair, const std::function<void()>& done
           if (gone) self->Report(ReportWhat::kPeerClosed, self->reason(), std::move(cause));
           if (closed) {
             static_cast<void>(self->adapter->session->Submit(
-                session::CloseOp{reply.handle}, epoch, [](const Reply&) {}, Session::Sender::kKeeper));
+                session::CloseOp{reply.handle}, epoch, [](const Reply&) {}, BrokerSession::Sender::kKeeper));
           }
         }
         done();
       },
-      Session::Sender::kKeeper);
+      BrokerSession::Sender::kKeeper);
   if (!sent.ok()) done();
 }
 

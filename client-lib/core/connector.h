@@ -25,7 +25,7 @@ struct ConnectArguments {
 
 class LocalConnector final : public Target, public std::enable_shared_from_this<LocalConnector> {
  public:
-  using Life = Session::Life;
+  using Life = BrokerSession::Life;
   using ReportWhat = session::TransportReportOp::What;
   static constexpr char kWhat[] = "the connector";
 
@@ -84,7 +84,7 @@ class LocalConnector final : public Target, public std::enable_shared_from_this<
 
   // Submits an operation whose only argument is the connector.
   template <typename Op>
-  Status Simple(const Caller& caller, Session::Then then = {}) {
+  Status Simple(const Caller& caller, BrokerSession::Then then = {}) {
     const Life at = life();
     return adapter->session->Perform(Op{at.handle}, at.epoch, caller, std::move(then));
   }

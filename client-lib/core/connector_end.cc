@@ -189,7 +189,7 @@ Status LocalConnector::NotifyDisconnect(const Caller& caller) {
         break;
     }
   }
-  if (status.pending()) return Session::Outcome(caller, *begun);
+  if (status.pending()) return BrokerSession::Outcome(caller, *begun);
   (*begun)->Abort();
   return status;
 }
@@ -311,7 +311,7 @@ Status LocalConnector::DisconnectLocally(const Caller& caller) {
     self->Finished();
     self->adapter->session->Finish(state, std::move(status));
   });
-  return Session::Outcome(caller, *begun);
+  return BrokerSession::Outcome(caller, *begun);
 }
 
 Status LocalConnector::Cancel() {
@@ -352,7 +352,7 @@ Status LocalConnector::Close(const Caller& caller, bool wait) {
       session::CloseOp{at.handle}, at.epoch,
       [finish, locally](const Reply& reply) { IsUnreachable(reply.status) ? locally() : finish(); });
   if (!sent.ok()) locally();
-  return wait ? Session::Outcome(caller, state) : Status(StatusCode::kPending);
+  return wait ? BrokerSession::Outcome(caller, state) : Status(StatusCode::kPending);
 }
 
 void LocalConnector::OnClosed() {

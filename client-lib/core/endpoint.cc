@@ -7,7 +7,7 @@
 namespace nd::client {
 
 Result<Address> LocalEndpoint::GetLocalAddress() {
-  const Session::Life at = life();
+  const BrokerSession::Life at = life();
   auto reply = adapter->session->Call(session::GetLocalAddressOp{at.handle}, at.epoch);
   if (!reply.ok()) return reply.status();
   return reply->address;
@@ -28,19 +28,19 @@ Status LocalEndpoint::Close(const Caller& caller, bool wait) {
     self->adapter->session->RemoveLive(self);
     direct ? self->adapter->session->Finish(state, {}) : self->adapter->session->FinishClose(state, {});
   };
-  const Session::Life at = life();
+  const BrokerSession::Life at = life();
   Status sent =
       adapter->session->Submit(session::CloseOp{at.handle}, at.epoch, [finish](const Reply&) { finish(); });
   // The broker is away, and the object ended with it.
   if (!sent.ok()) finish();
-  return wait ? Session::Outcome(caller, state) : Status(StatusCode::kPending);
+  return wait ? BrokerSession::Outcome(caller, state) : Status(StatusCode::kPending);
 }
 
 // A return to a new broker in progress.
 struct LocalEndpoint::Return {
   std::vector<Step> steps;
   std::size_t next = 0;
-  Session::Life life;
+  BrokerSession::Life life;
   std::function<void()> done;
 };
 
@@ -66,11 +66,12 @@ void LocalEndpoint::NextStep(const std::shared_ptr<Return>& back) {
     if (!first) {
       static_cast<void>(self->adapter->session->Submit(
           session::CloseOp{back->life.handle}, back->life.epoch, [](const Reply&) {},
-          Session::Sender::kKeeper));
+          BrokerSession::Sender::kKeeper));
     }
     back->done();
   };
-  Status sent = adapter->session->Submit(std::move(op), back->life.epoch, then, Session::Sender::kKeeper);
+  Status sent =
+      adapter->session->Submit(std::move(op), back->life.epoch, then, BrokerSession::Sender::kKeeper);
   if (!sent.ok()) back->done();
 }
 
@@ -84,11 +85,13 @@ void LocalEndpoint::Adopt(const Return& back) {
   // Closed in the meantime, when it had no object at the broker.
   adapter->session->Unregister(back.life.handle);
   static_cast<void>(adapter->session->Submit(
-      session::CloseOp{back.life.handle}, back.life.epoch, [](const Reply&) {}, Session::Sender::kKeeper));
+      session::CloseOp{back.life.handle}, back.life.epoch, [](const Reply&) {},
+      BrokerSession::Sender::kKeeper));
 }
 
 std::shared_ptr<LocalSharedEndpoint> LocalSharedEndpoint::Make(std::shared_ptr<LocalAdapter> adapter,
-                                                               Session::Life life, const Address& bound) {
+                                                               BrokerSession::Life life,
+                                                               const Address& bound) {
   auto made = std::make_shared<LocalSharedEndpoint>(std::move(adapter), life, bound);
   made->adapter->session->AddLive(made);
   return made;

@@ -17,7 +17,7 @@ namespace nd::client {
 // Its object at the broker ends with the broker and is made again at the next one, on the same address.
 class LocalEndpoint : public Target, public std::enable_shared_from_this<LocalEndpoint> {
  public:
-  LocalEndpoint(std::shared_ptr<LocalAdapter> owner, Session::Life born)
+  LocalEndpoint(std::shared_ptr<LocalAdapter> owner, BrokerSession::Life born)
       : adapter(std::move(owner)), life_(born) {}
 
   Rank rank() const override { return Rank::kEndpoint; }
@@ -27,7 +27,7 @@ class LocalEndpoint : public Target, public std::enable_shared_from_this<LocalEn
   bool usable() const { return !closed_.load(std::memory_order_relaxed) && !adapter->session->in_child(); }
   Result<Address> GetLocalAddress();
   Status Close(const Caller& caller, bool wait = true);
-  Session::Life life() const {
+  BrokerSession::Life life() const {
     std::lock_guard lock(life_mutex_);
     return life_;
   }
@@ -49,7 +49,7 @@ class LocalEndpoint : public Target, public std::enable_shared_from_this<LocalEn
 
   std::atomic<bool> closed_{false};
   mutable std::mutex life_mutex_;
-  Session::Life life_;
+  BrokerSession::Life life_;
 };
 
 class LocalListener final : public LocalEndpoint {
@@ -58,7 +58,7 @@ class LocalListener final : public LocalEndpoint {
   using OnConnect = std::function<void(AppHandle<LocalConnector>)>;
 
   using LocalEndpoint::LocalEndpoint;
-  static std::shared_ptr<LocalListener> Make(std::shared_ptr<LocalAdapter> adapter, Session::Life life);
+  static std::shared_ptr<LocalListener> Make(std::shared_ptr<LocalAdapter> adapter, BrokerSession::Life life);
 
   void OnConnectEvent(session::Handle connector, std::uint32_t epoch) override;
   void OnSessionBack(const std::function<void()>& done) override;
@@ -87,10 +87,10 @@ class LocalSharedEndpoint final : public LocalEndpoint {
  public:
   static constexpr char kWhat[] = "the shared endpoint";
 
-  LocalSharedEndpoint(std::shared_ptr<LocalAdapter> owner, Session::Life born, const Address& bound)
+  LocalSharedEndpoint(std::shared_ptr<LocalAdapter> owner, BrokerSession::Life born, const Address& bound)
       : LocalEndpoint(std::move(owner), born), local(bound) {}
-  static std::shared_ptr<LocalSharedEndpoint> Make(std::shared_ptr<LocalAdapter> adapter, Session::Life life,
-                                                   const Address& bound);
+  static std::shared_ptr<LocalSharedEndpoint> Make(std::shared_ptr<LocalAdapter> adapter,
+                                                   BrokerSession::Life life, const Address& bound);
   void OnSessionBack(const std::function<void()>& done) override;
 
   const Address local;

@@ -4,11 +4,11 @@
 #include <vector>
 
 #include "base/os/given_socket.h"
-#include "client-lib/core/session.h"
+#include "client-lib/core/broker_session.h"
 
 namespace nd::client {
 
-void Session::GiveNetwork(Lane& lane) {
+void BrokerSession::GiveNetwork(BrokerLane& lane) {
   using os::GivenKind;
   std::vector<UniqueFd> sockets;
   std::vector<int> numbers;
@@ -22,7 +22,7 @@ void Session::GiveNetwork(Lane& lane) {
   if (!numbers.empty()) static_cast<void>(lane.GiveSockets(0, numbers));
 }
 
-void Session::GiveSocketFor(const session::ConnectOp& connect, session::OpId op_id, Lane& lane) {
+void BrokerSession::GiveSocketFor(const session::ConnectOp& connect, session::OpId op_id, BrokerLane& lane) {
   const UniqueFd socket = os::MakeGiven(os::TcpKindOf(connect.remote.family()));
   if (!socket) return;
   const int number = socket.get();

@@ -26,8 +26,8 @@
 #include <string>
 #include <utility>
 
+#include "client-lib/core/broker_session.h"
 #include "client-lib/core/fork_guard.h"
-#include "client-lib/core/session.h"
 #include "nd/status.h"
 
 namespace nd::client {
@@ -38,11 +38,11 @@ using AppHandle = std::shared_ptr<T>;
 // Ends the session when the application has no handle of it any more.
 class SessionUse {
  public:
-  explicit SessionUse(std::shared_ptr<Session> session) : session_(std::move(session)) {}
+  explicit SessionUse(std::shared_ptr<BrokerSession> session) : session_(std::move(session)) {}
   ~SessionUse() { session_->CloseAll(); }
 
  private:
-  std::shared_ptr<Session> session_;
+  std::shared_ptr<BrokerSession> session_;
 };
 
 // Null when the session is already ending.

@@ -52,7 +52,7 @@ Environment HostEnvironment(const std::string& broker, bool progress_thread) {
     if (!lane.ok()) return lane.status();
     Channel channel;
     channel.lane = std::move(lane).value();
-    channel.open_carrier = [location](Lane& session_lane,
+    channel.open_carrier = [location](BrokerLane& session_lane,
                                       Carrier::Sink* sink) -> Result<std::unique_ptr<Carrier>> {
       const std::string_view wanted = WantedCarrier();
       if (wanted.empty() && session_lane.takes_messages()) return OpenLaneCarrier(session_lane, sink);

@@ -12,7 +12,7 @@ namespace {
 
 class LaneCarrier final : public Carrier {
  public:
-  LaneCarrier(Lane& lane, Sink* sink) : lane_(lane), sink_(sink) {
+  LaneCarrier(BrokerLane& lane, Sink* sink) : lane_(lane), sink_(sink) {
     lane_.CarryMessages();
     reader_ = std::thread([this] { Read(); });
   }
@@ -53,7 +53,7 @@ class LaneCarrier final : public Carrier {
     sink_->OnClosed(why);
   }
 
-  Lane& lane_;
+  BrokerLane& lane_;
   Sink* const sink_;
   std::mutex write_mutex_;
   std::vector<std::byte> datagram_;
@@ -62,7 +62,7 @@ class LaneCarrier final : public Carrier {
 
 }  // namespace
 
-std::unique_ptr<Carrier> OpenLaneCarrier(Lane& lane, Carrier::Sink* sink) {
+std::unique_ptr<Carrier> OpenLaneCarrier(BrokerLane& lane, Carrier::Sink* sink) {
   return std::make_unique<LaneCarrier>(lane, sink);
 }
 

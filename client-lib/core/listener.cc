@@ -10,7 +10,7 @@
 namespace nd::client {
 
 std::shared_ptr<LocalListener> LocalListener::Make(std::shared_ptr<LocalAdapter> adapter,
-                                                   Session::Life life) {
+                                                   BrokerSession::Life life) {
   auto made = std::make_shared<LocalListener>(std::move(adapter), life);
   made->adapter->session->AddLive(made);
   made->adapter->session->Register(life.handle, made);
@@ -45,7 +45,7 @@ Status LocalListener::NdkListen(const Address& local, OnConnect on_connect) {
     std::lock_guard lock(mutex_);
     on_connect_ = std::move(on_connect);
   }
-  const Session::Life at = life();
+  const BrokerSession::Life at = life();
   return adapter->session->Perform(session::ListenOp{at.handle, 0, local, true}, at.epoch, {},
                                    [this](Reply& reply) {
                                      std::lock_guard lock(mutex_);
@@ -83,7 +83,7 @@ Address LocalListener::local() {
 }
 
 Status LocalListener::Bind(const Address& local) {
-  const Session::Life at = life();
+  const BrokerSession::Life at = life();
   return adapter->session->Perform(session::BindOp{at.handle, local}, at.epoch, {}, [this](Reply& reply) {
     std::lock_guard lock(mutex_);
     if (reply.status.ok()) local_ = reply.address;
@@ -92,7 +92,7 @@ Status LocalListener::Bind(const Address& local) {
 }
 
 Status LocalListener::Listen(std::uint32_t backlog) {
-  const Session::Life at = life();
+  const BrokerSession::Life at = life();
   return adapter->session->Perform(session::ListenOp{at.handle, backlog}, at.epoch, {},
                                    [this, backlog](Reply& reply) {
                                      std::lock_guard lock(mutex_);
@@ -102,7 +102,7 @@ Status LocalListener::Listen(std::uint32_t backlog) {
 }
 
 Status LocalListener::ControlConnectEvents(bool pause) {
-  const Session::Life at = life();
+  const BrokerSession::Life at = life();
   return adapter->session->Perform(session::ControlConnectEventsOp{at.handle, pause}, at.epoch, {},
                                    [this, pause](Reply& reply) {
                                      std::lock_guard lock(mutex_);
@@ -117,7 +117,7 @@ Status LocalListener::GetConnectionRequest(LocalConnector* connector, const Call
     return {StatusCode::kInvalidParameter1, "the connector was made from another adapter than the listener"};
   }
   const auto born = connector->life();
-  const Session::Life at = life();
+  const BrokerSession::Life at = life();
   // The two have different lives, so one of them ended with the former broker.
   return adapter->session->Perform(session::GetConnectionRequestOp{at.handle, born.handle},
                                    std::min(born.epoch, at.epoch), caller,
@@ -128,7 +128,7 @@ Status LocalListener::GetConnectionRequest(LocalConnector* connector, const Call
 }
 
 Status LocalListener::Cancel() {
-  const Session::Life at = life();
+  const BrokerSession::Life at = life();
   Status status = adapter->session->Perform(session::CancelOp{at.handle}, at.epoch, {});
   return IsUnreachable(status) ? Status() : status;
 }

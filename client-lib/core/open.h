@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "client-lib/core/adapter.h"
+#include "client-lib/core/broker_session.h"
 #include "client-lib/core/handle.h"
-#include "client-lib/core/session.h"
 #include "provider/qp.h"
 
 namespace nd::client {

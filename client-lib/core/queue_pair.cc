@@ -14,7 +14,7 @@ constexpr Duration kLastWords = std::chrono::seconds(1);
 
 }  // namespace
 
-LocalQueuePair::LocalQueuePair(std::shared_ptr<LocalAdapter> owner, Session::Life born)
+LocalQueuePair::LocalQueuePair(std::shared_ptr<LocalAdapter> owner, BrokerSession::Life born)
     : adapter(std::move(owner)), life_(born) {}
 
 LocalQueuePair::~LocalQueuePair() {
@@ -22,7 +22,7 @@ LocalQueuePair::~LocalQueuePair() {
   if (real && !adapter->session->in_child()) real->Drop();
 }
 
-Session::Life LocalQueuePair::life() {
+BrokerSession::Life LocalQueuePair::life() {
   std::lock_guard lock(mutex_);
   return life_;
 }
@@ -56,7 +56,7 @@ void LocalQueuePair::OnSessionBack(const std::function<void()>& done) {
         }
         if (self->closed) {  // In the meantime, when it had no object at the broker.
           static_cast<void>(self->adapter->session->Submit(
-              session::CloseOp{reply.handle}, epoch, [](const Reply&) {}, Session::Sender::kKeeper));
+              session::CloseOp{reply.handle}, epoch, [](const Reply&) {}, BrokerSession::Sender::kKeeper));
           return done();
         }
         self->CarryCounters(reply.counter_slot);
@@ -64,7 +64,7 @@ void LocalQueuePair::OnSessionBack(const std::function<void()>& done) {
         if (!connection) return done();
         connection->Reattach({reply.handle, epoch}, done);
       },
-      Session::Sender::kKeeper);
+      BrokerSession::Sender::kKeeper);
   if (!sent.ok()) done();
 }
 
@@ -119,7 +119,7 @@ Status LocalQueuePair::Close(const Caller& caller, bool ndk, bool wait) {
     self->adapter->session->dispatcher().Post(release);
   };
   if (auto connection = connector()) connection->TellPeerClosed();
-  const Session::Life at = life();
+  const BrokerSession::Life at = life();
   auto locally = [self = shared_from_this(), ndk, finish] {
     if (!ndk) return finish();
     self->users.Close(finish);
@@ -128,7 +128,7 @@ Status LocalQueuePair::Close(const Caller& caller, bool ndk, bool wait) {
       session::CloseOp{at.handle, ndk}, at.epoch,
       [finish, locally](const Reply& reply) { IsUnreachable(reply.status) ? locally() : finish(); });
   if (!sent.ok()) locally();
-  return wait ? Session::Outcome(caller, state) : Status(StatusCode::kPending);
+  return wait ? BrokerSession::Outcome(caller, state) : Status(StatusCode::kPending);
 }
 
 }  // namespace nd::client

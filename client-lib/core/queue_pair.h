@@ -18,7 +18,7 @@ class LocalQueuePair final : public Target, public std::enable_shared_from_this<
  public:
   static constexpr char kWhat[] = "the queue pair";
 
-  LocalQueuePair(std::shared_ptr<LocalAdapter> owner, Session::Life born);
+  LocalQueuePair(std::shared_ptr<LocalAdapter> owner, BrokerSession::Life born);
   ~LocalQueuePair() override;
 
   Rank rank() const override { return Rank::kQueuePair; }
@@ -32,7 +32,7 @@ class LocalQueuePair final : public Target, public std::enable_shared_from_this<
   // Sets its connection; null: none.
   void SetConnector(const std::shared_ptr<LocalConnector>& connector);
   std::shared_ptr<LocalConnector> connector();
-  Session::Life life();
+  BrokerSession::Life life();
   // Called by the provider, on any thread.
   void OnPeerClosed(DisconnectReason reason, Status cause);
   // The peer has disconnected: flushes all requests before the return and lets the answer to the disconnect
@@ -43,8 +43,8 @@ class LocalQueuePair final : public Target, public std::enable_shared_from_this<
   std::uint32_t receive_depth = 0, initiator_depth = 0;
   std::shared_ptr<LocalCompletionQueue> receive_cq, initiator_cq;
   std::shared_ptr<LocalSharedReceiveQueue> srq;
-  std::shared_ptr<CountersPages> counters;  // Keeps the provider's counters mapped.
-  provider::QpCounters* counted = nullptr;  // In `counters`; null: those of the provider.
+  std::shared_ptr<MappedCounters> counters;  // Keeps the provider's counters mapped.
+  provider::QpCounters* counted = nullptr;   // In `counters`; null: those of the provider.
   std::shared_ptr<provider::QueuePair> real;
   std::atomic<bool> closed{false};
   Lifetime users;  // The connection; an NDK close waits for it while the broker is away.
@@ -57,7 +57,7 @@ class LocalQueuePair final : public Target, public std::enable_shared_from_this<
 
   std::atomic<bool> peer_left_{false};
   std::mutex mutex_;
-  Session::Life life_;
+  BrokerSession::Life life_;
   std::weak_ptr<LocalConnector> connector_;
 };
 

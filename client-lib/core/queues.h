@@ -42,7 +42,7 @@ class LocalQueue : public Target, public std::enable_shared_from_this<LocalQueue
       state->Abort();
       return InvalidHandle("the queue");
     }
-    return wait ? Session::Outcome(caller, state) : Status(StatusCode::kPending);
+    return wait ? BrokerSession::Outcome(caller, state) : Status(StatusCode::kPending);
   }
 
   const std::shared_ptr<LocalAdapter> adapter;

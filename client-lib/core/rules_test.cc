@@ -10,9 +10,9 @@
 
 #include "base/memfd.h"
 #include "client-lib/core/buffer_rules.h"
-#include "client-lib/core/counters_pages.h"
 #include "client-lib/core/lifetime.h"
 #include "client-lib/core/locate.h"
+#include "client-lib/core/mapped_counters.h"
 #include "nd/connector.h"
 
 namespace nd::client {
@@ -121,8 +121,8 @@ TEST(Locate, NamesThePathThatWasTried) {
             StatusCode::kInvalidParameter);
 }
 
-TEST(CountersPages, GivesSlotsOfKnownPagesOnly) {
-  CountersPages pages;
+TEST(MappedCounters, GivesSlotsOfKnownPagesOnly) {
+  MappedCounters pages;
   provider::CountersPageRecord record;
   record.first_slot = 256;
   record.slot_count = 256;
@@ -138,8 +138,8 @@ TEST(CountersPages, GivesSlotsOfKnownPagesOnly) {
             StatusCode::kRemoteError);
 }
 
-TEST(CountersPages, RefusesMemoryThatIsTooSmallOrNone) {
-  CountersPages pages;
+TEST(MappedCounters, RefusesMemoryThatIsTooSmallOrNone) {
+  MappedCounters pages;
   provider::CountersPageRecord record;
   record.slot_count = 256;
   EXPECT_FALSE(pages.Add(record, CreateSealedMemfd("small", 4096).value()).ok());

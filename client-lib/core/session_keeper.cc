@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/os/wait.h"
-#include "client-lib/core/session.h"
+#include "client-lib/core/broker_session.h"
 #include "client-lib/core/session_link.h"
 #include "session/limits.h"
 
@@ -17,7 +17,7 @@ constexpr Duration kCarryInterval = std::chrono::seconds(1);
 
 }  // namespace
 
-Status Session::ConnectLink() {
+Status BrokerSession::ConnectLink() {
   auto channel = options_.connect();
   if (!channel.ok()) return channel.status();
   auto link = std::make_shared<Link>(this, std::move(channel->lane));
@@ -56,7 +56,7 @@ Status Session::ConnectLink() {
   return {};
 }
 
-void Session::TearDown(const Status& why) {
+void BrokerSession::TearDown(const Status& why) {
   std::shared_ptr<Link> link;
   std::map<session::Handle, std::shared_ptr<Target>> handles;
   {
@@ -79,7 +79,7 @@ void Session::TearDown(const Status& why) {
   }
 }
 
-void Session::Keep() {
+void BrokerSession::Keep() {
   for (;;) {
     std::shared_ptr<Link> link;
     {
@@ -111,12 +111,12 @@ void Session::Keep() {
 
 // True when the session is to end now: it was requested, and all objects are closed or the deadline has
 // passed.
-bool Session::Closing() {
+bool BrokerSession::Closing() {
   std::lock_guard lock(mutex_);
   return closing_ && (live_.empty() || std::chrono::steady_clock::now() >= close_deadline_);
 }
 
-void Session::Serve(const std::shared_ptr<Link>& link) {
+void BrokerSession::Serve(const std::shared_ptr<Link>& link) {
   for (;;) {
     RunTasks();
     if (Closing()) return;
@@ -130,7 +130,7 @@ void Session::Serve(const std::shared_ptr<Link>& link) {
 }
 
 // Sleeps until `fd` (unless -1) is readable, another thread wakes it, a task is due, or `until`.
-void Session::Sleep(int fd, Time until) {
+void BrokerSession::Sleep(int fd, Time until) {
   {
     std::lock_guard lock(mutex_);
     if (!tasks_.empty()) until = std::min(until, tasks_.begin()->first);
@@ -146,7 +146,7 @@ void Session::Sleep(int fd, Time until) {
   if (entries[0].ready != 0) wake_.Clear();
 }
 
-void Session::RunTasks() {
+void BrokerSession::RunTasks() {
   for (;;) {
     std::function<void()> task;
     {
@@ -159,7 +159,7 @@ void Session::RunTasks() {
   }
 }
 
-bool Session::Reconnect() {
+bool BrokerSession::Reconnect() {
   Duration backoff = options_.first_backoff;
   for (;;) {
     // Jitter, so that the applications of a host do not all return at the same instant.
@@ -185,7 +185,7 @@ bool Session::Reconnect() {
 }
 
 // Listeners and shared endpoints first: connections that came through them rejoin them at their port.
-void Session::BringBack() {
+void BrokerSession::BringBack() {
   std::vector<std::shared_ptr<Target>> all;
   {
     std::lock_guard lock(mutex_);
@@ -198,7 +198,7 @@ void Session::BringBack() {
   BringBack({rest, all.end()});
 }
 
-void Session::BringBack(const std::vector<std::shared_ptr<Target>>& targets) {
+void BrokerSession::BringBack(const std::vector<std::shared_ptr<Target>>& targets) {
   auto waiting = std::make_shared<std::size_t>(targets.size());
   for (const auto& target : targets) {
     target->OnSessionBack([this, waiting] {
@@ -211,19 +211,19 @@ void Session::BringBack(const std::vector<std::shared_ptr<Target>>& targets) {
   changed_.wait(lock, [&] { return *waiting == 0 || link->over; });
 }
 
-void Session::Carry(const void* owner, CounterSlot from, CounterSlot to) {
+void BrokerSession::Carry(const void* owner, CounterSlot from, CounterSlot to) {
   carried_.Add(owner, std::move(from), std::move(to));
   if (!carrying_.exchange(true))
     PostAt(std::chrono::steady_clock::now() + kCarryInterval, [this] { CopyCounters(); });
 }
 
-void Session::CopyCounters() {
+void BrokerSession::CopyCounters() {
   carrying_ = false;
   if (!carried_.Copy() || carrying_.exchange(true)) return;
   PostAt(std::chrono::steady_clock::now() + kCarryInterval, [this] { CopyCounters(); });
 }
 
-void Session::Tell(bool connected) {
+void BrokerSession::Tell(bool connected) {
   {
     std::lock_guard lock(mutex_);
     if (!callback_) return;  // Nor is a thread begun for nobody.

@@ -7,26 +7,26 @@
 #include <memory>
 #include <utility>
 
-#include "client-lib/core/lane.h"
-#include "client-lib/core/session.h"
+#include "client-lib/core/broker_lane.h"
+#include "client-lib/core/broker_session.h"
 
 namespace nd::client {
 
-struct Session::Link final : Carrier::Sink {
+struct BrokerSession::Link final : Carrier::Sink {
   struct Pending {
     bool makes_queue_pair = false;  // Its answer may follow a counters page.
     Done done;
   };
 
-  Link(Session* owner, UniqueFd socket) : session(owner), lane(std::move(socket)) {}
+  Link(BrokerSession* owner, UniqueFd socket) : session(owner), lane(std::move(socket)) {}
 
   bool OnMessage(std::span<const std::byte> bytes) override { return session->OnMessage(*this, bytes); }
   void OnClosed(const Status& status) override {
     session->Break(*this, SessionEnded(status.code(), status.message()));
   }
 
-  Session* const session;  // Outlives the carrier: the keeper closes it.
-  Lane lane;
+  BrokerSession* const session;  // Outlives the carrier: the keeper closes it.
+  BrokerLane lane;
   std::unique_ptr<Carrier> carrier;
   // Under the session's mutex:
   std::map<session::OpId, Pending> pending;  // In order of submission.

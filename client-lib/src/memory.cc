@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "client-lib/core/region_table.h"
+#include "client-lib/core/listed_regions.h"
 #include "provider/qp.h"
 
 namespace nd {

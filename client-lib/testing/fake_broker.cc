@@ -94,7 +94,7 @@ Environment FakeBroker::environment() {
     provider::TokenRecord token;
     Status sent = SendWithFds(lane_.get(), std::as_bytes(std::span(&token, 1)), {});
     if (!sent.ok()) return sent;
-    channel.open_carrier = [this](Lane&, Carrier::Sink* sink) -> Result<std::unique_ptr<Carrier>> {
+    channel.open_carrier = [this](BrokerLane&, Carrier::Sink* sink) -> Result<std::unique_ptr<Carrier>> {
       auto link = std::make_unique<Link>(this, sink);
       std::lock_guard link_lock(mutex_);
       link_ = link.get();
@@ -138,7 +138,7 @@ std::uint64_t FakeBroker::SendHandOff(session::Handle connector,
   provider::HandOffRecord record;
   record.id = next_hand_off_++;
   record.connector = connector.value;
-  record.transport = provider::Transport{1};
+  record.transport = provider::TransportKind{1};
   record.fd_count = 1;
   if (damage) damage(record);
   UniqueFd read_end, write_end;

@@ -19,7 +19,7 @@
 namespace nd::ops {
 namespace {
 
-struct Journal {
+struct SystemdJournal {
   std::mutex mutex;
   UniqueFd fd;
   sockaddr_un address{};
@@ -32,8 +32,8 @@ struct Journal {
   }
 };
 // Lives until the last thread has logged its last line.
-Journal& TheJournal() {
-  static Journal* const journal = new Journal;
+SystemdJournal& TheJournal() {
+  static SystemdJournal* const journal = new SystemdJournal;
   return *journal;
 }
 
@@ -97,7 +97,7 @@ std::string EncodeForJournal(const std::vector<std::string>& fields) {
 }
 
 void OpenJournal(const std::string& socket) {
-  Journal& journal = TheJournal();
+  SystemdJournal& journal = TheJournal();
   std::lock_guard lock(journal.mutex);
   journal.address.sun_family = AF_UNIX;
   const std::size_t size = std::min(socket.size(), sizeof journal.address.sun_path - 1);
@@ -109,7 +109,7 @@ void OpenJournal(const std::string& socket) {
 
 void SendToJournal(int priority, std::string_view message, const LogFields& fields) {
   const std::string datagram = EncodeForJournal(JournalFields(priority, message, fields));
-  Journal& journal = TheJournal();
+  SystemdJournal& journal = TheJournal();
   std::lock_guard lock(journal.mutex);
   if (!journal.Send(datagram)) {
     ++journal.lost;

@@ -7,7 +7,7 @@
 #include <string>
 #include <thread>
 
-#include "daemon/service/lane.h"
+#include "daemon/service/client_lane.h"
 #include "daemon/service/raw_client.h"
 #include "daemon/service/service_fixture.h"
 

@@ -8,14 +8,14 @@
 #include <cstddef>
 #include <vector>
 
-#include "daemon/service/lane.h"
-#include "daemon/service/session.h"
+#include "daemon/service/client_lane.h"
+#include "daemon/service/client_session.h"
 
 namespace nd::service {
 
 class LaneStream final : public SessionSink {
  public:
-  LaneStream(Lane& lane, std::size_t queue_bytes) : lane_(&lane), queue_bytes_(queue_bytes) {}
+  LaneStream(ClientLane& lane, std::size_t queue_bytes) : lane_(&lane), queue_bytes_(queue_bytes) {}
 
   bool Send(const session::ServerMessage& message) override;
   // The last message leaves only if the socket takes it now; otherwise the client sees only the hang-up.
@@ -24,7 +24,7 @@ class LaneStream final : public SessionSink {
   void Taken() override {}
 
  private:
-  Lane* lane_;
+  ClientLane* lane_;
   const std::size_t queue_bytes_;
   std::vector<std::byte> bytes_;  // Reused to keep its memory.
 };

@@ -189,7 +189,7 @@ void BrokerShell::ArmTimer() {
 }
 
 void BrokerShell::Do(core::Complete& action) {
-  Session* session = Find(action.session);
+  ClientSession* session = Find(action.session);
   if (session == nullptr) return;
   const auto pending = session->pending.find(action.op_id);
   if (pending != session->pending.end()) {
@@ -263,7 +263,7 @@ void BrokerShell::Do(core::ConnectionRecord& record) {
 std::optional<Traffic> BrokerShell::TrafficOf(core::SessionId id, std::uint32_t slot) const {
   if (const auto it = sessions_.find(id); it != sessions_.end()) return it->second->pages.Read(slot);
   // The connections of a session are reported after its end.
-  for (const std::unique_ptr<Session>& session : ended_) {
+  for (const std::unique_ptr<ClientSession>& session : ended_) {
     if (session->id() == id) return session->pages.Read(slot);
   }
   return std::nullopt;

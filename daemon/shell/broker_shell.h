@@ -18,13 +18,13 @@
 #include "base/event_loop.h"
 #include "daemon/config.h"
 #include "daemon/core/broker.h"
+#include "daemon/service/client_session.h"
 #include "daemon/service/door.h"
 #include "daemon/service/gate.h"
 #include "daemon/service/hello.h"
 #include "daemon/service/in_flight.h"
 #include "daemon/service/peer.h"
 #include "daemon/service/reaper.h"
-#include "daemon/service/session.h"
 #include "daemon/service/worker.h"
 #include "daemon/shell/away_listeners.h"
 #include "daemon/shell/reclaim_pace.h"
@@ -152,26 +152,26 @@ class BrokerShell final : public provider::CmSink {
   Status Provide(core::SessionId id, const session::Operation& op);
   void LaneMessage(core::SessionId id, std::span<const std::byte> bytes);
   // broker_shell_networks.cc: clients of other network namespaces.
-  bool IsForeign(const Session& session) const;
+  bool IsForeign(const ClientSession& session) const;
   bool GivesSockets(const Peer& peer) const;
   void LaneSockets(core::SessionId id, std::uint64_t op_id, std::vector<UniqueFd> sockets);
   // Judges the sockets and serves the network of the session; any status but SUCCESS refuses its Hello.
-  Status JoinNetwork(Session& session);
-  void LeaveNetwork(Session& session);
+  Status JoinNetwork(ClientSession& session);
+  void LeaveNetwork(ClientSession& session);
   // Sets what the core has to know about the network of the client.
-  void Place(const Session& session, core::Identity& who) const;
+  void Place(const ClientSession& session, core::Identity& who) const;
   // Closes sockets that clients may share.
   void CloseGiven(std::uint32_t uid, std::vector<UniqueFd> sockets);
   // The socket that came for this operation; empty: none did, or it was taken.
   UniqueFd TakeGiven(core::SessionId id, core::OpId op_id);
-  void DropGiven(Session& session, core::OpId op_id);
+  void DropGiven(ClientSession& session, core::OpId op_id);
   // INVALID_PARAMETER: a socket came for this operation and is unfit.
-  static Status CheckGiven(const Session& session, core::OpId op_id);
-  void LaneHello(Session& session, session::ClientMessage message);
-  core::SessionId Begin(Session& session, const std::shared_ptr<SessionSink>& stream, HelloFacts hello);
+  static Status CheckGiven(const ClientSession& session, core::OpId op_id);
+  void LaneHello(ClientSession& session, session::ClientMessage message);
+  core::SessionId Begin(ClientSession& session, const std::shared_ptr<SessionSink>& stream, HelloFacts hello);
   // Removes the session from by_pid_, so that no other Hello finds it.
-  void Claim(const Session& session);
-  Session* Find(core::SessionId id);
+  void Claim(const ClientSession& session);
+  ClientSession* Find(core::SessionId id);
   // `logged`: the end is logged already.
   void EndSession(core::SessionId id, const Status& why, bool logged = false);
   void EndIf(core::SessionId id, const Status& status) {
@@ -202,7 +202,7 @@ class BrokerShell final : public provider::CmSink {
   void Do(core::CmDisconnect& a) { manager_->Disconnect(a.id); }
   template <typename Message>
   void Do(Message& action) {
-    if (Session* session = Find(action.session)) EndIf(action.session, session->Send(action));
+    if (ClientSession* session = Find(action.session)) EndIf(action.session, session->Send(action));
   }
 
   EventLoop& loop_;
@@ -228,7 +228,7 @@ class BrokerShell final : public provider::CmSink {
   Time timer_due_{};
 
   std::uint64_t last_session_ = 0;
-  std::map<core::SessionId, std::unique_ptr<Session>> sessions_;
+  std::map<core::SessionId, std::unique_ptr<ClientSession>> sessions_;
   // A served network stays for a while after its last session.
   struct Network {
     std::uint32_t sessions = 0;
@@ -237,7 +237,7 @@ class BrokerShell final : public provider::CmSink {
   std::map<std::uint64_t, Network> networks_;
   std::multimap<std::uint32_t, core::SessionId> by_pid_;  // Lanes that wait for Hello.
   // Kept until no caller of theirs is on the stack and the core has reported the end of their connections.
-  std::vector<std::unique_ptr<Session>> ended_;
+  std::vector<std::unique_ptr<ClientSession>> ended_;
   // Streams that are flushing their last messages, with the timer that cuts them.
   std::map<std::uint64_t, std::pair<EventLoop::TimerId, std::shared_ptr<SessionSink>>> retiring_;
   std::uint64_t last_retired_ = 0;

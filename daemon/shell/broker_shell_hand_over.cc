@@ -18,7 +18,7 @@ bool NeedsHandOver(const session::Operation& op) {
 }  // namespace
 
 Status BrokerShell::Provide(core::SessionId id, const session::Operation& op) {
-  Session& session = *Find(id);
+  ClientSession& session = *Find(id);
   if (NeedsHandOver(op) && !reaper_.HasRoom(session.peer().uid)) {
     return {StatusCode::kInsufficientResources,
             "too many sockets of this user wait to be closed; connect again when they are", Detail::kQuota};
@@ -34,7 +34,7 @@ Status BrokerShell::Provide(core::SessionId id, const session::Operation& op) {
 }
 
 void BrokerShell::Do(core::HandOffTo& action) {
-  Session* session = Find(action.session);
+  ClientSession* session = Find(action.session);
   if (session == nullptr) return;
   Result<provider::HandOff> hand_off = manager_->TakeHandOff(action.id);
   if (!hand_off.ok()) return EndSession(action.session, hand_off.status());
@@ -60,7 +60,7 @@ void BrokerShell::Do(core::HandOffTo& action) {
 // while there is room for descriptors in flight, and the messages behind them stay within the bound for a
 // client that does not read.
 bool BrokerShell::MayBeLate(core::SessionId id) {
-  const Session* const session = Find(id);
+  const ClientSession* const session = Find(id);
   return session != nullptr && !in_flight_.Crowded(session->peer().uid) &&
          session->waiting_bytes() <= options_.config.limits.session_queue_bytes;
 }

@@ -19,7 +19,7 @@ constexpr std::size_t kMostEarlySockets = 16;
 }  // namespace
 
 // The namespace of the lane counts: the process may have received the stream from another one.
-bool BrokerShell::IsForeign(const Session& session) const {
+bool BrokerShell::IsForeign(const ClientSession& session) const {
   const std::uint64_t network = session.peer().network;
   return network != 0 && own_network_ != 0 && network != own_network_;
 }
@@ -34,7 +34,7 @@ void BrokerShell::CloseGiven(std::uint32_t uid, std::vector<UniqueFd> sockets) {
 }
 
 void BrokerShell::LaneSockets(core::SessionId id, std::uint64_t op_id, std::vector<UniqueFd> sockets) {
-  Session* const session = Find(id);
+  ClientSession* const session = Find(id);
   if (session == nullptr) return;
   const std::uint32_t uid = session->peer().uid;
   const auto end = [&](const char* why) {
@@ -60,7 +60,7 @@ void BrokerShell::LaneSockets(core::SessionId id, std::uint64_t op_id, std::vect
   session->given_sockets.emplace(op_id, std::move(sockets.front()));
 }
 
-Status BrokerShell::JoinNetwork(Session& session) {
+Status BrokerShell::JoinNetwork(ClientSession& session) {
   if (session.network_sockets.empty()) return Status::Ok();
   const std::uint64_t network = session.peer().network;
   if (Status status = manager_->OpenNetwork(network, std::exchange(session.network_sockets, {}));
@@ -77,7 +77,7 @@ Status BrokerShell::JoinNetwork(Session& session) {
   return Status::Ok();
 }
 
-void BrokerShell::LeaveNetwork(Session& session) {
+void BrokerShell::LeaveNetwork(ClientSession& session) {
   const std::uint32_t uid = session.peer().uid;
   std::vector<UniqueFd> left = std::exchange(session.network_sockets, {});
   for (auto& [op_id, socket] : session.given_sockets) left.push_back(std::move(socket));
@@ -91,7 +91,7 @@ void BrokerShell::LeaveNetwork(Session& session) {
   });
 }
 
-void BrokerShell::Place(const Session& session, core::Identity& who) const {
+void BrokerShell::Place(const ClientSession& session, core::Identity& who) const {
   who.network = session.network;
   if (session.network != 0 || !IsForeign(session)) return;
   const ForeignNetworks rule = options_.config.broker.foreign_networks;
@@ -106,7 +106,7 @@ void BrokerShell::Place(const Session& session, core::Identity& who) const {
                ") has no addresses (foreign-network-namespaces of [broker]). " + who.network_problem);
 }
 
-Status BrokerShell::CheckGiven(const Session& session, core::OpId op_id) {
+Status BrokerShell::CheckGiven(const ClientSession& session, core::OpId op_id) {
   const auto given = session.given_sockets.find(op_id);
   if (given == session.given_sockets.end()) return Status::Ok();
   const os::GivenFacts facts = os::FactsOf(given->second.get());
@@ -119,13 +119,13 @@ Status BrokerShell::CheckGiven(const Session& session, core::OpId op_id) {
 }
 
 UniqueFd BrokerShell::TakeGiven(core::SessionId id, core::OpId op_id) {
-  Session* const session = Find(id);
+  ClientSession* const session = Find(id);
   if (session == nullptr) return {};
   auto given = session->given_sockets.extract(op_id);
   return given.empty() ? UniqueFd() : std::move(given.mapped());
 }
 
-void BrokerShell::DropGiven(Session& session, core::OpId op_id) {
+void BrokerShell::DropGiven(ClientSession& session, core::OpId op_id) {
   if (session.given_sockets.empty()) return;
   std::vector<UniqueFd> sockets;
   sockets.push_back(TakeGiven(session.id(), op_id));

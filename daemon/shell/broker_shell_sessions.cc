@@ -26,14 +26,14 @@ std::string Who(const Peer& peer) {
 
 }  // namespace
 
-Session* BrokerShell::Find(core::SessionId id) {
+ClientSession* BrokerShell::Find(core::SessionId id) {
   const auto it = sessions_.find(id);
   return it == sessions_.end() ? nullptr : it->second.get();
 }
 
 void BrokerShell::AdmitLane(UniqueFd socket, const Peer& peer) {
   const core::SessionId id{++last_session_};
-  Lane::Callbacks callbacks{
+  ClientLane::Callbacks callbacks{
       [this, id] { LaneRoom(id); },
       [this, id](const Status& why) { EndSession(id, Status(why.code(), "fd lane: " + why.message())); },
       [this, id](std::span<const std::byte> bytes) { LaneMessage(id, bytes); },
@@ -46,14 +46,14 @@ void BrokerShell::AdmitLane(UniqueFd socket, const Peer& peer) {
       LaneSockets(id, op_id, std::move(sockets));
     };
   }
-  auto lane = std::make_unique<Lane>(loop_, std::move(socket), peer, std::move(callbacks));
+  auto lane = std::make_unique<ClientLane>(loop_, std::move(socket), peer, std::move(callbacks));
   std::array<std::byte, 16> token;
   os::FillWithRandom(token);
   std::copy(token.begin(), token.end(), reinterpret_cast<std::byte*>(record.token));
   if (!lane->Open() || !lane->SendPlain(std::as_bytes(std::span(&record, 1))).ok()) {
     return lane_gate_.Gone(peer.uid, false);
   }
-  auto session = std::make_unique<Session>(id, std::move(lane), token, in_flight_);
+  auto session = std::make_unique<ClientSession>(id, std::move(lane), token, in_flight_);
   session->hello_timer = loop_.At(loop_.clock().Now() + options_.config.limits.hello_timeout, [this, id] {
     Find(id)->hello_timer.reset();
     doors_[kLaneSocketName].Refuse(ops::Refusal::kNoHello);
@@ -64,11 +64,11 @@ void BrokerShell::AdmitLane(UniqueFd socket, const Peer& peer) {
 }
 
 core::SessionId BrokerShell::Attach(const std::shared_ptr<SessionSink>& stream, HelloFacts hello) {
-  Session* session = nullptr;
+  ClientSession* session = nullptr;
   // Only lanes of the process that owns the stream, according to the kernel, can match.
   const auto [first, last] = by_pid_.equal_range(hello.identity.pid);
   for (auto it = first; it != last; ++it) {
-    Session& candidate = *sessions_.at(it->second);
+    ClientSession& candidate = *sessions_.at(it->second);
     if (candidate.peer().uid == hello.identity.uid && candidate.TokenIs(hello.token)) session = &candidate;
   }
   if (session == nullptr) {
@@ -83,7 +83,7 @@ core::SessionId BrokerShell::Attach(const std::shared_ptr<SessionSink>& stream, 
 }
 
 void BrokerShell::LaneMessage(core::SessionId id, std::span<const std::byte> bytes) {
-  Session* session = Find(id);
+  ClientSession* session = Find(id);
   if (session == nullptr) return;
   Result<session::ClientMessage> message = session::DecodeClientMessage(bytes);
   if (!message.ok()) {
@@ -104,7 +104,7 @@ void BrokerShell::LaneMessage(core::SessionId id, std::span<const std::byte> byt
 }
 
 // The lane is not read again until the reply to Hello.
-void BrokerShell::LaneHello(Session& session, session::ClientMessage message) {
+void BrokerShell::LaneHello(ClientSession& session, session::ClientMessage message) {
   session.on_lane = true;
   session.lane().SetReading(false);
   Claim(session);
@@ -115,7 +115,7 @@ void BrokerShell::LaneHello(Session& session, session::ClientMessage message) {
     auto hello = std::make_shared<Result<HelloFacts>>(HelloFrom(message, peer, version));
     if (hello->ok()) NamePod(pods, (*hello)->identity);
     loop.Post([this, id, hello, op_id] {
-      Session* client = Find(id);
+      ClientSession* client = Find(id);
       if (client == nullptr) return;
       auto stream = std::make_shared<LaneStream>(client->lane(), options_.config.limits.session_queue_bytes);
       Status refused = hello->status();
@@ -144,15 +144,15 @@ void BrokerShell::RefuseToken(const char* door, const core::Identity& who) {
                                        ") said Hello with a wrong token");
 }
 
-void BrokerShell::Claim(const Session& session) {
+void BrokerShell::Claim(const ClientSession& session) {
   const auto [first, last] = by_pid_.equal_range(session.peer().pid);
   const auto entry = std::find_if(first, last, [&](const auto& e) { return e.second == session.id(); });
   if (entry != last) by_pid_.erase(entry);
 }
 
-core::SessionId BrokerShell::Begin(Session& opened, const std::shared_ptr<SessionSink>& stream,
+core::SessionId BrokerShell::Begin(ClientSession& opened, const std::shared_ptr<SessionSink>& stream,
                                    HelloFacts hello) {
-  Session* session = &opened;
+  ClientSession* session = &opened;
   Claim(*session);
   const core::SessionId id = session->id();
   loop_.Cancel(*session->hello_timer);
@@ -178,7 +178,7 @@ core::SessionId BrokerShell::Begin(Session& opened, const std::shared_ptr<Sessio
 }
 
 void BrokerShell::Operation(core::SessionId id, core::OpId op_id, session::Operation op) {
-  Session* session = Find(id);
+  ClientSession* session = Find(id);
   if (session == nullptr) return;
   if (session->pending.size() >= options_.config.limits.pending_operations &&
       !session->pending.contains(op_id)) {
@@ -201,7 +201,8 @@ void BrokerShell::Operation(core::SessionId id, core::OpId op_id, session::Opera
   }
   if ((session = Find(id)) == nullptr) return;
   NDB_PROBE(operation_begin, id, op_id, op.index());
-  if (op_id != 0) session->pending.emplace(op_id, Session::PendingOperation{op.index(), loop_.clock().Now()});
+  if (op_id != 0)
+    session->pending.emplace(op_id, ClientSession::PendingOperation{op.index(), loop_.clock().Now()});
   Run(core::ClientOp{id, op_id, std::move(op)});
 }
 
@@ -210,7 +211,7 @@ void BrokerShell::StreamEnded(core::SessionId id, const Status& why) {
 }
 
 void BrokerShell::LaneRoom(core::SessionId id) {
-  if (Session* session = Find(id)) EndIf(id, session->Flush());
+  if (ClientSession* session = Find(id)) EndIf(id, session->Flush());
 }
 
 void BrokerShell::Refuse(const std::shared_ptr<SessionSink>& stream, core::OpId op_id, const Status& why) {
@@ -232,7 +233,7 @@ void BrokerShell::Retire(std::shared_ptr<SessionSink> stream, const Status& why)
 void BrokerShell::EndSession(core::SessionId id, const Status& why, bool logged) {
   const auto it = sessions_.find(id);
   if (it == sessions_.end()) return;
-  std::unique_ptr<Session> session = std::move(it->second);
+  std::unique_ptr<ClientSession> session = std::move(it->second);
   sessions_.erase(it);
   const bool opened = session->stream != nullptr;
   if (session->hello_timer) loop_.Cancel(*session->hello_timer);

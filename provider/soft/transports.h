@@ -9,10 +9,10 @@
 namespace nd::provider::soft {
 
 // 0: the sealed memfd of the segment, 1: this side's end of the doorbell socket, which is of messages.
-inline constexpr provider::Transport kShared{1};
+inline constexpr provider::TransportKind kShared{1};
 inline constexpr std::string_view kSharedName = "local";
 // 0: the TCP socket.
-inline constexpr provider::Transport kIwarp{2};
+inline constexpr provider::TransportKind kIwarp{2};
 inline constexpr std::string_view kIwarpName = "iwarp";
 
 }  // namespace nd::provider::soft

@@ -10,7 +10,7 @@ namespace nd::provider::verbs {
 
 // None, or 0: the event channel of the connection's rdma_cm_id. The client reads nothing from it. While the
 // client holds it, the connection survives the end of the broker.
-inline constexpr Transport kTransport{3};
+inline constexpr TransportKind kTransport{3};
 inline constexpr std::string_view kTransportName = "verbs";
 
 }  // namespace nd::provider::verbs

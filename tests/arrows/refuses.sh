@@ -31,7 +31,7 @@ refuses() {
 refuses provider/soft/wire/crc32c.h '#include "daemon/core/impl.h"' 'provider/soft/wire may not include daemon/core'
 refuses daemon/core/policy.h '#include <grpcpp/grpcpp.h>' 'daemon/core may not include grpc'
 refuses daemon/core/policy.h '#include <unistd.h>' 'daemon/core may not include os'
-refuses client-lib/core/session.h '#include "nd/connector.h"' 'client-lib/core may not include client-lib/include'
+refuses client-lib/core/broker_session.h '#include "nd/connector.h"' 'client-lib/core may not include client-lib/include'
 refuses cli/noun.h '#include "ndbroker/v1/admin.grpc.pb.h"' 'cli may not include grpc'
 refuses base/clock.h '#include "tests/testing/daemon.h"' 'which belongs to a test'
 refuses base/clock.h '#include <boost/asio.hpp>' 'is in no group'

@@ -16,8 +16,8 @@
 
 #include "base/fd_lane.h"
 #include "base/memfd.h"
-#include "client-lib/core/lane.h"
-#include "daemon/service/lane.h"
+#include "client-lib/core/broker_lane.h"
+#include "daemon/service/client_lane.h"
 #include "tests/fuzz/fuzz.h"
 
 namespace nd::fuzz {
@@ -70,7 +70,7 @@ void SendRaw(int socket, std::span<const std::uint8_t> bytes, const Passed& pass
 void RunClient(Input& input, const Passed& passed) {
   UniqueFd broker, mine;
   Require(MakeSeqpacketPair(&broker, &mine).ok(), "a pair of sockets");
-  client::Lane lane(std::move(mine));
+  client::BrokerLane lane(std::move(mine));
   bool first = true, broken = false;
   std::size_t acknowledged = 0, good = 0;
   std::uint64_t last_id = 0;
@@ -117,7 +117,7 @@ void RunCarrying(Input& input, const Passed& passed) {
   UniqueFd broker, mine;
   Require(MakeSeqpacketPair(&broker, &mine).ok(), "a pair of sockets");
   fcntl(mine.get(), F_SETFL, fcntl(mine.get(), F_GETFL) & ~O_NONBLOCK);
-  client::Lane lane(std::move(mine));
+  client::BrokerLane lane(std::move(mine));
   lane.CarryMessages();
   std::size_t room = 64;  // Less than the capacity of a socket.
   while (!input.empty() && room-- != 0) {
@@ -157,8 +157,8 @@ void RunBroker(Input& input, const Passed& passed, bool honest) {
   int ended = 0;
   const auto peer = service::PeerOf(mine.get());
   Require(peer.has_value() && peer->pid == static_cast<std::uint32_t>(getpid()), "the kernel knows the peer");
-  service::Lane* says = nullptr;
-  service::Lane lane(
+  service::ClientLane* says = nullptr;
+  service::ClientLane lane(
       loop, std::move(mine), *peer,
       {.room = [] {},
        .ended =

@@ -10,8 +10,8 @@
 
 #include <optional>
 
-#include "provider/soft/qp/region_table.h"
 #include "provider/soft/qp/segment_layout.h"
+#include "provider/soft/qp/token_table.h"
 #include "provider/soft/transports.h"
 #include "tests/fuzz/qp_rig.h"
 #include "tests/fuzz/ring_script.h"

@@ -14,7 +14,7 @@
 
 namespace nd::provider::pipe {
 
-inline constexpr Transport kTransport{0x70697065};
+inline constexpr TransportKind kTransport{0x70697065};
 // Step 1, the daemon half: both ends of every connection are clients of this broker.
 class PipeCm final : public ConnectionManager {
  public:

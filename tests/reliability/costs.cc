@@ -17,9 +17,9 @@
 #include "base/event_loop.h"
 #include "base/fd_lane.h"
 #include "base/memfd.h"
-#include "daemon/service/lane.h"
+#include "daemon/service/client_lane.h"
 #include "provider/hand_off.h"
-#include "provider/soft/qp/region_table.h"
+#include "provider/soft/qp/token_table.h"
 #include "provider/soft/segment.h"
 #include "tests/reliability/parts.h"
 #include "tests/reliability/say.h"
@@ -59,10 +59,10 @@ std::vector<double> HandOver(std::size_t count) {
   service::Peer peer;
   peer.pid = static_cast<std::uint32_t>(client);
   std::string ended;
-  service::Lane::Callbacks callbacks;
+  service::ClientLane::Callbacks callbacks;
   callbacks.room = [] {};
   callbacks.ended = [&ended](const Status& why) { ended = why.ToString(); };
-  service::Lane lane(loop, std::move(near), peer, std::move(callbacks));
+  service::ClientLane lane(loop, std::move(near), peer, std::move(callbacks));
   if (!lane.Open()) Die("the lane does not open");
   std::vector<double> times;
   for (std::uint64_t id = 1; id <= count; ++id) {
@@ -155,7 +155,7 @@ int MeasureCosts(const Scale& scale) {
 
 int MeasureStags(const Scale& scale) {
   const std::size_t count = scale.connections >= 10'000 ? 10'000'000 : 2'000'000;
-  const auto table = Must(provider::soft::RegionTable::Create());
+  const auto table = Must(provider::soft::TokenTable::Create());
   std::vector<std::uint32_t> stags(count), steps(count - 1), flips(count - 1);
   for (std::uint32_t& stag : stags) {
     stag = Must(table->Insert({}));

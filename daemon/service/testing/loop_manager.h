@@ -110,7 +110,7 @@ class LoopManager final : public provider::ConnectionManager {
     const auto it = up_.find(id);
     if (it == up_.end()) return Status(StatusCode::kInternalError, "taken twice or never established");
     provider::HandOff out;
-    out.record.transport = provider::Transport{1};
+    out.record.transport = provider::TransportKind{1};
     out.transport = tcp_ ? "iwarp" : "local";
     out.close_may_block = tcp_;
     out.record.fd_count = 1;

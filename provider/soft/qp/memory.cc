@@ -18,7 +18,7 @@ Result<std::shared_ptr<DeviceCore>> DeviceCore::Create(const AdapterInfo& info, 
   core->info = info;
   core->tuning = tuning;
   core->progress_thread = options.progress_thread;
-  auto regions = RegionTable::Create();
+  auto regions = TokenTable::Create();
   if (!regions.ok()) return regions.status();
   core->regions = std::move(regions).value();
   RegisterGlobalBarrier();

@@ -14,7 +14,7 @@
 #include "base/memfd.h"
 #include "base/os/fork.h"
 #include "provider/qp.h"
-#include "provider/soft/qp/region_table.h"
+#include "provider/soft/qp/token_table.h"
 
 namespace nd::provider::soft {
 
@@ -57,7 +57,7 @@ class DeviceCore {
   Tuning tuning;
   bool progress_thread = true;
   os::ForkMark process;
-  std::unique_ptr<RegionTable> regions;
+  std::unique_ptr<TokenTable> regions;
 
   bool forked() const { return process.InChild(); }
 
@@ -68,7 +68,7 @@ class DeviceCore {
 
   std::uint32_t AddQueuePair(SoftQueuePair* queue_pair);  // Returns its number, never 0.
   void RemoveQueuePair(SoftQueuePair* queue_pair);
-  // After RegionTable::Remove: waits until no peer accesses memory through `stag`, at most kRevokePatience
+  // After TokenTable::Remove: waits until no peer accesses memory through `stag`, at most kRevokePatience
   // for all peers together, and ends the connections of those that continue. Holds no lock meanwhile.
   void Quiesce(std::uint32_t stag);
 

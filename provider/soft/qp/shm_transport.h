@@ -9,8 +9,8 @@
 #include "base/unique_fd.h"
 #include "provider/hand_off.h"
 #include "provider/soft/qp/queue_pair.h"
-#include "provider/soft/qp/region_table.h"
 #include "provider/soft/qp/segment_layout.h"
+#include "provider/soft/qp/token_table.h"
 #include "provider/soft/qp/transport.h"
 
 namespace nd::provider::soft {

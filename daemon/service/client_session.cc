@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Keeps the order of messages and hand-overs on the two channels of a client.
-#include "daemon/service/session.h"
+#include "daemon/service/client_session.h"
 
 #include <cstring>
 
@@ -24,7 +24,7 @@ constexpr std::size_t kMaxWaiting = 65536;  // Messages behind a hand-over that 
 
 }  // namespace
 
-bool Session::TokenIs(std::string_view token) const {
+bool ClientSession::TokenIs(std::string_view token) const {
   if (token.size() != token_.size()) return false;
   unsigned char difference = 0;
   for (std::size_t i = 0; i < token_.size(); ++i) {
@@ -34,19 +34,20 @@ bool Session::TokenIs(std::string_view token) const {
   return difference == 0;
 }
 
-Status Session::Send(session::ServerMessage message) {
+Status ClientSession::Send(session::ServerMessage message) {
   if (stream == nullptr) return Status::Ok();
   if (!waiting_.empty()) return Wait(std::move(message));
   return stream->Send(message) ? Status::Ok() : TooFarBehind();
 }
 
-Status Session::Send(provider::HandOff hand_off, const std::function<void(std::vector<UniqueFd>)>& close) {
+Status ClientSession::Send(provider::HandOff hand_off,
+                           const std::function<void(std::vector<UniqueFd>)>& close) {
   InFlight::Charge charge(in_flight_, peer().uid, hand_off.fds.size());
   return Send(Datagram{Encoded(hand_off.record), std::move(hand_off.fds), hand_off.record.id, close,
                        std::move(charge)});
 }
 
-Status Session::SendPage(std::uint32_t slot, UniqueFd page) {
+Status ClientSession::SendPage(std::uint32_t slot, UniqueFd page) {
   provider::CountersPageRecord record;
   record.id = ++last_page_id_;
   record.first_slot = CountersPages::FirstSlot(slot);
@@ -57,7 +58,7 @@ Status Session::SendPage(std::uint32_t slot, UniqueFd page) {
   return Send(std::move(datagram));
 }
 
-Status Session::Send(Datagram datagram) {
+Status ClientSession::Send(Datagram datagram) {
   if (waiting_.empty()) {
     Status status = TrySend(datagram);
     if (!(status == StatusCode::kDeviceBusy)) return status;
@@ -65,20 +66,20 @@ Status Session::Send(Datagram datagram) {
   return Wait(std::move(datagram));
 }
 
-std::size_t Session::BytesOf(const Item& item) {
+std::size_t ClientSession::BytesOf(const Item& item) {
   const auto* message = std::get_if<session::ServerMessage>(&item);
   return sizeof(Item) +
          (message != nullptr ? session::HeapBytes(*message) : std::get<Datagram>(item).record.capacity());
 }
 
-Status Session::Wait(Item item) {
+Status ClientSession::Wait(Item item) {
   if (waiting_.size() >= kMaxWaiting) return TooFarBehind();
   waiting_bytes_ += BytesOf(item);
   waiting_.push_back(std::move(item));
   return Status::Ok();
 }
 
-Status Session::TrySend(Datagram& datagram) {
+Status ClientSession::TrySend(Datagram& datagram) {
   std::vector<int> fds;
   for (const UniqueFd& fd : datagram.fds) fds.push_back(fd.get());
   Status status = lane_->Send(datagram.id, datagram.record, fds, datagram.charge);
@@ -88,7 +89,7 @@ Status Session::TrySend(Datagram& datagram) {
   return status;
 }
 
-Status Session::Flush() {
+Status ClientSession::Flush() {
   while (!waiting_.empty()) {
     const std::size_t bytes = BytesOf(waiting_.front());
     if (auto* datagram = std::get_if<Datagram>(&waiting_.front())) {

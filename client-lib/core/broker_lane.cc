@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The socket carries descriptors, proves the identity of the client to the broker, and its hang-up tells each
 // end that the other is gone.
-#include "client-lib/core/lane.h"
+#include "client-lib/core/broker_lane.h"
 
 #include <array>
 #include <cerrno>
@@ -61,15 +61,15 @@ Status CheckFds(const char* name, std::uint32_t declared, std::size_t arrived) {
 
 }  // namespace
 
-Lane::Lane(UniqueFd socket) : socket_(std::move(socket)) {
+BrokerLane::BrokerLane(UniqueFd socket) : socket_(std::move(socket)) {
   os::CloseInChild(socket_.get());
 }
 
-Lane::~Lane() {
+BrokerLane::~BrokerLane() {
   os::ForgetInChild(socket_.get());
 }
 
-Result<std::string> Lane::ReadToken(Time deadline) {
+Result<std::string> BrokerLane::ReadToken(Time deadline) {
   os::Watched entry{socket_.get()};
   int ready;
   do {
@@ -97,7 +97,7 @@ Result<std::string> Lane::ReadToken(Time deadline) {
   return std::string(reinterpret_cast<const char*>(record.token), sizeof(record.token));
 }
 
-Result<std::span<const std::byte>> Lane::Receive() {
+Result<std::span<const std::byte>> BrokerLane::Receive() {
   if (unread_messages_.empty()) {
     auto messages = ReceiveMessages();
     if (!messages.ok()) return messages;
@@ -114,7 +114,7 @@ Result<std::span<const std::byte>> Lane::Receive() {
 }
 
 // Returns the messages of the next datagram that has any.
-Result<std::span<const std::byte>> Lane::ReceiveMessages() {
+Result<std::span<const std::byte>> BrokerLane::ReceiveMessages() {
   constexpr std::size_t kSize = provider::kMaxServerDatagram;
   if (!buffer_) buffer_.reset(new std::byte[kSize]);
   const std::span buffer(buffer_.get(), kSize);
@@ -149,18 +149,18 @@ Result<std::span<const std::byte>> Lane::ReceiveMessages() {
   }
 }
 
-Status Lane::GiveSockets(std::uint64_t op_id, std::span<const int> sockets) {
+Status BrokerLane::GiveSockets(std::uint64_t op_id, std::span<const int> sockets) {
   provider::SocketsRecord record;
   record.op_id = op_id;
   record.fd_count = static_cast<std::uint32_t>(sockets.size());
   return SendAll(provider::EncodeSocketsRecord(record), sockets);
 }
 
-Status Lane::Send(std::span<const std::byte> datagram) {
+Status BrokerLane::Send(std::span<const std::byte> datagram) {
   return SendAll(datagram, {});
 }
 
-Status Lane::SendAll(std::span<const std::byte> datagram, std::span<const int> descriptors) {
+Status BrokerLane::SendAll(std::span<const std::byte> datagram, std::span<const int> descriptors) {
   // The kernel may have no memory although the socket has room; it gets a second.
   for (int refused = 0; refused < 1000;) {
     Status status = SendWithFds(socket_.get(), datagram, descriptors);
@@ -176,11 +176,11 @@ Status Lane::SendAll(std::span<const std::byte> datagram, std::span<const int> d
   return Broken("the kernel has had no memory for a message for a second");
 }
 
-void Lane::Shutdown() {
+void BrokerLane::Shutdown() {
   os::ShutDown(socket_.get(), os::Direction::kBoth);
 }
 
-Status Lane::Drain() {
+Status BrokerLane::Drain() {
   if (carries_) return {};
   std::lock_guard lock(mutex_);
   std::array<std::byte, kMaxDatagram> buffer;
@@ -193,7 +193,7 @@ Status Lane::Drain() {
   }
 }
 
-Status Lane::Handle(std::span<const std::byte> datagram, std::vector<UniqueFd> fds) {
+Status BrokerLane::Handle(std::span<const std::byte> datagram, std::vector<UniqueFd> fds) {
   Head head{};
   if (datagram.size() < sizeof(head))
     return Broken("a datagram of " + std::to_string(datagram.size()) + " bytes");
@@ -225,14 +225,14 @@ Status Lane::Handle(std::span<const std::byte> datagram, std::vector<UniqueFd> f
   }
 }
 
-Status Lane::Acknowledge(std::uint64_t id) {
+Status BrokerLane::Acknowledge(std::uint64_t id) {
   unacknowledged_.push_back(id);
   return SendAcknowledgements();
 }
 
 // Sends as many as the socket takes now if it also carries messages. Otherwise a full socket means that the
 // broker does not read.
-Status Lane::SendAcknowledgements() {
+Status BrokerLane::SendAcknowledgements() {
   while (!unacknowledged_.empty()) {
     provider::AckRecord record;
     record.id = unacknowledged_.front();
@@ -244,7 +244,7 @@ Status Lane::SendAcknowledgements() {
   return {};
 }
 
-std::optional<provider::HandOff> Lane::Take(std::uint64_t id) {
+std::optional<provider::HandOff> BrokerLane::Take(std::uint64_t id) {
   std::lock_guard lock(mutex_);
   const auto it = waiting_.find(id);
   if (it == waiting_.end()) return std::nullopt;

@@ -19,8 +19,8 @@
 #include <vector>
 
 #include "daemon/core/event.h"
+#include "daemon/service/client_lane.h"
 #include "daemon/service/counters_pages.h"
-#include "daemon/service/lane.h"
 #include "provider/hand_off.h"
 #include "session/events.h"
 
@@ -40,11 +40,11 @@ class SessionSink {
   virtual void Taken() = 0;
 };
 
-class Session {
+class ClientSession {
  public:
   // `in_flight` outlives the session.
-  Session(core::SessionId id, std::unique_ptr<Lane> lane, std::array<std::byte, 16> token,
-          InFlight& in_flight)
+  ClientSession(core::SessionId id, std::unique_ptr<ClientLane> lane, std::array<std::byte, 16> token,
+                InFlight& in_flight)
       : id_(id), lane_(std::move(lane)), token_(token), in_flight_(in_flight) {}
 
   core::SessionId id() const { return id_; }
@@ -58,7 +58,7 @@ class Session {
   // Sends the client the counters page of `slot`, made by pages.Make().
   Status SendPage(std::uint32_t slot, UniqueFd page);
   Status Flush();
-  Lane& lane() { return *lane_; }
+  ClientLane& lane() { return *lane_; }
   // The bytes of memory behind hand-overs that the client has not acknowledged.
   std::size_t waiting_bytes() const { return waiting_bytes_; }
 
@@ -95,7 +95,7 @@ class Session {
   Status Send(Datagram datagram);
 
   const core::SessionId id_;
-  std::unique_ptr<Lane> lane_;
+  std::unique_ptr<ClientLane> lane_;
   const std::array<std::byte, 16> token_;
   InFlight& in_flight_;
   std::deque<Item> waiting_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Counters are in shared memory, so that reading them costs the data path nothing.
-#include "client-lib/core/counters_pages.h"
+#include "client-lib/core/mapped_counters.h"
 
 #include <new>
 #include <string>
@@ -14,7 +14,7 @@ constexpr std::uint32_t kMaxSlotsPerPage = 1 << 16;
 
 }  // namespace
 
-Status CountersPages::Add(const provider::CountersPageRecord& given, UniqueFd memory) {
+Status MappedCounters::Add(const provider::CountersPageRecord& given, UniqueFd memory) {
   provider::CountersPageRecord record = given;
   if (record.slot_count == 0 || record.slot_count > kMaxSlotsPerPage || record.first_slot > kMaxSlots) {
     return {StatusCode::kAccessViolation, "a counters page of " + std::to_string(record.slot_count) +
@@ -41,12 +41,12 @@ Status CountersPages::Add(const provider::CountersPageRecord& given, UniqueFd me
   return {};
 }
 
-provider::RegionTable* CountersPages::regions() {
+provider::RegionTable* MappedCounters::regions() {
   std::lock_guard lock(mutex_);
   return regions_;
 }
 
-provider::QpCounters* CountersPages::Slot(std::uint32_t slot) {
+provider::QpCounters* MappedCounters::Slot(std::uint32_t slot) {
   std::lock_guard lock(mutex_);
   auto it = pages_.upper_bound(slot);
   if (it == pages_.begin()) return nullptr;

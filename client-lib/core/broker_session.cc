@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sends operations, receives completions and events. session_keeper.cc handles the loss of the broker.
-#include "client-lib/core/session.h"
+#include "client-lib/core/broker_session.h"
 
 #include <algorithm>
 #include <utility>
@@ -12,24 +12,24 @@
 namespace nd::client {
 namespace {
 
-thread_local const Session* reading = nullptr;
+thread_local const BrokerSession* reading = nullptr;
 
 constexpr Duration kCloseTimeout = std::chrono::seconds(10);
 
 }  // namespace
 
-Session::Session(SessionOptions options)
+BrokerSession::BrokerSession(SessionOptions options)
     : options_(std::move(options)),
       random_(static_cast<std::minstd_rand::result_type>(
           std::chrono::steady_clock::now().time_since_epoch().count() ^ os::ProcessNumber())) {}
 
-Session::~Session() {
+BrokerSession::~BrokerSession() {
   // The keeper released the last reference: it cannot join itself and accesses no member any more.
   if (keeper_.joinable()) keeper_.detach();
 }
 
-Result<std::shared_ptr<Session>> Session::Open(SessionOptions options) {
-  auto session = std::make_shared<Session>(std::move(options));
+Result<std::shared_ptr<BrokerSession>> BrokerSession::Open(SessionOptions options) {
+  auto session = std::make_shared<BrokerSession>(std::move(options));
   if (Status status = session->ConnectLink(); !status.ok()) {
     session->TearDown(status);
     return status;
@@ -42,21 +42,21 @@ Result<std::shared_ptr<Session>> Session::Open(SessionOptions options) {
   return session;
 }
 
-Status Session::Unreachable(const Status& why) {
+Status BrokerSession::Unreachable(const Status& why) {
   const std::string reason = why.message().empty() ? "" : " (" + why.message() + ")";
   return {StatusCode::kDeviceRemoved,
           "the broker went away, and with it this operation or its object" + reason,
           Detail::kBrokerUnreachable};
 }
 
-Status Session::Submit(session::Operation op, std::uint32_t epoch, Done done, Sender sender) {
+Status BrokerSession::Submit(session::Operation op, std::uint32_t epoch, Done done, Sender sender) {
   // An object that is restored already may be closed while others are being restored.
   const bool early = sender == Sender::kKeeper || std::holds_alternative<session::CloseOp>(op);
   return Send({0, std::move(op)}, early, epoch, std::move(done));
 }
 
 // `early`: also before the session is established.
-Status Session::Send(session::ClientMessage message, bool early, std::uint32_t epoch, Done done) {
+Status BrokerSession::Send(session::ClientMessage message, bool early, std::uint32_t epoch, Done done) {
   const auto* op = std::get_if<session::Operation>(&message.content);
   const bool makes_queue_pair = op != nullptr && std::holds_alternative<session::CreateQueuePairOp>(*op);
   std::shared_ptr<Link> link;
@@ -80,7 +80,7 @@ Status Session::Send(session::ClientMessage message, bool early, std::uint32_t e
   return {};
 }
 
-void Session::Report(session::TransportReportOp report, std::uint32_t epoch) {
+void BrokerSession::Report(session::TransportReportOp report, std::uint32_t epoch) {
   std::shared_ptr<Link> link;
   {
     std::lock_guard lock(mutex_);
@@ -92,7 +92,7 @@ void Session::Report(session::TransportReportOp report, std::uint32_t epoch) {
   link->carrier->Send(bytes);
 }
 
-Result<std::shared_ptr<CallState>> Session::Begin(const Caller& caller) {
+Result<std::shared_ptr<CallState>> BrokerSession::Begin(const Caller& caller) {
   if (in_child()) return Status(StatusCode::kInvalidHandle, "this handle belongs to the parent process");
   auto state = caller.blocks() ? std::make_shared<CallState>() : caller.state();
   if (!state || !state->Start(caller.blocks() ? nullptr : port_)) {
@@ -102,22 +102,22 @@ Result<std::shared_ptr<CallState>> Session::Begin(const Caller& caller) {
   return state;
 }
 
-void Session::Finish(const std::shared_ptr<CallState>& state, Status status) {
+void BrokerSession::Finish(const std::shared_ptr<CallState>& state, Status status) {
   state->Finish(std::move(status), dispatcher_);
 }
 
-void Session::FinishClose(const std::shared_ptr<CallState>& state, std::function<void()> after) {
+void BrokerSession::FinishClose(const std::shared_ptr<CallState>& state, std::function<void()> after) {
   dispatcher_.PostUnlessUnused([self = shared_from_this(), state, after = std::move(after)]() mutable {
     state->Finish({}, self->dispatcher_);
     if (after) self->dispatcher_.PostUnlessUnused(std::move(after));
   });
 }
 
-Status Session::Outcome(const Caller& caller, const std::shared_ptr<CallState>& state) {
+Status BrokerSession::Outcome(const Caller& caller, const std::shared_ptr<CallState>& state) {
   return caller.blocks() ? state->GetResult(true) : Status(StatusCode::kPending);
 }
 
-Status Session::Perform(session::Operation op, std::uint32_t epoch, const Caller& caller, Then then) {
+Status BrokerSession::Perform(session::Operation op, std::uint32_t epoch, const Caller& caller, Then then) {
   auto begun = Begin(caller);
   if (!begun.ok()) return begun.status();
   const std::shared_ptr<CallState> state = *begun;
@@ -133,7 +133,7 @@ Status Session::Perform(session::Operation op, std::uint32_t epoch, const Caller
   return Outcome(caller, state);
 }
 
-Result<Reply> Session::Call(session::Operation op, std::uint32_t epoch) {
+Result<Reply> BrokerSession::Call(session::Operation op, std::uint32_t epoch) {
   Reply result;
   Status status = Perform(std::move(op), epoch, {}, [&result](Reply& reply) {
     result = std::move(reply);
@@ -145,7 +145,7 @@ Result<Reply> Session::Call(session::Operation op, std::uint32_t epoch) {
 
 // Hello, or opening the adapter of a new link. Bounded, because a silent broker must not block Open() or the
 // keeper for ever.
-Result<Reply> Session::CallWithin(session::ClientMessage message, const char* what, Duration timeout) {
+Result<Reply> BrokerSession::CallWithin(session::ClientMessage message, const char* what, Duration timeout) {
   auto answer = std::make_shared<std::optional<Reply>>();
   Status sent = Send(std::move(message), true, 0, [this, answer](Reply reply) {
     std::lock_guard lock(mutex_);
@@ -165,7 +165,7 @@ Result<Reply> Session::CallWithin(session::ClientMessage message, const char* wh
   return std::move(**answer);
 }
 
-void Session::PostAt(Time when, std::function<void()> task) {
+void BrokerSession::PostAt(Time when, std::function<void()> task) {
   bool first;
   {
     std::lock_guard lock(mutex_);
@@ -175,16 +175,16 @@ void Session::PostAt(Time when, std::function<void()> task) {
   if (first) Wake();  // Otherwise the keeper wakes earlier anyway.
 }
 
-void Session::Wake() {
+void BrokerSession::Wake() {
   wake_.Set();
 }
 
-void Session::Register(session::Handle handle, std::shared_ptr<Target> target) {
+void BrokerSession::Register(session::Handle handle, std::shared_ptr<Target> target) {
   std::lock_guard lock(mutex_);
   by_handle_[handle] = std::move(target);
 }
 
-void Session::Unregister(session::Handle handle) {
+void BrokerSession::Unregister(session::Handle handle) {
   std::shared_ptr<Target> kept;  // Destroyed outside the lock.
   std::lock_guard lock(mutex_);
   if (const auto it = by_handle_.find(handle); it != by_handle_.end()) {
@@ -193,12 +193,12 @@ void Session::Unregister(session::Handle handle) {
   }
 }
 
-void Session::AddLive(std::shared_ptr<Target> target) {
+void BrokerSession::AddLive(std::shared_ptr<Target> target) {
   std::lock_guard lock(mutex_);
   live_.insert(std::move(target));
 }
 
-void Session::RemoveLive(const std::shared_ptr<Target>& target) {
+void BrokerSession::RemoveLive(const std::shared_ptr<Target>& target) {
   bool closing;
   {
     std::lock_guard lock(mutex_);
@@ -209,36 +209,36 @@ void Session::RemoveLive(const std::shared_ptr<Target>& target) {
   if (closing) Wake();  // The keeper may have waited for this one.
 }
 
-Session::Life Session::adapter() const {
+BrokerSession::Life BrokerSession::adapter() const {
   std::lock_guard lock(mutex_);
   return {adapter_handle_, epoch_};
 }
 
-std::shared_ptr<CountersPages> Session::counters() const {
+std::shared_ptr<MappedCounters> BrokerSession::counters() const {
   std::lock_guard lock(mutex_);
   return link_ ? link_->lane.counters() : nullptr;
 }
 
-bool Session::connected() const {
+bool BrokerSession::connected() const {
   if (in_child()) return false;
   std::lock_guard lock(mutex_);
   return state_ == State::kUp && link_ && !link_->over;
 }
 
-void Session::SetCallback(std::function<void(bool)> callback) {
+void BrokerSession::SetCallback(std::function<void(bool)> callback) {
   if (callback) dispatcher_.Post([] {});  // Starts its thread before it is needed.
   std::function<void(bool)> former;       // Destroyed outside the lock.
   std::lock_guard lock(mutex_);
   former = std::exchange(callback_, std::move(callback));
 }
 
-std::shared_ptr<Target> Session::Find(session::Handle handle) {
+std::shared_ptr<Target> BrokerSession::Find(session::Handle handle) {
   std::lock_guard lock(mutex_);
   const auto it = by_handle_.find(handle);
   return it == by_handle_.end() ? nullptr : it->second;
 }
 
-bool Session::OnMessage(Link& link, std::span<const std::byte> bytes) {
+bool BrokerSession::OnMessage(Link& link, std::span<const std::byte> bytes) {
   Result<std::optional<session::ServerMessage>> message = session::DecodeServerMessage(bytes);
   if (!message.ok()) {
     Break(link, SessionEnded(StatusCode::kDeviceRemoved, message.status().message()));
@@ -264,7 +264,7 @@ bool Session::OnMessage(Link& link, std::span<const std::byte> bytes) {
   return true;
 }
 
-void Session::OnEvent(const session::ConnectEvent& event) {
+void BrokerSession::OnEvent(const session::ConnectEvent& event) {
   std::uint32_t epoch;
   {
     std::lock_guard lock(mutex_);
@@ -275,11 +275,11 @@ void Session::OnEvent(const session::ConnectEvent& event) {
   static_cast<void>(Submit(session::CloseOp{event.connector}, epoch, [](const Reply&) {}));
 }
 
-void Session::OnEvent(const session::DisconnectEvent& event) {
+void BrokerSession::OnEvent(const session::DisconnectEvent& event) {
   if (auto target = Find(event.connector)) target->OnDisconnectEvent(event.reason);
 }
 
-void Session::OnEvent(const session::TransportCommand& command) {
+void BrokerSession::OnEvent(const session::TransportCommand& command) {
   using What = session::TransportCommand::What;
   // A newer broker may have commands that this library does not know.
   if (command.what == What::kUnspecified || command.what > What::kPrepare) return;
@@ -291,7 +291,7 @@ void Session::OnEvent(const session::TransportCommand& command) {
   Report(std::move(report), 0);
 }
 
-void Session::OnEvent(const session::AdapterEvent& event) {
+void BrokerSession::OnEvent(const session::AdapterEvent& event) {
   if (event.what == session::AdapterEvent::What::kEnabled) return;
   std::set<std::shared_ptr<Target>> targets;
   {
@@ -301,7 +301,7 @@ void Session::OnEvent(const session::AdapterEvent& event) {
   for (const auto& target : targets) target->OnAdapterGone();
 }
 
-void Session::OnReply(Link& link, Reply reply) {
+void BrokerSession::OnReply(Link& link, Reply reply) {
   Link::Pending pending;
   {
     std::lock_guard lock(mutex_);
@@ -325,7 +325,7 @@ void Session::OnReply(Link& link, Reply reply) {
   pending.done(std::move(reply));
 }
 
-void Session::Break(Link& link, Status why) {
+void BrokerSession::Break(Link& link, Status why) {
   {
     std::lock_guard lock(mutex_);
     if (link.over) return;
@@ -336,11 +336,11 @@ void Session::Break(Link& link, Status why) {
   Wake();
 }
 
-bool Session::OnOwnThread() const {
+bool BrokerSession::OnOwnThread() const {
   return reading == this || dispatcher_.OnThread() || keeper_.get_id() == std::this_thread::get_id();
 }
 
-bool Session::AwaitRank(Target::Rank rank, Time deadline) {
+bool BrokerSession::AwaitRank(Target::Rank rank, Time deadline) {
   std::unique_lock lock(mutex_);
   return changed_.wait_until(lock, deadline, [&] {
     return std::none_of(live_.begin(), live_.end(),
@@ -348,7 +348,7 @@ bool Session::AwaitRank(Target::Rank rank, Time deadline) {
   });
 }
 
-void Session::CloseAll() {
+void BrokerSession::CloseAll() {
   const Time deadline = std::chrono::steady_clock::now() + kCloseTimeout;
   const bool own = OnOwnThread();
   using Rank = Target::Rank;

@@ -69,9 +69,9 @@ inline std::optional<RegionView> ReadRegion(const RegionEntry* table, std::uint3
 }
 
 // Thread rule: Lookup may be called from any thread and takes no lock; other members are serialised inside.
-class RegionTable {
+class TokenTable {
  public:
-  static Result<std::unique_ptr<RegionTable>> Create();
+  static Result<std::unique_ptr<TokenTable>> Create();
 
   // Returns the STag. INSUFFICIENT_RESOURCES when every slot is taken.
   Result<std::uint32_t> Insert(const RegionView& view);
@@ -81,7 +81,7 @@ class RegionTable {
   int fd() const { return fd_.get(); }
 
  private:
-  RegionTable() = default;
+  TokenTable() = default;
   std::uint32_t Random();
 
   UniqueFd fd_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The only code of the broker that uses the SEQPACKET socket of a client.
-#include "daemon/service/lane.h"
+#include "daemon/service/client_lane.h"
 
 #include <algorithm>
 #include <array>
@@ -27,14 +27,14 @@ constexpr std::size_t kMemoryKept = 4096;  // The capacity kept for the next mes
 
 }  // namespace
 
-Lane::Lane(EventLoop& loop, UniqueFd socket, const Peer& peer, Callbacks callbacks)
+ClientLane::ClientLane(EventLoop& loop, UniqueFd socket, const Peer& peer, Callbacks callbacks)
     : loop_(loop), socket_(std::move(socket)), peer_(peer), callbacks_(std::move(callbacks)) {}
 
-Lane::~Lane() {
+ClientLane::~ClientLane() {
   Close();
 }
 
-bool Lane::Open() {
+bool ClientLane::Open() {
   if (!loop_.Add(socket_.get(), os::kReadable | os::kPeerFinished,
                  [this](std::uint32_t events) { OnSocket(events); })) {
     return false;
@@ -50,12 +50,12 @@ bool Lane::Open() {
   return true;
 }
 
-Status Lane::SendPlain(std::span<const std::byte> record) {
+Status ClientLane::SendPlain(std::span<const std::byte> record) {
   return SendWithFds(socket_.get(), record, {});
 }
 
-Status Lane::Send(std::uint64_t id, std::span<const std::byte> record, std::span<const int> fds,
-                  InFlight::Charge& charge) {
+Status ClientLane::Send(std::uint64_t id, std::span<const std::byte> record, std::span<const int> fds,
+                        InFlight::Charge& charge) {
   if (closed_) return {StatusCode::kConnectionDisconnected, "the fd lane is closed"};
   if (sent_.size() >= kMaxUnacknowledged)
     return {StatusCode::kDeviceBusy, "too many unacknowledged hand-overs"};
@@ -78,7 +78,7 @@ Status Lane::Send(std::uint64_t id, std::span<const std::byte> record, std::span
   return status;
 }
 
-void Lane::RetryLater() {
+void ClientLane::RetryLater() {
   // epoll does not report the end of "too many descriptors in flight".
   if (retry_timer_) return;
   const Duration after = std::exchange(retry_after_, std::min(2 * retry_after_, kLastRetry));
@@ -88,7 +88,7 @@ void Lane::RetryLater() {
   });
 }
 
-void Lane::ArmAckTimer() {
+void ClientLane::ArmAckTimer() {
   RealTime oldest = RealTime::max();
   for (const auto& [id, sent] : sent_) oldest = std::min(oldest, sent.when);
   const Duration left = std::max<Duration>(oldest + kAckTimeout - steady_clock::now(), Duration::zero());
@@ -98,12 +98,12 @@ void Lane::ArmAckTimer() {
   });
 }
 
-bool Lane::Late(RealTime now) const {
+bool ClientLane::Late(RealTime now) const {
   return std::any_of(sent_.begin(), sent_.end(),
                      [&](const auto& entry) { return now - entry.second.when >= kAckTimeout; });
 }
 
-void Lane::OnAckDeadline() {
+void ClientLane::OnAckDeadline() {
   const RealTime now = steady_clock::now();
   // Timers run before sockets are read. After a pause of this process, acknowledgements of its clients may be
   // unread in the socket.
@@ -123,7 +123,7 @@ void Lane::OnAckDeadline() {
   if (!ack_timer_) ArmAckTimer();  // A hand-over that was sent meanwhile has armed it.
 }
 
-bool Lane::SendMessage(std::span<const std::byte> message, std::size_t bound) {
+bool ClientLane::SendMessage(std::span<const std::byte> message, std::size_t bound) {
   if (closed_) return true;  // There is nobody to report to.
   const auto length = static_cast<std::uint32_t>(message.size());
   if (unsent_bytes_ != 0 && unsent_bytes_ + out_.size() + sizeof length + length > bound) return false;
@@ -143,7 +143,7 @@ bool Lane::SendMessage(std::span<const std::byte> message, std::size_t bound) {
   return true;
 }
 
-void Lane::SendCorked() {
+void ClientLane::SendCorked() {
   if (out_.empty()) return;
   if (unsent_.empty()) {
     const Status status = SendWithFds(socket_.get(), out_, {});
@@ -163,7 +163,7 @@ void Lane::SendCorked() {
   Watch();
 }
 
-void Lane::OnWritable() {
+void ClientLane::OnWritable() {
   while (!unsent_.empty()) {
     if (SendWithFds(socket_.get(), unsent_.front(), {}) == StatusCode::kDeviceBusy) break;
     unsent_bytes_ -= unsent_.front().size();
@@ -179,7 +179,7 @@ void Lane::OnWritable() {
   if (unsent_.empty()) callbacks_.room();
 }
 
-void Lane::OnPatienceOver(std::uint64_t sent_then) {
+void ClientLane::OnPatienceOver(std::uint64_t sent_then) {
   if (sent_then == datagrams_sent_) {
     return End(StatusCode::kInsufficientResources, "the client does not read its messages");
   }
@@ -187,17 +187,17 @@ void Lane::OnPatienceOver(std::uint64_t sent_then) {
       loop_.At(loop_.clock().Now() + kReaderPatience, [this, now = datagrams_sent_] { OnPatienceOver(now); });
 }
 
-void Lane::SetReading(bool on) {
+void ClientLane::SetReading(bool on) {
   paused_ = !on;
   if (!closed_) Watch();
 }
 
-void Lane::Watch() {
+void ClientLane::Watch() {
   loop_.Modify(socket_.get(), (not_reading() ? 0u : os::kReadable) | os::kPeerFinished |
                                   (unsent_.empty() ? 0u : os::kWritable));
 }
 
-void Lane::OnSocket(std::uint32_t events) {
+void ClientLane::OnSocket(std::uint32_t events) {
   if ((events & os::kWritable) != 0 && !unsent_.empty()) OnWritable();
   if (closed_) return;
   if (not_reading()) {
@@ -212,7 +212,7 @@ void Lane::OnSocket(std::uint32_t events) {
   if (!closed_) SendCorked();
 }
 
-void Lane::Read() {
+void ClientLane::Read() {
   // Bounds the turn of one client, because others wait.
   constexpr int kMessages = 16;
   constexpr std::size_t kBytes = 64 * 1024;
@@ -234,7 +234,7 @@ void Lane::Read() {
   }
 }
 
-std::ptrdiff_t Lane::ReceivePlain(std::span<std::byte> buffer) {
+std::ptrdiff_t ClientLane::ReceivePlain(std::span<std::byte> buffer) {
   for (;;) {
     const os::ReceivedMessage message = os::ReceiveMessage(socket_.get(), buffer);
     const std::ptrdiff_t n = message.size;
@@ -256,7 +256,7 @@ std::ptrdiff_t Lane::ReceivePlain(std::span<std::byte> buffer) {
   }
 }
 
-std::ptrdiff_t Lane::ReceiveSockets(std::span<std::byte> buffer, std::vector<UniqueFd>* sockets) {
+std::ptrdiff_t ClientLane::ReceiveSockets(std::span<std::byte> buffer, std::vector<UniqueFd>* sockets) {
   Result<FdMessage> message = ReceiveWithFds(socket_.get(), buffer, /*blocking=*/false);
   if (message.ok()) {
     *sockets = std::move(message->fds);
@@ -275,13 +275,13 @@ std::ptrdiff_t Lane::ReceiveSockets(std::span<std::byte> buffer, std::vector<Uni
   return -1;
 }
 
-void Lane::OnSockets(std::span<const std::byte> datagram, std::vector<UniqueFd> sockets) {
+void ClientLane::OnSockets(std::span<const std::byte> datagram, std::vector<UniqueFd> sockets) {
   const Result<provider::SocketsRecord> record = provider::DecodeSocketsRecord(datagram, sockets.size());
   if (!record.ok()) return End(record.code(), "it sent " + record.status().message());
   callbacks_.sockets(record->op_id, std::move(sockets));
 }
 
-void Lane::OnDatagram(std::span<const std::byte> datagram) {
+void ClientLane::OnDatagram(std::span<const std::byte> datagram) {
   provider::MessageRecord record;
   if (datagram.size() < sizeof record) return OnAck(datagram);
   std::memcpy(&record, datagram.data(), sizeof record);
@@ -302,7 +302,7 @@ void Lane::OnDatagram(std::span<const std::byte> datagram) {
   callbacks_.message(datagram);
 }
 
-void Lane::OnAck(std::span<const std::byte> datagram) {
+void ClientLane::OnAck(std::span<const std::byte> datagram) {
   AckRecord ack;
   if (datagram.size() != sizeof ack)
     return End(StatusCode::kRemoteError, "it sent a datagram that is not an acknowledgement");
@@ -320,7 +320,7 @@ void Lane::OnAck(std::span<const std::byte> datagram) {
   callbacks_.room();
 }
 
-void Lane::Close() {
+void ClientLane::Close() {
   if (closed_) return;
   // Sends the last messages if nothing is queued before them.
   if (!out_.empty() && unsent_.empty()) static_cast<void>(SendWithFds(socket_.get(), out_, {}));
@@ -334,7 +334,7 @@ void Lane::Close() {
   socket_.reset();
 }
 
-void Lane::End(StatusCode code, const std::string& why) {
+void ClientLane::End(StatusCode code, const std::string& why) {
   Close();
   callbacks_.ended(Status(code, why));
 }

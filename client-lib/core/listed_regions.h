@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "client-lib/core/counters_pages.h"
 #include "client-lib/core/fork_guard.h"
+#include "client-lib/core/mapped_counters.h"
 #include "nd/status.h"
 #include "provider/qp.h"
 #include "provider/regions.h"
@@ -26,13 +26,13 @@ struct RegionFacts {
 };
 
 // Any thread.
-class RegionTable {
+class ListedRegions {
  public:
   std::uint64_t Add(const RegionFacts& facts);
   void Remove(std::uint64_t number);
   // Sets the pages of the present broker and writes every region into their table. Does nothing when they
   // have no table or it is in use already.
-  void Use(const std::shared_ptr<CountersPages>& pages);
+  void Use(const std::shared_ptr<MappedCounters>& pages);
 
  private:
   struct Entry {
@@ -47,7 +47,7 @@ class RegionTable {
   std::uint64_t last_ = 0;
   std::map<std::uint64_t, Entry> entries_;
   std::set<std::uint64_t> unlisted_;
-  std::shared_ptr<CountersPages> pages_;  // Keeps `table_` mapped.
+  std::shared_ptr<MappedCounters> pages_;  // Keeps `table_` mapped.
   provider::RegionTable* table_ = nullptr;
   std::vector<std::uint32_t> free_;  // Rows below `next_`.
   std::uint32_t next_ = 0;
@@ -56,7 +56,8 @@ class RegionTable {
 // The deleter of the pointer of a handle: the row ends with the last handle, or earlier by Forget().
 class ListedRegion {
  public:
-  ListedRegion(std::shared_ptr<const void> kept, std::shared_ptr<RegionTable> table, const RegionFacts& facts)
+  ListedRegion(std::shared_ptr<const void> kept, std::shared_ptr<ListedRegions> table,
+               const RegionFacts& facts)
       : kept_(std::move(kept)), table_(std::move(table)), number_(table_->Add(facts)) {}
   void operator()(const void*) {
     Forget();
@@ -70,13 +71,13 @@ class ListedRegion {
 
  private:
   std::shared_ptr<const void> kept_;
-  std::shared_ptr<RegionTable> table_;
+  std::shared_ptr<ListedRegions> table_;
   std::uint64_t number_;
   ForkMark mark_;
 };
 
 template <typename T>
-std::shared_ptr<T> Listed(std::shared_ptr<T> object, const std::shared_ptr<RegionTable>& table,
+std::shared_ptr<T> Listed(std::shared_ptr<T> object, const std::shared_ptr<ListedRegions>& table,
                           const RegionFacts& facts) {
   T* const raw = object.get();
   return std::shared_ptr<T>(raw, ListedRegion(std::move(object), table, facts));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The fd lane with a client that violates every rule, and the order of messages and hand-overs.
-#include "daemon/service/lane.h"
+#include "daemon/service/client_lane.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@
 
 #include "base/fd_lane.h"
 #include "daemon/ops/process.h"
-#include "daemon/service/session.h"
+#include "daemon/service/client_session.h"
 
 namespace nd::service {
 namespace {
@@ -31,11 +31,12 @@ class LaneTest : public testing::Test {
     EXPECT_TRUE(MakeSeqpacketPair(&broker_end, &client_).ok());
     Peer peer;
     peer.pid = static_cast<std::uint32_t>(::getpid());
-    lane_ = std::make_unique<Lane>(loop_, std::move(broker_end), peer,
-                                   Lane::Callbacks{[this] { ++room_; },
-                                                   [this](const Status& why) { why_ = why.message(); },
-                                                   {},
-                                                   [this] { return patient_; }});
+    lane_ = std::make_unique<ClientLane>(
+        loop_, std::move(broker_end), peer,
+        ClientLane::Callbacks{[this] { ++room_; },
+                              [this](const Status& why) { why_ = why.message(); },
+                              {},
+                              [this] { return patient_; }});
     EXPECT_TRUE(lane_->Open());
   }
   void SendBytes(const void* bytes, std::size_t size) {
@@ -69,7 +70,7 @@ class LaneTest : public testing::Test {
   UniqueFd client_;
   InFlight in_flight_{1024};
   bool patient_ = false;
-  std::unique_ptr<Lane> lane_;
+  std::unique_ptr<ClientLane> lane_;
   int room_ = 0;
   std::string why_;
 };
@@ -126,8 +127,8 @@ TEST_F(LaneTest, EveryWrongDatagramEndsIt) {
     UniqueFd broker_end, client;
     ASSERT_TRUE(MakeSeqpacketPair(&broker_end, &client).ok());
     std::string why;
-    Lane lane(loop_, std::move(broker_end), Peer{},
-              {[] {}, [&](const Status& reason) { why = reason.message(); }});
+    ClientLane lane(loop_, std::move(broker_end), Peer{},
+                    {[] {}, [&](const Status& reason) { why = reason.message(); }});
     ASSERT_TRUE(lane.Open());
     const int fd = 0;
     InFlight::Charge charge;
@@ -226,7 +227,7 @@ struct FakeStream final : SessionSink {
 };
 
 TEST_F(LaneTest, NoCompletionOvertakesItsHandOver) {
-  Session session(core::SessionId{1}, std::move(lane_), {}, in_flight_);
+  ClientSession session(core::SessionId{1}, std::move(lane_), {}, in_flight_);
   auto stream = std::make_shared<FakeStream>();
   session.stream = stream;
   std::size_t closed = 0;
@@ -257,7 +258,7 @@ TEST_F(LaneTest, NoCompletionOvertakesItsHandOver) {
 }
 
 TEST_F(LaneTest, MessagesBehindAHandOverAreBounded) {
-  Session session(core::SessionId{1}, std::move(lane_), {}, in_flight_);
+  ClientSession session(core::SessionId{1}, std::move(lane_), {}, in_flight_);
   session.stream = std::make_shared<FakeStream>();
   for (std::uint64_t id = 1; id <= kMaxUnacknowledged + 1; ++id) {
     provider::HandOff hand_off;
@@ -273,7 +274,7 @@ TEST_F(LaneTest, MessagesBehindAHandOverAreBounded) {
 }
 
 TEST_F(LaneTest, CountersPagesAreHandedOverOnceAndReadUnchanged) {
-  Session session(core::SessionId{1}, std::move(lane_), {}, in_flight_);
+  ClientSession session(core::SessionId{1}, std::move(lane_), {}, in_flight_);
   ASSERT_TRUE(session.SendPage(3, session.pages.Make(3).value()).ok());
   ASSERT_TRUE(session.pages.Has(255));
   std::array<std::byte, 256> buffer;
@@ -329,7 +330,7 @@ TEST(PeerTest, ND_232_NetworkNamespaceOfTheClient) {
 TEST_F(LaneTest, TokensAreComparedInFull) {
   std::array<std::byte, 16> token{};
   token[15] = std::byte{1};
-  const Session session(core::SessionId{1}, std::move(lane_), token, in_flight_);
+  const ClientSession session(core::SessionId{1}, std::move(lane_), token, in_flight_);
   std::string right(16, '\0');
   EXPECT_FALSE(session.TokenIs(right));
   right[15] = 1;

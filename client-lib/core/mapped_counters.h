@@ -14,7 +14,7 @@
 namespace nd::client {
 
 // Any thread. Pages stay mapped until it is destroyed.
-class CountersPages {
+class MappedCounters {
  public:
   // ACCESS_VIOLATION: the memory does not match the record; REMOTE_ERROR: the page is known already.
   Status Add(const provider::CountersPageRecord& record, UniqueFd memory);

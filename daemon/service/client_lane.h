@@ -35,7 +35,7 @@ inline constexpr Duration kFirstRetry = std::chrono::milliseconds(2),
 // this long loses its session.
 inline constexpr Duration kReaderPatience = std::chrono::seconds(5);
 
-class Lane {
+class ClientLane {
  public:
   struct Callbacks {
     std::function<void()> room;  // Send() may succeed again.
@@ -53,8 +53,8 @@ class Lane {
     std::function<void(std::uint64_t op_id, std::vector<UniqueFd> sockets)> sockets = {};
   };
 
-  Lane(EventLoop& loop, UniqueFd socket, const Peer& peer, Callbacks callbacks);
-  ~Lane();
+  ClientLane(EventLoop& loop, UniqueFd socket, const Peer& peer, Callbacks callbacks);
+  ~ClientLane();
 
   // Returns false when the kernel refuses to watch the socket.
   bool Open();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Assigns unpredictable STags and publishes their regions.
-#include "provider/soft/qp/region_table.h"
+#include "provider/soft/qp/token_table.h"
 
 #include <span>
 
@@ -8,8 +8,8 @@
 
 namespace nd::provider::soft {
 
-Result<std::unique_ptr<RegionTable>> RegionTable::Create() {
-  std::unique_ptr<RegionTable> table(new RegionTable);
+Result<std::unique_ptr<TokenTable>> TokenTable::Create() {
+  std::unique_ptr<TokenTable> table(new TokenTable);
   auto fd = CreateReadOnlyMemfd("ndbroker-regions", kRegionTableSize, &table->mapping_);
   if (!fd.ok()) return fd.status();
   table->fd_ = std::move(fd).value();
@@ -17,7 +17,7 @@ Result<std::unique_ptr<RegionTable>> RegionTable::Create() {
   return table;
 }
 
-std::uint32_t RegionTable::Random() {
+std::uint32_t TokenTable::Random() {
   if (random_.empty()) {
     random_.resize(64);
     os::FillWithRandom(std::as_writable_bytes(std::span(random_)));
@@ -27,7 +27,7 @@ std::uint32_t RegionTable::Random() {
   return value;
 }
 
-Result<std::uint32_t> RegionTable::Insert(const RegionView& view) {
+Result<std::uint32_t> TokenTable::Insert(const RegionView& view) {
   std::lock_guard lock(mutex_);
   // A quarter stays free, so that a random probe finds a slot quickly.
   if (live_ >= kRegionSlots / 4 * 3) {
@@ -51,7 +51,7 @@ Result<std::uint32_t> RegionTable::Insert(const RegionView& view) {
   }
 }
 
-void RegionTable::Remove(std::uint32_t stag) {
+void TokenTable::Remove(std::uint32_t stag) {
   std::lock_guard lock(mutex_);
   RegionEntry& entry = entries_[SlotOf(stag)];
   if (stag == 0 || entry.stag.load(std::memory_order_relaxed) != stag) return;

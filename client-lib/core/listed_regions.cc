@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Each row is a seqlock with one writer, so that the broker can read it at any time.
-#include "client-lib/core/region_table.h"
+#include "client-lib/core/listed_regions.h"
 
 namespace nd::client {
 
 using provider::kRegionRows;
 
-std::uint64_t RegionTable::Add(const RegionFacts& facts) {
+std::uint64_t ListedRegions::Add(const RegionFacts& facts) {
   std::lock_guard lock(mutex_);
   const std::uint64_t number = ++last_;
   Place(number, entries_[number] = {facts, std::nullopt});
   return number;
 }
 
-void RegionTable::Remove(std::uint64_t number) {
+void ListedRegions::Remove(std::uint64_t number) {
   std::lock_guard lock(mutex_);
   const auto found = entries_.find(number);
   if (found == entries_.end()) return;
@@ -32,7 +32,7 @@ void RegionTable::Remove(std::uint64_t number) {
   CountUntold();
 }
 
-void RegionTable::Use(const std::shared_ptr<CountersPages>& pages) {
+void ListedRegions::Use(const std::shared_ptr<MappedCounters>& pages) {
   provider::RegionTable* const table = pages == nullptr ? nullptr : pages->regions();
   std::lock_guard lock(mutex_);
   if (table == nullptr || table == table_) return;
@@ -47,7 +47,7 @@ void RegionTable::Use(const std::shared_ptr<CountersPages>& pages) {
   }
 }
 
-void RegionTable::Place(std::uint64_t number, Entry& entry) {
+void ListedRegions::Place(std::uint64_t number, Entry& entry) {
   if (table_ == nullptr) return;
   if (!free_.empty()) {
     entry.row = free_.back();
@@ -63,7 +63,7 @@ void RegionTable::Place(std::uint64_t number, Entry& entry) {
   Write(*entry.row, number, entry.facts);
 }
 
-void RegionTable::Write(std::uint32_t index, std::uint64_t number, const RegionFacts& facts) {
+void ListedRegions::Write(std::uint32_t index, std::uint64_t number, const RegionFacts& facts) {
   provider::RegionRow& row = table_->rows[index];
   const std::uint32_t sequence = row.sequence.load(std::memory_order_relaxed) | 1u;
   row.sequence.store(sequence, std::memory_order_relaxed);
@@ -76,7 +76,7 @@ void RegionTable::Write(std::uint32_t index, std::uint64_t number, const RegionF
   row.sequence.store(sequence + 1, std::memory_order_release);
 }
 
-void RegionTable::CountUntold() {
+void ListedRegions::CountUntold() {
   if (table_ != nullptr) table_->unlisted.store(unlisted_.size(), std::memory_order_relaxed);
 }
 

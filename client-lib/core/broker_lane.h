@@ -15,19 +15,19 @@
 
 #include "base/clock.h"
 #include "base/unique_fd.h"
-#include "client-lib/core/counters_pages.h"
+#include "client-lib/core/mapped_counters.h"
 #include "nd/status.h"
 #include "provider/hand_off.h"
 
 namespace nd::client {
 
 // Any thread.
-class Lane {
+class BrokerLane {
  public:
-  explicit Lane(UniqueFd socket);
-  ~Lane();
-  Lane(const Lane&) = delete;
-  Lane& operator=(const Lane&) = delete;
+  explicit BrokerLane(UniqueFd socket);
+  ~BrokerLane();
+  BrokerLane(const BrokerLane&) = delete;
+  BrokerLane& operator=(const BrokerLane&) = delete;
 
   // The descriptor that the keeper watches to Drain(); -1 after CarryMessages().
   int fd() const { return carries_ ? -1 : socket_.get(); }
@@ -63,7 +63,7 @@ class Lane {
   // Takes the hand-over with that id. Datagrams precede the completion that names them, so a hand-over that
   // is missing after Drain() will not arrive.
   std::optional<provider::HandOff> Take(std::uint64_t id);
-  const std::shared_ptr<CountersPages>& counters() const { return counters_; }
+  const std::shared_ptr<MappedCounters>& counters() const { return counters_; }
 
  private:
   Status Handle(std::span<const std::byte> datagram, std::vector<UniqueFd> fds);
@@ -80,7 +80,7 @@ class Lane {
   std::unique_ptr<std::byte[]> buffer_;         // Of Receive(). Mostly untouched memory.
   std::span<const std::byte> unread_messages_;  // The messages in buffer_ that Receive() has not returned.
   std::deque<std::uint64_t> unacknowledged_;
-  std::shared_ptr<CountersPages> counters_ = std::make_shared<CountersPages>();
+  std::shared_ptr<MappedCounters> counters_ = std::make_shared<MappedCounters>();
   std::map<std::uint64_t, provider::HandOff> waiting_;
 };
 

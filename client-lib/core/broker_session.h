@@ -20,13 +20,13 @@
 
 #include "base/clock.h"
 #include "base/os/wake_event.h"
+#include "client-lib/core/broker_lane.h"
 #include "client-lib/core/call_state.h"
 #include "client-lib/core/carried_counters.h"
 #include "client-lib/core/dispatcher.h"
 #include "client-lib/core/fork_guard.h"
-#include "client-lib/core/lane.h"
+#include "client-lib/core/listed_regions.h"
 #include "client-lib/core/message.h"
-#include "client-lib/core/region_table.h"
 #include "nd/carrier.h"
 #include "session/events.h"
 #include "session/operations.h"
@@ -37,7 +37,7 @@ namespace nd::client {
 struct Channel {
   UniqueFd lane;
   // Called after the token of the lane has arrived.
-  std::function<Result<std::unique_ptr<Carrier>>(Lane& lane, Carrier::Sink* sink)> open_carrier;
+  std::function<Result<std::unique_ptr<Carrier>>(BrokerLane& lane, Carrier::Sink* sink)> open_carrier;
 };
 
 struct SessionOptions {
@@ -70,12 +70,12 @@ class Target {
   virtual void BeginClose() = 0;
 };
 
-// True for the status of Session::Submit and Perform when the broker is away.
+// True for the status of BrokerSession::Submit and Perform when the broker is away.
 inline bool IsUnreachable(const Status& status) {
   return status == StatusCode::kDeviceRemoved && status.detail() == Detail::kBrokerUnreachable;
 }
 
-class Session final : public std::enable_shared_from_this<Session> {
+class BrokerSession final : public std::enable_shared_from_this<BrokerSession> {
  public:
   // Runs on the reader; returns the status for the caller of the operation.
   using Then = std::function<Status(Reply& reply)>;
@@ -89,11 +89,11 @@ class Session final : public std::enable_shared_from_this<Session> {
 
   // Connects, sends Hello and opens the adapter. DEVICE_NOT_READY, ACCESS_DENIED, INVALID_PARAMETER,
   // INSUFFICIENT_RESOURCES.
-  static Result<std::shared_ptr<Session>> Open(SessionOptions options);
-  explicit Session(SessionOptions options);
-  ~Session();
-  Session(const Session&) = delete;
-  Session& operator=(const Session&) = delete;
+  static Result<std::shared_ptr<BrokerSession>> Open(SessionOptions options);
+  explicit BrokerSession(SessionOptions options);
+  ~BrokerSession();
+  BrokerSession(const BrokerSession&) = delete;
+  BrokerSession& operator=(const BrokerSession&) = delete;
 
   // Sends an operation. SUCCESS: `done` runs exactly once, on the reader or the keeper. DEVICE_REMOVED
   // (detail kBrokerUnreachable): the broker is away or the object belongs to a former epoch; `done` is
@@ -126,11 +126,11 @@ class Session final : public std::enable_shared_from_this<Session> {
   CompletionPort& port() { return *port_; }
   const AdapterInfo& info() const { return info_; }  // Fixed after Open.
   Life adapter() const;
-  std::shared_ptr<CountersPages> counters() const;
+  std::shared_ptr<MappedCounters> counters() const;
   // See CarriedCounters::Add; starts the copying.
   void Carry(const void* owner, CounterSlot from, CounterSlot to);
   CarriedCounters& carried() { return carried_; }
-  const std::shared_ptr<RegionTable>& regions() const { return regions_; }
+  const std::shared_ptr<ListedRegions>& regions() const { return regions_; }
   bool connected() const;
   bool in_child() const { return mark_.InChild(); }
   void SetCallback(std::function<void(bool)> callback);
@@ -148,8 +148,8 @@ class Session final : public std::enable_shared_from_this<Session> {
   Status ConnectLink();
   // For a broker that serves the network namespace of this process. Without sockets the broker says what is
   // missing.
-  static void GiveNetwork(Lane& lane);
-  static void GiveSocketFor(const session::ConnectOp& connect, session::OpId op_id, Lane& lane);
+  static void GiveNetwork(BrokerLane& lane);
+  static void GiveSocketFor(const session::ConnectOp& connect, session::OpId op_id, BrokerLane& lane);
   Status Send(session::ClientMessage message, bool early, std::uint32_t epoch, Done done);
   Result<Reply> CallWithin(session::ClientMessage message, const char* what, Duration timeout);
   void TearDown(const Status& why);
@@ -184,7 +184,7 @@ class Session final : public std::enable_shared_from_this<Session> {
   Dispatcher dispatcher_;
   AdapterInfo info_;
   CarriedCounters carried_;
-  const std::shared_ptr<RegionTable> regions_ = std::make_shared<RegionTable>();
+  const std::shared_ptr<ListedRegions> regions_ = std::make_shared<ListedRegions>();
   std::atomic<bool> carrying_{false};  // CopyCounters() is among the tasks.
 
   mutable std::mutex mutex_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The table of regions that the broker reads: it has every region, also after a change of brokers.
-#include "client-lib/core/region_table.h"
+#include "client-lib/core/listed_regions.h"
 
 #include <gtest/gtest.h>
 
@@ -10,18 +10,18 @@ namespace {
 using provider::kRegionRows;
 using provider::RegionKind;
 
-std::shared_ptr<CountersPages> PagesWithTable() {
+std::shared_ptr<MappedCounters> PagesWithTable() {
   provider::CountersPageRecord record;
   record.slot_count = 256;
   provider::RegionRowsOf(record) = kRegionRows;
-  auto pages = std::make_shared<CountersPages>();
+  auto pages = std::make_shared<MappedCounters>();
   const std::size_t size = 256 * sizeof(provider::QpCounters) + sizeof(provider::RegionTable);
   EXPECT_TRUE(pages->Add(record, CreateSealedMemfd("page", size).value()).ok());
   return pages;
 }
 
 // number -> bytes of the rows that are in use.
-std::map<std::uint64_t, std::uint64_t> RowsOf(CountersPages& pages) {
+std::map<std::uint64_t, std::uint64_t> RowsOf(MappedCounters& pages) {
   std::map<std::uint64_t, std::uint64_t> rows;
   provider::RegionTable* const table = pages.regions();
   for (std::uint32_t i = 0; i < table->used; ++i) {
@@ -31,8 +31,8 @@ std::map<std::uint64_t, std::uint64_t> RowsOf(CountersPages& pages) {
   return rows;
 }
 
-TEST(RegionTable, ShowsEveryRegionFromTheFirstPageOn) {
-  RegionTable table;
+TEST(ListedRegions, ShowsEveryRegionFromTheFirstPageOn) {
+  ListedRegions table;
   const std::uint64_t early = table.Add({RegionKind::kRegion, 100, 3, provider::kRegionOfBuffer});
   const auto pages = PagesWithTable();
   table.Use(pages);
@@ -48,8 +48,8 @@ TEST(RegionTable, ShowsEveryRegionFromTheFirstPageOn) {
   EXPECT_EQ(pages->regions()->used, 2u) << "a free row is used again";
 }
 
-TEST(RegionTable, IsWrittenAgainForTheNextBroker) {
-  RegionTable table;
+TEST(ListedRegions, IsWrittenAgainForTheNextBroker) {
+  ListedRegions table;
   const auto first = PagesWithTable(), second = PagesWithTable();
   table.Use(first);
   const std::uint64_t one = table.Add({RegionKind::kRegion, 1, 0, 0});
@@ -63,8 +63,8 @@ TEST(RegionTable, IsWrittenAgainForTheNextBroker) {
   EXPECT_EQ(RowsOf(*first).size(), 1u) << "nothing is written there any more";
 }
 
-TEST(RegionTable, CountsRegionsWithoutARow) {
-  RegionTable table;
+TEST(ListedRegions, CountsRegionsWithoutARow) {
+  ListedRegions table;
   const auto pages = PagesWithTable();
   table.Use(pages);
   std::vector<std::uint64_t> numbers;
@@ -79,11 +79,11 @@ TEST(RegionTable, CountsRegionsWithoutARow) {
   EXPECT_EQ(RowsOf(*pages).count(numbers[kRegionRows]), 1u) << "the next one has its row";
 }
 
-TEST(RegionTable, BrokerWithoutATableIsSupported) {
-  RegionTable table;
+TEST(ListedRegions, BrokerWithoutATableIsSupported) {
+  ListedRegions table;
   provider::CountersPageRecord record;
   record.slot_count = 256;
-  const auto pages = std::make_shared<CountersPages>();
+  const auto pages = std::make_shared<MappedCounters>();
   EXPECT_EQ(pages->regions(), nullptr);
   EXPECT_TRUE(pages->Add(record, CreateSealedMemfd("page", 256 * sizeof(provider::QpCounters)).value()).ok());
   table.Use(pages);
@@ -92,17 +92,17 @@ TEST(RegionTable, BrokerWithoutATableIsSupported) {
   EXPECT_EQ(pages->regions(), nullptr);
 }
 
-TEST(RegionTable, MissingTableIsRefused) {
+TEST(ListedRegions, MissingTableIsRefused) {
   provider::CountersPageRecord record;
   record.slot_count = 256;
   provider::RegionRowsOf(record) = kRegionRows;
-  CountersPages pages;
+  MappedCounters pages;
   EXPECT_FALSE(
       pages.Add(record, CreateSealedMemfd("small", 256 * sizeof(provider::QpCounters)).value()).ok());
 }
 
 TEST(ListedRegion, EndsWithTheLastHandleOrWithForget) {
-  const auto table = std::make_shared<RegionTable>();
+  const auto table = std::make_shared<ListedRegions>();
   const auto pages = PagesWithTable();
   table->Use(pages);
   std::shared_ptr<int> handle = Listed(std::make_shared<int>(5), table, {RegionKind::kRegion, 9, 0, 0});
