@@ -50,7 +50,7 @@ mistake $base/csi-node.yaml 's/--kubelet-dir/--kubelet/' "no option --kubelet"
 mistake $base/csidriver.yaml 's/csi.ndbroker.dev/csi.example.org/' "the driver is called csi.ndbroker.dev"
 mistake $base/csidriver.yaml 's/Ephemeral/Temporary/' "must be one of"
 mistake $base/kustomization.yaml 's/broker.yaml/brokers.yaml/' "brokers.yaml does not exist"
-mistake $base/ndbrokerd.toml 's/"allow"/"yes"/' 'must be "refuse"'
+mistake $base/ndbrokerd.toml 's/"serve"/"yes"/' 'must be "refuse"'
 mistake deploy/kubernetes/examples/pod.yaml 's/driver: csi.ndbroker.dev/driver: csi.example.org/' "must be of csi.ndbroker.dev"
 mistake deploy/kubernetes/examples/pod-hostpath.yaml 's/\/run\/ndbroker\/client/\/run\/ndbroker/' "mounts its 'client'"
 mistake deploy/kubernetes/overlays/monitoring/podmonitor.yaml 's/port: metrics/port: http/' "no selected pod has a port http"
