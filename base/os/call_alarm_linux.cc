@@ -40,7 +40,10 @@ class CallAlarm::Impl {
   void Set(Duration after) {
     if (!good_) return;
     itimerspec when{};
-    when.it_value.tv_nsec = when.it_interval.tv_nsec = after.count();
+    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(after);
+    when.it_value.tv_sec = seconds.count();
+    when.it_value.tv_nsec = (after - seconds).count();
+    when.it_interval = when.it_value;
     ::timer_settime(timer_, 0, &when, nullptr);
   }
 

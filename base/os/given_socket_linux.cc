@@ -8,8 +8,9 @@
 #include <sys/stat.h>
 
 #include <cerrno>
-#include <cstring>
+#include <string_view>
 
+#include "base/os/bind.h"
 #include "base/os/descriptor.h"
 #include "base/os/socket.h"
 
@@ -19,6 +20,8 @@
 
 namespace nd::os {
 namespace {
+
+constexpr std::string_view kPlace = "the client's network namespace";
 
 int OptionOf(int fd, int level, int name) {
   int value = -1;
@@ -41,37 +44,6 @@ bool Layered(int fd) {
   char name[16] = {};
   socklen_t length = sizeof name;
   return ::getsockopt(fd, IPPROTO_TCP, TCP_ULP, name, &length) == 0 && length > 0 && name[0] != '\0';
-}
-
-Status BindFailure(const Address& address, int error) {
-  const std::string where = "TCP " + address.ToString() + " of the client's network namespace";
-  switch (error) {
-    case EADDRINUSE:
-      return {StatusCode::kSharingViolation, where + " is in use there by another program",
-              Detail::kTransport, error};
-    case EADDRNOTAVAIL:
-    case EAFNOSUPPORT:
-      return {StatusCode::kInvalidAddress,
-              address.IpToString() + " is not an address of the client's network namespace",
-              Detail::kTransport, error};
-    case EACCES:
-    case EPERM:
-      return {StatusCode::kAccessDenied, where + " may not be bound by the broker", Detail::kTransport,
-              error};
-    default:
-      return {StatusCode::kInsufficientResources, where + " cannot be bound: " + std::strerror(error),
-              Detail::kTransport, error};
-  }
-}
-
-Status Bind(int fd, const Address& address) {
-  sockaddr_storage storage{};
-  const std::size_t length = address.ToSockaddr(&storage);
-  if (length == 0) return {StatusCode::kInvalidAddress, "the local address is malformed"};
-  if (::bind(fd, reinterpret_cast<const sockaddr*>(&storage), static_cast<socklen_t>(length)) != 0) {
-    return BindFailure(address, errno);
-  }
-  return {};
 }
 
 }  // namespace
@@ -151,8 +123,8 @@ Status ListenOnGiven(int fd, const Address& at) {
   SetNonBlocking(fd);
   SetOption(fd, SOL_SOCKET, SO_REUSEADDR, 1);
   if (at.family() == Address::Family::kIpv6) SetOption(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
-  if (Status status = Bind(fd, at); !status.ok()) return status;
-  if (::listen(fd, SOMAXCONN) != 0) return BindFailure(at, errno);
+  if (Status status = Bind(fd, at, kPlace); !status.ok()) return status;
+  if (::listen(fd, SOMAXCONN) != 0) return BindFailure(errno, at, kPlace);
   return {};
 }
 
@@ -160,7 +132,7 @@ Status BindGiven(int fd, const Address& from) {
   SetNonBlocking(fd);
   if (from.family() == Address::Family::kIpv6) SetOption(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
   SetOption(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1);
-  return Bind(fd, from.WithPort(0));
+  return Bind(fd, from.WithPort(0), kPlace);
 }
 
 }  // namespace nd::os

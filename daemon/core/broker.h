@@ -127,7 +127,7 @@ class Broker {
     Duration grace{};
     // Null: no connection is taken back.
     Prove prove;
-    // The user that the broker runs as. It shares its ephemeral ports with nobody (port_share.h); absent: all
+    // The user that the broker runs as. It shares its ephemeral ports with nobody (fair_share.h); absent: all
     // users share.
     std::optional<std::uint32_t> owner_uid;
     // The objects of all sessions together; a handle has no room for more than the default.

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "daemon/core/core_harness.h"
-#include "daemon/core/port_share.h"
+#include "daemon/core/fair_share.h"
 
 namespace nd::core {
 namespace {
@@ -205,15 +205,15 @@ TEST(Proof, PolicyJudgesWhatComesBack) {
 TEST(PortShare, ANewUserIsServedWhileAPortIsFree) {
   for (const std::uint32_t range : {1u, 2u, 3u, 8u, 100u, 16384u}) {
     for (std::uint32_t free = 0; free <= range; ++free) {
-      EXPECT_EQ(WithinPortShare(range, free, 0), free > 0);
+      EXPECT_EQ(WithinFairShare(range, free, 0), free > 0);
       if (free == 0 || free * 4 > range) continue;
-      EXPECT_FALSE(WithinPortShare(range, free, (free + 3) / 4)) << range << " " << free;
+      EXPECT_FALSE(WithinFairShare(range, free, (free + 3) / 4)) << range << " " << free;
     }
     std::uint32_t free = range;
     std::vector<std::uint32_t> got;
     while (free > 0) {  // One greedy user after the other.
       std::uint32_t held = 0;
-      while (WithinPortShare(range, free, held)) ++held, --free;
+      while (WithinFairShare(range, free, held)) ++held, --free;
       ASSERT_GT(held, 0u);
       if (!got.empty()) {
         EXPECT_LE(held, got.back());

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "daemon/core/check.h"
-#include "daemon/core/port_share.h"
+#include "daemon/core/fair_share.h"
 
 namespace nd::core {
 namespace {
@@ -42,7 +42,7 @@ Status Ports::CheckShare(const PortOwner& owner, const PortKey& key) {
   const bool any = key.port == 0;
   if (!any && !space_.IsEphemeral(key.port)) return {};
   const PortUse use = space_.EphemeralUse(key, owner.uid);
-  if (WithinPortShare(use.range, use.free, use.held)) return {};
+  if (WithinFairShare(use.range, use.free, use.held)) return {};
   return {any ? StatusCode::kTooManyAddresses : StatusCode::kInsufficientResources,
           "Uid " + std::to_string(owner.uid) + " holds " + std::to_string(use.held) + " of the " +
               std::to_string(use.range) + " ephemeral ports of " + key.ip.IpToString() + "; the " +

@@ -156,6 +156,8 @@ class BrokerShell final : public provider::CmSink {
   bool GivesSockets(const Peer& peer) const;
   void LaneSockets(core::SessionId id, std::uint64_t op_id, std::vector<UniqueFd> sockets);
   // Judges the sockets and serves the network of the session; any status but SUCCESS refuses its Hello.
+  // INSUFFICIENT_RESOURCES: its user has his share of the networks that are served.
+  Status MayOpenNetwork(const Peer& peer) const;
   Status JoinNetwork(ClientSession& session);
   void LeaveNetwork(ClientSession& session);
   // Sets what the core has to know about the network of the client.
@@ -231,6 +233,7 @@ class BrokerShell final : public provider::CmSink {
   std::map<core::SessionId, std::unique_ptr<ClientSession>> sessions_;
   // A served network stays for a while after its last session.
   struct Network {
+    std::uint32_t uid = 0;  // The user whose session was the first.
     std::uint32_t sessions = 0;
     std::optional<EventLoop::TimerId> closing;
   };

@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // Clients of other network namespaces (foreign-network-namespaces): the sockets that they give, and the
 // networks that are served with them.
+#include <algorithm>
 #include <string>
 #include <utility>
 
 #include "base/os/given_socket.h"
+#include "daemon/core/fair_share.h"
 #include "daemon/ops/logging.h"
 #include "daemon/shell/broker_shell.h"
 
 namespace nd::service {
 namespace {
 
+// Of all users together (docs/limits.md).
+constexpr std::uint32_t kMostNetworks = 512;
 // A held socket keeps the network namespace of a pod that has ended.
 constexpr Duration kNetworkStays = std::chrono::seconds(10);
 // Sockets for operations that have not arrived.
@@ -60,17 +64,38 @@ void BrokerShell::LaneSockets(core::SessionId id, std::uint64_t op_id, std::vect
   session->given_sockets.emplace(op_id, std::move(sockets.front()));
 }
 
+Status BrokerShell::MayOpenNetwork(const Peer& peer) const {
+  if (networks_.contains(peer.network)) return Status::Ok();
+  const auto held = static_cast<std::uint32_t>(
+      std::ranges::count_if(networks_, [&peer](const auto& entry) { return entry.second.uid == peer.uid; }));
+  const auto all = static_cast<std::uint32_t>(networks_.size());
+  if (core::WithinFairShare(kMostNetworks, kMostNetworks - all, held)) return Status::Ok();
+  return {StatusCode::kInsufficientResources,
+          "the broker serves " + std::to_string(all) + " network namespaces, at most " +
+              std::to_string(kMostNetworks) + "; uid " + std::to_string(peer.uid) + " opened " +
+              std::to_string(held) + " of them, which is its share. Another one is served " +
+              "when sessions in some of them have ended.",
+          Detail::kQuota};
+}
+
 Status BrokerShell::JoinNetwork(ClientSession& session) {
   if (session.network_sockets.empty()) return Status::Ok();
   const std::uint64_t network = session.peer().network;
-  if (Status status = manager_->OpenNetwork(network, std::exchange(session.network_sockets, {}));
-      !status.ok()) {
+  std::vector<UniqueFd> sockets = std::exchange(session.network_sockets, {});
+  Status status = MayOpenNetwork(session.peer());
+  if (!status.ok()) {
+    CloseGiven(session.peer().uid, std::move(sockets));
+  } else {
+    status = manager_->OpenNetwork(network, std::move(sockets));
+  }
+  if (!status.ok()) {
     ops::LogWarning("hello refused", "uid " + std::to_string(session.peer().uid) + " (pid " +
                                          std::to_string(session.peer().pid) + "): " + status.ToString());
     return status;
   }
   session.network = network;
-  Network& served = networks_[network];
+  Network& served =
+      networks_.try_emplace(network, Network{.uid = session.peer().uid, .closing = {}}).first->second;
   ++served.sessions;
   if (served.closing) loop_.Cancel(*served.closing);
   served.closing.reset();

@@ -3,6 +3,8 @@
 """A client of the fd lane without the checks of the library gives the broker sockets that it must refuse.
 
 given.py LANE break: gives good sockets, keeps a duplicate and ends the listening socket with it.
+given.py LANE early: gives sockets for more operations than the broker waits for.
+given.py LANE many: as root; another user makes the broker serve all the network namespaces that it may have.
 given.py LANE ADDRESS PORT [OTHER]: in a served network namespace; ADDRESS is one of this namespace, and nobody listens
 at PORT of it. OTHER is the path of another network namespace that this process may enter. Prints a line for each case
 and ends with 1 when a broker's answer is wrong."""
@@ -14,7 +16,7 @@ import sys
 import time
 
 NDSO, NDMG, NDTK, NDAK = 0x4E44534F, 0x4E444D47, 0x4E44544B, 0x4E44414B
-SUCCESS, INVALID_PARAMETER, CONNECTION_REFUSED = 0, 0xC000000D, 0xC0000236
+SUCCESS, INVALID_PARAMETER, CONNECTION_REFUSED, FULL = 0, 0xC000000D, 0xC0000236, 0xC000009A
 ACCESS_DENIED, INVALID_DEVICE = 0xC0000022, 0xC00002B6
 GIVES_SOCKETS = 0x2
 
@@ -194,9 +196,48 @@ def break_the_listener(path):
     check("Hello after that", code(answer) == ACCESS_DENIED and "changed a socket" in sentence(answer), sentence(answer))
 
 
+def give_too_early(path):
+    lane = Lane(path)
+    lane.give(0, [routes(), tcp()])
+    assert code(lane.hello()) == SUCCESS
+    for op in range(100, 116):
+        lane.give(op, [tcp()])
+    check("sixteen sockets before their operations are not", code(lane.ask(4)) == SUCCESS, "the session goes on")
+    lane.give(116, [tcp()])
+    check("the seventeenth", lane.answer() is None, "the lane ended")
+
+
+def open_many(path):
+    """A network outlives its last session by ten seconds, so a user needs few sessions for many networks."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    served, answer, kept = 0, None, []
+    while served < 600:
+        if libc.unshare(0x40000000) != 0:  # CLONE_NEWNET
+            raise OSError(ctypes.get_errno(), "unshare")
+        os.seteuid(4242)
+        lane = Lane(path)
+        os.seteuid(0)
+        lane.give(0, [routes(), tcp()])
+        answer = lane.hello()
+        if code(answer) != SUCCESS:
+            break
+        served += 1
+        kept.append(lane)
+        if len(kept) > 200:  # The quota of sessions is 256.
+            kept.pop().close()
+    check(f"Hello after {served} network namespaces of one user", code(answer) == FULL and "its share" in sentence(answer),
+          sentence(answer))
+    check("a user with fewer is not", 256 <= served <= 384, f"{served} of 512 were served")
+    other = Lane(path)
+    other.give(0, [routes(), tcp()])
+    answer = other.hello()
+    check("another user is not", code(answer) == SUCCESS, sentence(answer))
+
+
 def main():
-    if sys.argv[2] == "break":
-        break_the_listener(sys.argv[1])
+    parts = {"break": break_the_listener, "early": give_too_early, "many": open_many}
+    if sys.argv[2] in parts:
+        parts[sys.argv[2]](sys.argv[1])
         sys.exit(failures != 0)
     path, address, port = sys.argv[1], sys.argv[2], int(sys.argv[3])
     bad = tampered(address)

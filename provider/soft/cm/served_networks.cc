@@ -70,11 +70,6 @@ Status ServedNetworks::Open(std::uint64_t network, std::vector<UniqueFd> sockets
   Result<Sorted> sorted = Sort(network, std::move(sockets));
   if (!sorted.ok()) return sorted.status();
   if (networks_.contains(network)) return {};
-  if (networks_.size() >= kMostNetworks) {
-    return {StatusCode::kInsufficientResources,
-            "the broker serves " + std::to_string(kMostNetworks) + " network namespaces already",
-            Detail::kQuota};
-  }
 
   auto routes = std::make_unique<NetworkRoutes>(loop_, std::move(sorted->routes),
                                                 [this, network] { OnChanged(network); });

@@ -27,8 +27,8 @@ namespace nd::provider::soft {
 class ServedNetworks {
  public:
   static constexpr Duration kBlocked = std::chrono::seconds(10);
-  // Bounds of what clients can make the broker keep (docs/limits.md).
-  static constexpr std::size_t kMostNetworks = 512, kMostAddresses = 32;
+  // Of a network (docs/limits.md).
+  static constexpr std::size_t kMostAddresses = 32;
 
   // All of them outlive this object.
   ServedNetworks(EventLoop& loop, CmSink& sink, AdapterSet& adapters, SystemTcp& host,

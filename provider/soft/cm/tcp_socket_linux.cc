@@ -15,45 +15,18 @@
 #include <string>
 #include <string_view>
 
+#include "base/os/bind.h"
+
 namespace nd::provider::soft {
 namespace {
 
+using os::Bind;
 using std::chrono::duration_cast;
+
+constexpr std::string_view kPlace = "this host";
 
 void SetInt(int fd, int level, int name, int value) {
   setsockopt(fd, level, name, &value, sizeof value);
-}
-
-Status BindFailure(const Address& address, int error) {
-  const std::string where = "TCP " + address.ToString();
-  switch (error) {
-    case EADDRINUSE:
-      return {StatusCode::kSharingViolation,
-              where + " is in use by another program of this host; `ss -Htanp sport = :" +
-                  std::to_string(address.port()) + "` names it",
-              Detail::kTransport, error};
-    case EADDRNOTAVAIL:
-    case EAFNOSUPPORT:
-      return {StatusCode::kInvalidAddress, address.IpToString() + " is not an address of this host",
-              Detail::kTransport, error};
-    case EACCES:
-    case EPERM:
-      return {StatusCode::kAccessDenied, where + " may not be bound by this process", Detail::kTransport,
-              error};
-    default:
-      return {StatusCode::kInsufficientResources, where + " cannot be bound: " + std::strerror(error),
-              Detail::kTransport, error};
-  }
-}
-
-Status Bind(int fd, const Address& address) {
-  sockaddr_storage storage{};
-  const std::size_t length = address.ToSockaddr(&storage);
-  if (length == 0) return {StatusCode::kInvalidAddress, "the local address is malformed"};
-  if (bind(fd, reinterpret_cast<const sockaddr*>(&storage), static_cast<socklen_t>(length)) != 0) {
-    return BindFailure(address, errno);
-  }
-  return Status::Ok();
 }
 
 Address AddressFrom(int fd, int (*get)(int, sockaddr*, socklen_t*)) {
@@ -84,8 +57,8 @@ Result<UniqueFd> HoldPort(const Address& address) {
   Result<UniqueFd> fd = MakeTcpSocket(address.family());
   if (!fd.ok()) return fd;
   SetInt(fd->get(), SOL_SOCKET, SO_REUSEADDR, 1);
-  if (Status status = Bind(fd->get(), address); !status.ok()) return status;
-  if (listen(fd->get(), 0) != 0) return BindFailure(address, errno);
+  if (Status status = Bind(fd->get(), address, kPlace); !status.ok()) return status;
+  if (listen(fd->get(), 0) != 0) return os::BindFailure(errno, address, kPlace);
   StopListening(fd->get());
   return fd;
 }
@@ -110,7 +83,7 @@ Result<UniqueFd> BindBeside(int held, const Address& address) {
   if (!fd.ok()) return fd;
   SetInt(fd->get(), SOL_SOCKET, SO_REUSEADDR, 1);
   if (held >= 0) SetInt(held, SOL_SOCKET, SO_REUSEADDR, 1);
-  const Status status = Bind(fd->get(), address);
+  const Status status = Bind(fd->get(), address, kPlace);
   if (held >= 0) SetInt(held, SOL_SOCKET, SO_REUSEADDR, 0);
   if (!status.ok()) return status;
   return fd;
@@ -120,7 +93,7 @@ Result<UniqueFd> BindWithoutPort(const Address& address) {
   Result<UniqueFd> fd = MakeTcpSocket(address.family());
   if (!fd.ok()) return fd;
   SetInt(fd->get(), IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1);
-  if (Status status = Bind(fd->get(), address.WithPort(0)); !status.ok()) return status;
+  if (Status status = Bind(fd->get(), address.WithPort(0), kPlace); !status.ok()) return status;
   return fd;
 }
 
@@ -128,8 +101,8 @@ Result<UniqueFd> ListenOn(const Address& address) {
   Result<UniqueFd> fd = MakeTcpSocket(address.family());
   if (!fd.ok()) return fd;
   SetInt(fd->get(), SOL_SOCKET, SO_REUSEADDR, 1);
-  if (Status status = Bind(fd->get(), address); !status.ok()) return status;
-  if (listen(fd->get(), SOMAXCONN) != 0) return BindFailure(address, errno);
+  if (Status status = Bind(fd->get(), address, kPlace); !status.ok()) return status;
+  if (listen(fd->get(), SOMAXCONN) != 0) return os::BindFailure(errno, address, kPlace);
   return fd;
 }
 
