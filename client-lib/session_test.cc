@@ -392,5 +392,39 @@ TEST(Session, ManyThreadsShareIt) {
   EXPECT_EQ(broker.Count<session::CloseOp>(), 800u);
 }
 
+// Blocking callers read the lane in turns with the session's thread, which answers the others.
+TEST(Session, EveryCallEndsWhileTheBrokerComesAndGoes) {
+  FakeBroker broker;
+  Adapter adapter = broker.Open();
+  std::atomic<bool> over = false;
+  std::atomic<std::uint64_t> good = 0;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 3; ++i) {
+    threads.emplace_back([&] {
+      while (!over) {
+        Result<Connector> connector = adapter.CreateConnector();
+        if (connector.ok() && connector->Bind(kHere).ok()) ++good;
+      }
+    });
+  }
+  threads.emplace_back([&] {
+    while (!over) {
+      Result<Listener> listener = adapter.CreateListener();
+      Result<Connector> connector = adapter.CreateConnector();
+      if (!listener.ok() || !connector.ok()) continue;
+      Request request;
+      if (listener->GetConnectionRequest(*connector, &request).pending() && request.GetResult().ok()) ++good;
+    }
+  });
+  for (int i = 0; i < 10; ++i) {
+    for (const std::uint64_t before = good; good < before + 20;) std::this_thread::yield();
+    broker.Kill();
+    broker.Start();
+  }
+  over = true;
+  for (auto& thread : threads) thread.join();
+  EXPECT_TRUE(adapter.Close().ok());
+}
+
 }  // namespace
 }  // namespace nd::client

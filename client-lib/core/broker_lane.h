@@ -44,8 +44,8 @@ class BrokerLane {
   // before Hello (provider/sockets_record.h). Statuses of Send().
   Status GiveSockets(std::uint64_t op_id, std::span<const int> sockets);
 
-  // Call it before any other thread uses the lane: from now on one thread calls Receive(), and Drain() does
-  // nothing.
+  // Call it before any other thread uses the lane: from now on one thread at a time calls Receive(), and
+  // Drain() does nothing.
   void CarryMessages() { carries_ = true; }
   // Waits for the next message and handles other datagrams meanwhile. The bytes are valid until the next
   // call. Errors as Drain().

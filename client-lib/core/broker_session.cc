@@ -49,14 +49,16 @@ Status BrokerSession::Unreachable(const Status& why) {
           Detail::kBrokerUnreachable};
 }
 
-Status BrokerSession::Submit(session::Operation op, std::uint32_t epoch, Done done, Sender sender) {
+Status BrokerSession::Submit(session::Operation op, std::uint32_t epoch, Done done, Sender sender,
+                             Ticket* ticket) {
   // An object that is restored already may be closed while others are being restored.
   const bool early = sender == Sender::kKeeper || std::holds_alternative<session::CloseOp>(op);
-  return Send({0, std::move(op)}, early, epoch, std::move(done));
+  return Send({0, std::move(op)}, early, epoch, std::move(done), ticket);
 }
 
 // `early`: also before the session is established.
-Status BrokerSession::Send(session::ClientMessage message, bool early, std::uint32_t epoch, Done done) {
+Status BrokerSession::Send(session::ClientMessage message, bool early, std::uint32_t epoch, Done done,
+                           Ticket* ticket) {
   const auto* op = std::get_if<session::Operation>(&message.content);
   const bool makes_queue_pair = op != nullptr && std::holds_alternative<session::CreateQueuePairOp>(*op);
   std::shared_ptr<Link> link;
@@ -66,7 +68,8 @@ Status BrokerSession::Send(session::ClientMessage message, bool early, std::uint
     if (!open || !link_ || link_->over || (epoch != 0 && epoch != epoch_)) return Unreachable();
     message.op_id = ++last_op_;
     link = link_;
-    link->pending.emplace(message.op_id, Link::Pending{makes_queue_pair, std::move(done)});
+    link->pending.emplace(message.op_id, Link::Pending{makes_queue_pair, ticket != nullptr, std::move(done)});
+    if (ticket != nullptr) *ticket = {link, message.op_id};
   }
   // After a failed write the session has ended, and the keeper completes all pending operations.
   if (op != nullptr && link->lane.gives_sockets()) {
@@ -77,7 +80,16 @@ Status BrokerSession::Send(session::ClientMessage message, bool early, std::uint
   std::vector<std::byte> bytes;
   session::Append(message, &bytes);
   link->carrier->Send(bytes);
+  if (ticket == nullptr) link->carrier->Attend();
   return {};
+}
+
+void BrokerSession::AwaitReply(const Ticket& ticket) {
+  if (!ticket.link) return;
+  ticket.link->carrier->ReadWhile([&] {
+    std::lock_guard lock(mutex_);
+    return ticket.link->pending.contains(ticket.op);
+  });
 }
 
 void BrokerSession::Report(session::TransportReportOp report, std::uint32_t epoch) {
@@ -121,15 +133,19 @@ Status BrokerSession::Perform(session::Operation op, std::uint32_t epoch, const 
   auto begun = Begin(caller);
   if (!begun.ok()) return begun.status();
   const std::shared_ptr<CallState> state = *begun;
-  Status sent = Submit(std::move(op), epoch,
-                       [self = shared_from_this(), state, then = std::move(then)](Reply reply) mutable {
-                         Status status = then ? then(reply) : reply.status;
-                         self->Finish(state, std::move(status));
-                       });
+  Ticket ticket;
+  Status sent = Submit(
+      std::move(op), epoch,
+      [self = shared_from_this(), state, then = std::move(then)](Reply reply) mutable {
+        Status status = then ? then(reply) : reply.status;
+        self->Finish(state, std::move(status));
+      },
+      Sender::kApplication, caller.blocks() ? &ticket : nullptr);
   if (!sent.ok()) {
     state->Abort();
     return sent;
   }
+  AwaitReply(ticket);
   return Outcome(caller, state);
 }
 
@@ -256,6 +272,10 @@ bool BrokerSession::OnMessage(Link& link, std::span<const std::byte> bytes) {
         if constexpr (std::is_same_v<T, session::Completion>) {
           OnReply(link, Reply(std::move(content)));
         } else if constexpr (!std::is_same_v<T, session::SessionEnd>) {
+          {
+            std::lock_guard lock(mutex_);
+            link.answered_caller = false;
+          }
           OnEvent(content);
         }
       },
@@ -309,6 +329,7 @@ void BrokerSession::OnReply(Link& link, Reply reply) {
     if (it == link.pending.end()) return;
     pending = std::move(it->second);
     link.pending.erase(it);
+    link.answered_caller = pending.caller_waits;
   }
   if (reply.hand_off != 0 || pending.makes_queue_pair) {
     Status drained = link.lane.Drain();
@@ -323,6 +344,12 @@ void BrokerSession::OnReply(Link& link, Reply reply) {
     }
   }
   pending.done(std::move(reply));
+}
+
+bool BrokerSession::AwaitsNothing(const Link& link) {
+  std::lock_guard lock(mutex_);
+  return link.answered_caller && link.pending.empty() &&
+         event_listeners_.load(std::memory_order_relaxed) == 0;
 }
 
 void BrokerSession::Break(Link& link, Status why) {

@@ -2,8 +2,9 @@
 // One session with the broker: the fd lane and the carrier of messages, operations with one completion each,
 // events for objects, and the return to a restarted broker.
 //
-// Threads of a session: the carrier's reader (completions, events; never blocks), the keeper (fd lane,
-// deferred work, reconnecting) and the dispatcher (application callbacks). Public calls come from any thread.
+// Threads of a session: the reader (completions, events; never blocks), which is a thread of the carrier or a
+// caller that waits for its answer, the keeper (fd lane, deferred work, reconnecting) and the dispatcher
+// (application callbacks). Public calls come from any thread.
 #pragma once
 
 #include <atomic>
@@ -86,6 +87,8 @@ class BrokerSession final : public std::enable_shared_from_this<BrokerSession> {
     std::uint32_t epoch = 0;
   };
   enum class Sender { kApplication, kKeeper };
+  // An operation that a caller is going to wait for in AwaitReply().
+  struct Ticket;
 
   // Connects, sends Hello and opens the adapter. DEVICE_NOT_READY, ACCESS_DENIED, INVALID_PARAMETER,
   // INSUFFICIENT_RESOURCES.
@@ -97,8 +100,11 @@ class BrokerSession final : public std::enable_shared_from_this<BrokerSession> {
 
   // Sends an operation. SUCCESS: `done` runs exactly once, on the reader or the keeper. DEVICE_REMOVED
   // (detail kBrokerUnreachable): the broker is away or the object belongs to a former epoch; `done` is
-  // dropped. Epoch 0 means any epoch.
-  Status Submit(session::Operation op, std::uint32_t epoch, Done done, Sender sender = Sender::kApplication);
+  // dropped. Epoch 0 means any epoch. A caller that blocks until `done` has run gives a ticket.
+  Status Submit(session::Operation op, std::uint32_t epoch, Done done, Sender sender = Sender::kApplication,
+                Ticket* ticket = nullptr);
+  // Helps reading until `done` has run, or returns at once. The outcome has to be awaited all the same.
+  void AwaitReply(const Ticket& ticket);
   // Sends a transport report, which has no answer. Does nothing while the broker is away.
   void Report(session::TransportReportOp report, std::uint32_t epoch);
   // Performs an operation. `then` sees its reply before the caller does, and returns the result of the call.
@@ -121,6 +127,9 @@ class BrokerSession final : public std::enable_shared_from_this<BrokerSession> {
   void Unregister(session::Handle handle);
   void AddLive(std::shared_ptr<Target> target);
   void RemoveLive(const std::shared_ptr<Target>& target);
+  // A listener gets its requests as events, which must not wait for the next call of the application.
+  void AddEventListener() { event_listeners_.fetch_add(1, std::memory_order_relaxed); }
+  void RemoveEventListener() { event_listeners_.fetch_sub(1, std::memory_order_relaxed); }
 
   Dispatcher& dispatcher() { return dispatcher_; }
   CompletionPort& port() { return *port_; }
@@ -150,7 +159,8 @@ class BrokerSession final : public std::enable_shared_from_this<BrokerSession> {
   // missing.
   static void GiveNetwork(BrokerLane& lane);
   static void GiveSocketFor(const session::ConnectOp& connect, session::OpId op_id, BrokerLane& lane);
-  Status Send(session::ClientMessage message, bool early, std::uint32_t epoch, Done done);
+  Status Send(session::ClientMessage message, bool early, std::uint32_t epoch, Done done,
+              Ticket* ticket = nullptr);
   Result<Reply> CallWithin(session::ClientMessage message, const char* what, Duration timeout);
   void TearDown(const Status& why);
   void Keep();
@@ -172,6 +182,7 @@ class BrokerSession final : public std::enable_shared_from_this<BrokerSession> {
   void OnEvent(const session::TransportCommand& command);
   void OnEvent(const session::AdapterEvent& event);
   void OnReply(Link& link, Reply reply);
+  bool AwaitsNothing(const Link& link);
   void Break(Link& link, Status why);
   std::shared_ptr<Target> Find(session::Handle handle);
   bool AwaitRank(Target::Rank rank, Time deadline);
@@ -186,6 +197,7 @@ class BrokerSession final : public std::enable_shared_from_this<BrokerSession> {
   CarriedCounters carried_;
   const std::shared_ptr<ListedRegions> regions_ = std::make_shared<ListedRegions>();
   std::atomic<bool> carrying_{false};  // CopyCounters() is among the tasks.
+  std::atomic<int> event_listeners_{0};
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
@@ -205,6 +217,11 @@ class BrokerSession final : public std::enable_shared_from_this<BrokerSession> {
   std::minstd_rand random_;
   std::mutex join_mutex_;
   std::thread keeper_;
+};
+
+struct BrokerSession::Ticket {
+  std::shared_ptr<Link> link;
+  session::OpId op = 0;
 };
 
 }  // namespace nd::client

@@ -348,10 +348,13 @@ Status LocalConnector::Close(const Caller& caller, bool wait) {
   };
   TellPeerClosed();
   const Life at = life();
+  BrokerSession::Ticket ticket;
   Status sent = adapter->session->Submit(
       session::CloseOp{at.handle}, at.epoch,
-      [finish, locally](const Reply& reply) { IsUnreachable(reply.status) ? locally() : finish(); });
+      [finish, locally](const Reply& reply) { IsUnreachable(reply.status) ? locally() : finish(); },
+      BrokerSession::Sender::kApplication, wait && caller.blocks() ? &ticket : nullptr);
   if (!sent.ok()) locally();
+  adapter->session->AwaitReply(ticket);
   return wait ? BrokerSession::Outcome(caller, state) : Status(StatusCode::kPending);
 }
 

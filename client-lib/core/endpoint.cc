@@ -29,10 +29,13 @@ Status LocalEndpoint::Close(const Caller& caller, bool wait) {
     direct ? self->adapter->session->Finish(state, {}) : self->adapter->session->FinishClose(state, {});
   };
   const BrokerSession::Life at = life();
-  Status sent =
-      adapter->session->Submit(session::CloseOp{at.handle}, at.epoch, [finish](const Reply&) { finish(); });
+  BrokerSession::Ticket ticket;
+  Status sent = adapter->session->Submit(
+      session::CloseOp{at.handle}, at.epoch, [finish](const Reply&) { finish(); },
+      BrokerSession::Sender::kApplication, wait && caller.blocks() ? &ticket : nullptr);
   // The broker is away, and the object ended with it.
   if (!sent.ok()) finish();
+  adapter->session->AwaitReply(ticket);
   return wait ? BrokerSession::Outcome(caller, state) : Status(StatusCode::kPending);
 }
 

@@ -1,5 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Carries a session on its fd lane: one system call per sent message, one thread for receiving.
+//
+// A caller that waits for its answer reads the lane itself where it can, so that the broker wakes it and no
+// other thread has to. The thread makes room for that: after the answer to such a caller it rests instead of
+// reading on, because that caller will probably call again, and reads again when no caller has come for a
+// while.
+#include <condition_variable>
+#include <cstdint>
 #include <cstring>
 #include <mutex>
 #include <thread>
@@ -12,9 +19,9 @@ namespace {
 
 class LaneCarrier final : public Carrier {
  public:
-  LaneCarrier(BrokerLane& lane, Sink* sink) : lane_(lane), sink_(sink) {
+  LaneCarrier(BrokerLane& lane, Sink* sink, Duration rest) : lane_(lane), sink_(sink), rest_(rest) {
     lane_.CarryMessages();
-    reader_ = std::thread([this] { Read(); });
+    thread_ = std::thread([this] { Run(); });
   }
   ~LaneCarrier() override { Close(); }
 
@@ -33,37 +40,105 @@ class LaneCarrier final : public Carrier {
   }
 
   void Close() override {
+    {
+      std::lock_guard lock(mutex_);
+      over_ = true;
+      changed_.notify_all();
+    }
     lane_.Shutdown();
-    if (reader_.joinable()) reader_.join();
+    if (thread_.joinable()) thread_.join();
+  }
+
+  void ReadWhile(const std::function<bool()>& waiting) override {
+    {
+      std::lock_guard lock(mutex_);
+      if (!resting_ || caller_reads_ || attend_ || over_) return;
+      caller_reads_ = true;
+    }
+    // Also when the thread is cancelled.
+    struct Leaver {
+      ~Leaver() { carrier.Leave(more); }
+      LaneCarrier& carrier;
+      bool more = true;
+    } leaver{*this};
+    while (leaver.more && waiting()) leaver.more = ReadOne();
+  }
+
+  void Attend() override {
+    std::lock_guard lock(mutex_);
+    // A caller that reads notices at its end what else is awaited.
+    if (!resting_ || caller_reads_) return;
+    attend_ = true;
+    changed_.notify_all();
   }
 
  private:
-  void Read() {
-    Status why;
-    for (;;) {
-      auto bytes = lane_.Receive();
-      if (!bytes.ok()) {
-        const bool hung_up = bytes.code() == StatusCode::kConnectionDisconnected;
-        why = Status(StatusCode::kDeviceRemoved, hung_up ? "" : bytes.status().message());
-        break;
-      }
-      if (!sink_->OnMessage(*bytes)) break;
+  void Run() {
+    while (ReadOne() && Rest()) {
     }
     lane_.Shutdown();  // Ends waiting sends.
-    sink_->OnClosed(why);
+    sink_->OnClosed(why_);
+  }
+
+  // Leaves the lane to callers for a while, if none but them awaits a message. False: the session is over.
+  bool Rest() {
+    std::unique_lock lock(mutex_);
+    if (over_ || !sink_->AwaitsNothing()) return !over_;
+    resting_ = true;
+    for (bool used = true; used && !attend_ && !over_;) {
+      const std::uint64_t before = turns_;
+      changed_.wait_for(lock, rest_, [this] { return attend_ || over_; });
+      used = caller_reads_ || turns_ != before;
+      // It may read for long, and tells when it leaves.
+      watches_caller_ = true;
+      changed_.wait(lock, [this] { return !caller_reads_; });
+      watches_caller_ = false;
+    }
+    resting_ = attend_ = false;
+    return !over_;
+  }
+
+  void Leave(bool more) {
+    std::lock_guard lock(mutex_);
+    caller_reads_ = false;
+    ++turns_;
+    over_ |= !more;
+    attend_ |= !over_ && !sink_->AwaitsNothing();
+    if (attend_ || over_ || watches_caller_) changed_.notify_all();
+  }
+
+  // By the thread, or by the caller that reads while it rests. False: the session is over.
+  bool ReadOne() {
+    auto bytes = lane_.Receive();
+    if (bytes.ok()) return sink_->OnMessage(*bytes);
+    const bool hung_up = bytes.code() == StatusCode::kConnectionDisconnected;
+    why_ = Status(StatusCode::kDeviceRemoved, hung_up ? "" : bytes.status().message());
+    return false;
   }
 
   BrokerLane& lane_;
   Sink* const sink_;
+  const Duration rest_;
   std::mutex write_mutex_;
   std::vector<std::byte> datagram_;
-  std::thread reader_;
+  Status why_{StatusCode::kDeviceRemoved, ""};
+
+  // Locked before any mutex of the sink.
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool over_ = false;
+  bool resting_ = false;         // The thread does not read.
+  bool caller_reads_ = false;    // Only while it rests.
+  bool attend_ = false;          // The thread is to read again.
+  bool watches_caller_ = false;  // The thread waits without a time-out until the caller leaves.
+  std::uint64_t turns_ = 0;      // Of callers.
+  std::thread thread_;
 };
 
 }  // namespace
 
-std::unique_ptr<Carrier> OpenLaneCarrier(BrokerLane& lane, Carrier::Sink* sink) {
-  return std::make_unique<LaneCarrier>(lane, sink);
+std::unique_ptr<Carrier> OpenLaneCarrier(BrokerLane& lane, Carrier::Sink* sink, Duration rest) {
+  return std::make_unique<LaneCarrier>(lane, sink, rest);
 }
 
 }  // namespace nd::client

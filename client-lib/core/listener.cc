@@ -21,6 +21,7 @@ void LocalListener::OnClosed() {
   OnConnect former;  // Destroyed outside the lock.
   std::lock_guard lock(mutex_);
   former.swap(on_connect_);
+  if (former) adapter->session->RemoveEventListener();
 }
 
 void LocalListener::OnConnectEvent(session::Handle handle, std::uint32_t epoch) {
@@ -43,6 +44,8 @@ void LocalListener::OnConnectEvent(session::Handle handle, std::uint32_t epoch) 
 Status LocalListener::NdkListen(const Address& local, OnConnect on_connect) {
   {
     std::lock_guard lock(mutex_);
+    if (!on_connect_ && on_connect) adapter->session->AddEventListener();
+    if (on_connect_ && !on_connect) adapter->session->RemoveEventListener();
     on_connect_ = std::move(on_connect);
   }
   const BrokerSession::Life at = life();

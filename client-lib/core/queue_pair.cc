@@ -124,10 +124,13 @@ Status LocalQueuePair::Close(const Caller& caller, bool ndk, bool wait) {
     if (!ndk) return finish();
     self->users.Close(finish);
   };
+  BrokerSession::Ticket ticket;
   Status sent = adapter->session->Submit(
       session::CloseOp{at.handle, ndk}, at.epoch,
-      [finish, locally](const Reply& reply) { IsUnreachable(reply.status) ? locally() : finish(); });
+      [finish, locally](const Reply& reply) { IsUnreachable(reply.status) ? locally() : finish(); },
+      BrokerSession::Sender::kApplication, wait && caller.blocks() ? &ticket : nullptr);
   if (!sent.ok()) locally();
+  adapter->session->AwaitReply(ticket);
   return wait ? BrokerSession::Outcome(caller, state) : Status(StatusCode::kPending);
 }
 

@@ -15,6 +15,7 @@ namespace nd::client {
 struct BrokerSession::Link final : Carrier::Sink {
   struct Pending {
     bool makes_queue_pair = false;  // Its answer may follow a counters page.
+    bool caller_waits = false;      // In AwaitReply().
     Done done;
   };
 
@@ -24,12 +25,14 @@ struct BrokerSession::Link final : Carrier::Sink {
   void OnClosed(const Status& status) override {
     session->Break(*this, SessionEnded(status.code(), status.message()));
   }
+  bool AwaitsNothing() override { return session->AwaitsNothing(*this); }
 
   BrokerSession* const session;  // Outlives the carrier: the keeper closes it.
   BrokerLane lane;
   std::unique_ptr<Carrier> carrier;
   // Under the session's mutex:
   std::map<session::OpId, Pending> pending;  // In order of submission.
+  bool answered_caller = false;              // The last message was an answer that a caller waited for.
   bool over = false;
   Status why;
 };

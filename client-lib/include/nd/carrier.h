@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -15,7 +16,7 @@ namespace nd {
 // Messages are opaque bytes: ndbroker.v1.ClientMessage up, ndbroker.v1.ServerMessage down.
 class Carrier {
  public:
-  // Called by one thread, in the order of arrival.
+  // Called by one thread at a time, in the order of arrival.
   class Sink {
    public:
     virtual ~Sink() = default;
@@ -23,6 +24,8 @@ class Carrier {
     virtual bool OnMessage(std::span<const std::byte> message) = 0;
     // The last call. The sentence of `why` may be empty: the broker hung up.
     virtual void OnClosed(const Status& why) = 0;
+    // True when no message is awaited, and the next one will probably be awaited by a caller of ReadWhile().
+    virtual bool AwaitsNothing() { return false; }
   };
 
   virtual ~Carrier() = default;
@@ -31,6 +34,11 @@ class Carrier {
   // Ends the session and waits until the sink is no longer called. Not from the sink. A second call is
   // allowed.
   virtual void Close() = 0;
+  // The calling thread waits for a message while `waiting` is true, and may call the sink itself, which saves
+  // waking another thread. Returns at once when another thread reads.
+  virtual void ReadWhile(const std::function<bool()>& /*waiting*/) {}
+  // A message is awaited, and not by a caller of ReadWhile(). Call it after Send().
+  virtual void Attend() {}
 };
 
 // `socket` is a connected stream socket of the broker, non-blocking, which the carrier owns from now on.

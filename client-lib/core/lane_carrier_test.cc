@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who reads the lane: the carrier's thread, or a caller that waits for its answer while that thread rests.
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+
+#include <condition_variable>
+#include <cstring>
+#include <functional>
+#include <future>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "base/fd_lane.h"
+#include "client-lib/core/carriers.h"
+
+namespace nd::client {
+namespace {
+
+// Far longer than a test: the thread reads again for another reason, or not at all.
+constexpr Duration kForEver = std::chrono::hours(1);
+constexpr Duration kPatience = std::chrono::seconds(30);
+
+class LaneCarrierTest : public testing::Test, protected Carrier::Sink {
+ protected:
+  struct Delivery {
+    char text = 0;
+    std::thread::id by;
+  };
+
+  LaneCarrierTest() {
+    int ends[2];
+    EXPECT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
+    lane_ = std::make_unique<BrokerLane>(UniqueFd(ends[0]));
+    broker_ = UniqueFd(ends[1]);
+  }
+  void TearDown() override { carrier_.reset(); }  // Its thread calls this object.
+
+  void Open(Duration rest) { carrier_ = OpenLaneCarrier(*lane_, this, rest); }
+  void BrokerSends(char text) {
+    const provider::MessageRecord record;
+    const std::uint32_t length = 1;
+    std::vector<std::byte> datagram(sizeof record + sizeof length + 1);
+    std::memcpy(datagram.data(), &record, sizeof record);
+    std::memcpy(datagram.data() + sizeof record, &length, sizeof length);
+    datagram.back() = static_cast<std::byte>(text);
+    EXPECT_TRUE(SendWithFds(broker_.get(), datagram, {}).ok());
+  }
+  // One exchange, after which the carrier's thread rests.
+  void LetTheThreadRest() {
+    SetAwaitsNothing(true);
+    BrokerSends('a');
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return asked_; });
+  }
+  void SetAwaitsNothing(bool nothing) {
+    std::lock_guard lock(mutex_);
+    awaits_nothing_ = nothing;
+  }
+  bool Has(std::size_t count) {
+    std::lock_guard lock(mutex_);
+    return deliveries_.size() >= count;
+  }
+  Delivery Await(std::size_t count) {
+    std::unique_lock lock(mutex_);
+    if (!changed_.wait_for(lock, kPatience, [&] { return deliveries_.size() >= count; })) {
+      ADD_FAILURE() << "message " << count << " was not delivered";
+      return {};
+    }
+    return deliveries_[count - 1];
+  }
+  void AwaitCaller() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return caller_reads_; });
+  }
+  // The predicate of a caller that waits until that many messages were delivered.
+  std::function<bool()> Until(std::size_t count) {
+    return [this, count] {
+      std::lock_guard lock(mutex_);
+      caller_reads_ = true;
+      changed_.notify_all();
+      return deliveries_.size() < count && !closed_;
+    };
+  }
+  bool closed() {
+    std::lock_guard lock(mutex_);
+    return closed_;
+  }
+
+  std::unique_ptr<BrokerLane> lane_;
+  UniqueFd broker_;
+  std::unique_ptr<Carrier> carrier_;
+
+ private:
+  bool OnMessage(std::span<const std::byte> message) override {
+    std::lock_guard lock(mutex_);
+    EXPECT_FALSE(closed_) << "OnClosed is the last call";
+    deliveries_.push_back({static_cast<char>(message[0]), std::this_thread::get_id()});
+    changed_.notify_all();
+    return true;
+  }
+  void OnClosed(const Status&) override {
+    std::lock_guard lock(mutex_);
+    EXPECT_FALSE(closed_);
+    closed_ = true;
+    changed_.notify_all();
+  }
+  bool AwaitsNothing() override {
+    std::lock_guard lock(mutex_);
+    asked_ = true;
+    changed_.notify_all();
+    return awaits_nothing_;
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<Delivery> deliveries_;
+  bool awaits_nothing_ = false, asked_ = false, caller_reads_ = false, closed_ = false;
+};
+
+TEST_F(LaneCarrierTest, CallerReadsItsAnswerWhileTheThreadRests) {
+  Open(kForEver);
+  LetTheThreadRest();
+  BrokerSends('b');
+  carrier_->ReadWhile(Until(2));
+  EXPECT_EQ(Await(2).text, 'b');
+  EXPECT_EQ(Await(2).by, std::this_thread::get_id());
+  BrokerSends('c');
+  carrier_->ReadWhile(Until(3));
+  EXPECT_EQ(Await(3).by, std::this_thread::get_id());
+}
+
+TEST_F(LaneCarrierTest, ThreadThatReadsIsNotDisturbed) {
+  Open(kForEver);
+  carrier_->ReadWhile([] { return true; });  // Returns at once.
+  BrokerSends('a');
+  EXPECT_NE(Await(1).by, std::this_thread::get_id());
+}
+
+TEST_F(LaneCarrierTest, AttendEndsTheRest) {
+  Open(kForEver);
+  LetTheThreadRest();
+  BrokerSends('b');
+  carrier_->Attend();
+  EXPECT_NE(Await(2).by, std::this_thread::get_id());
+}
+
+TEST_F(LaneCarrierTest, MessageThatNobodyAwaitsArrivesAfterTheRest) {
+  Open(std::chrono::milliseconds(1));
+  LetTheThreadRest();
+  BrokerSends('b');
+  EXPECT_NE(Await(2).by, std::this_thread::get_id());
+}
+
+TEST_F(LaneCarrierTest, CallerServesOthersMeanwhileAndWakesTheThreadAtItsEnd) {
+  Open(kForEver);
+  LetTheThreadRest();
+  std::thread::id reader;
+  std::thread caller([&] {
+    reader = std::this_thread::get_id();
+    carrier_->ReadWhile(Until(3));
+  });
+  AwaitCaller();
+  carrier_->ReadWhile([] { return true; });  // Another caller: it returns at once.
+  BrokerSends('b');
+  Await(2);
+  SetAwaitsNothing(false);
+  carrier_->Attend();
+  BrokerSends('c');
+  caller.join();
+  EXPECT_EQ(Await(2).by, reader);
+  EXPECT_EQ(Await(3).by, reader);
+  BrokerSends('d');
+  EXPECT_NE(Await(4).by, reader);
+}
+
+TEST_F(LaneCarrierTest, ThreadReadsAgainAfterACallerThatReadForLong) {
+  Open(std::chrono::milliseconds(1));
+  LetTheThreadRest();
+  const auto waiting = Until(2);
+  std::thread caller([&] {
+    carrier_->ReadWhile(waiting);
+    waiting();  // The rest may have ended before, and then the caller does not read.
+  });
+  AwaitCaller();
+  std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  BrokerSends('b');
+  caller.join();
+  BrokerSends('c');
+  EXPECT_EQ(Await(3).text, 'c');
+}
+
+TEST_F(LaneCarrierTest, CloseEndsACallerThatReads) {
+  Open(kForEver);
+  LetTheThreadRest();
+  std::thread caller([&] { carrier_->ReadWhile(Until(100)); });
+  AwaitCaller();
+  carrier_->Close();
+  EXPECT_TRUE(closed());
+  caller.join();
+  carrier_->ReadWhile([] { return true; });  // Returns at once.
+}
+
+TEST_F(LaneCarrierTest, CloseEndsTheRest) {
+  Open(kForEver);
+  LetTheThreadRest();
+  carrier_->Close();
+  EXPECT_TRUE(closed());
+}
+
+TEST_F(LaneCarrierTest, CallerNoticesThatTheBrokerHungUp) {
+  Open(kForEver);
+  LetTheThreadRest();
+  broker_.reset();
+  carrier_->ReadWhile([] { return true; });
+  while (!closed()) std::this_thread::yield();
+}
+
+}  // namespace
+}  // namespace nd::client
