@@ -115,15 +115,17 @@ TEST(Histogram, CountsEachValueOnce) {
 }
 
 TEST(Options, TheDefaultWindowStaysInTheCache) {
-  const auto window = [](const char* size) {
-    const char* arguments[] = {"ndperf", "--self", "--metric", "bw", "--size", size};
+  const auto window = [](const char* transport, const char* size) {
+    const char* arguments[] = {"ndperf",   "--self", "--transport", transport,
+                               "--metric", "bw",     "--size",      size};
     Options options;
-    EXPECT_FALSE(Parse(6, const_cast<char**>(arguments), &options));
+    EXPECT_FALSE(Parse(8, const_cast<char**>(arguments), &options));
     return options.window;
   };
-  EXPECT_EQ(64u, window("8"));
-  EXPECT_EQ(4u, window("65536"));
-  EXPECT_EQ(2u, window("1048576"));
+  EXPECT_EQ(64u, window("local", "8"));
+  EXPECT_EQ(4u, window("local", "65536"));
+  EXPECT_EQ(1u, window("local", "1048576"));
+  EXPECT_EQ(2u, window("iwarp", "1048576"));
 }
 
 TEST(Options, CpusAreThoseOfTheProcesses) {

@@ -47,7 +47,7 @@ Result<Adapter> OpenAdapter(const Options& options, const Address& local) {
 
 // The passive end needs a receive for every message that may be in flight.
 std::uint32_t Receives(const Options& options, Role role) {
-  return role == Role::kServer && options.op == Op::kSend ? 2 * options.window + 2 : 4;
+  return role == Role::kServer && options.op == Op::kSend ? 2 * options.window : 4;
 }
 
 Status ServeOne(Adapter& adapter, Listener& listener, const Options& options) {

@@ -103,7 +103,12 @@ void SetCounts(Options* o) {
     if (o->iterations == 0) o->iterations = o->op == Op::kConnect ? 2000 : 50000;
     return;
   }
-  if (o->window == 0) o->window = std::clamp<std::uint32_t>(kWindowBytes / o->size, 2, 64);
+  if (o->window == 0) {
+    // Shared memory completes a request while it is posted, so a second large one only takes more of the
+    // cache.
+    const std::uint32_t least = o->transport == Transport::kLocal ? 1 : 2;
+    o->window = std::clamp<std::uint32_t>(kWindowBytes / o->size, least, 64);
+  }
   if (o->iterations == 0) {
     o->iterations = static_cast<std::uint32_t>(
         std::clamp<std::uint64_t>((std::uint64_t{4} << 30) / o->size, 500, 500000));
