@@ -3,6 +3,10 @@
 //
 // Thread rule: every member except Post() and Stop() is called on the thread of the loop, or before Run().
 // A callback may add and remove any registration, its own included.
+//
+// Each descriptor belongs to an account, mostly a user. While several descriptors are ready, the accounts
+// take turns (turns.h), so that an account with a hundred descriptors delays the others no more than one with
+// one.
 #pragma once
 
 #include <array>
@@ -12,6 +16,7 @@
 #include <memory>
 
 #include "base/clock.h"
+#include "base/turns.h"
 
 namespace nd {
 
@@ -20,6 +25,9 @@ class EventLoop {
   using Callback = std::function<void()>;
   using FdCallback = std::function<void(std::uint32_t epoll_events)>;
   enum class TimerId : std::uint64_t {};
+
+  // The account of work that is nobody's.
+  static constexpr Account kCommon{~std::uint64_t{0}};
 
   explicit EventLoop(const Clock& clock);
   ~EventLoop();
@@ -31,8 +39,9 @@ class EventLoop {
   // Watches `fd` (not owned) level-triggered for `epoll_events`; Modify changes the set, Remove must
   // come before the descriptor is closed. A callback removed in this round is not called any more, and an
   // event of the removed descriptor never reaches a descriptor that was added later with the same number.
-  // Add fails (false, errno set) when the kernel refuses.
-  bool Add(int fd, std::uint32_t epoll_events, FdCallback callback);
+  // Add fails (false, errno set) when the kernel refuses. While other accounts have work a callback may come
+  // later than its event; it sees the events of the latest set only.
+  bool Add(int fd, std::uint32_t epoll_events, FdCallback callback, Account account = kCommon);
   void Modify(int fd, std::uint32_t epoll_events);
   void Remove(int fd);
 
@@ -40,8 +49,14 @@ class EventLoop {
   TimerId At(Time when, Callback callback);
   void Cancel(TimerId timer);  // Unknown or spent ids are ignored.
 
+  // True when the running callback has had its time and other work waits: it should leave the rest of its
+  // work to its next turn.
+  bool TurnIsOver() const;
+
   // From any thread: runs `callback` on the loop thread, in order of posting.
   void Post(Callback callback);
+  // The same as work of an account: in order among the posts of that account, in turn with other accounts.
+  void PostFor(Account account, Callback callback);
   // From any thread: Run() returns after the current round.
   void Stop();
 

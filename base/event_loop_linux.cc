@@ -41,18 +41,21 @@ class EventLoop::Impl {
     }
   }
 
-  bool Add(int fd, std::uint32_t events, FdCallback callback) {
+  bool Add(int fd, std::uint32_t events, FdCallback callback, Account account) {
     const std::uint64_t registration = ++last_registration_;
     if (!Control(EPOLL_CTL_ADD, fd, events, registration)) return false;
     const auto [it, added] = registrations_.try_emplace(fd, registration);
     if (!added) watches_.erase(std::exchange(it->second, registration));  // Closed without Remove().
-    watches_[registration] = std::make_shared<FdCallback>(std::move(callback));
+    watches_[registration] =
+        std::make_shared<Watched>(Watched{std::move(callback), account, events | kAlwaysReported, 0});
     return true;
   }
 
   void Modify(int fd, std::uint32_t events) {
     const auto it = registrations_.find(fd);
-    if (it != registrations_.end()) Control(EPOLL_CTL_MOD, fd, events, it->second);
+    if (it == registrations_.end()) return;
+    Control(EPOLL_CTL_MOD, fd, events, it->second);
+    watches_[it->second]->wanted = events | kAlwaysReported;
   }
 
   void Remove(int fd) {
@@ -77,16 +80,18 @@ class EventLoop::Impl {
     timer_times_.erase(it);
   }
 
-  void Post(Callback callback) {
+  void Post(Account account, Callback callback) {
     bool was_empty;
     {
       const std::lock_guard lock(mutex_);
       was_empty = posted_.empty();
-      posted_.push_back(std::move(callback));
+      posted_.push_back({account, std::move(callback)});
     }
     // A post from the loop itself needs no wake-up, because the loop checks before it waits.
     if (was_empty && runner_.load(std::memory_order_relaxed) != std::this_thread::get_id()) Wake();
   }
+
+  bool TurnIsOver() const { return !turns_.empty() && clock_.Now() - turn_began_ >= kTurn; }
 
   void Stop() {
     stop_.store(true);
@@ -98,13 +103,18 @@ class EventLoop::Impl {
   }
 
   void RunOnce(Duration timeout) {
-    std::array<epoll_event, 64> events;
+    std::array<epoll_event, 128> events;
     const int count =
         epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), WaitMilliseconds(timeout));
     runner_.store(std::this_thread::get_id(), std::memory_order_relaxed);
     const auto started = std::chrono::steady_clock::now();
     RunTimers();
-    for (int i = 0; i < count; ++i) RunFd(events[static_cast<std::size_t>(i)]);
+    if (count == 1 && turns_.empty()) {
+      RunFd(events[0]);
+    } else {
+      for (int i = 0; i < count; ++i) QueueFd(events[static_cast<std::size_t>(i)]);
+      TakeTurns();
+    }
     RunPosted();
     const Duration took = std::chrono::steady_clock::now() - started;
     runner_.store({}, std::memory_order_relaxed);
@@ -119,6 +129,26 @@ class EventLoop::Impl {
  private:
   // The registration in an event's data that means the wake-up descriptor.
   static constexpr std::uint64_t kWake = 0;
+  static constexpr std::uint32_t kAlwaysReported = EPOLLERR | EPOLLHUP;
+  // While work waits, the loop looks this often for accounts that have become ready.
+  static constexpr Duration kLook = std::chrono::microseconds(200);
+  // One callback should not take longer while other work waits.
+  static constexpr Duration kTurn = std::chrono::microseconds(100);
+
+  struct Watched {
+    FdCallback callback;
+    Account account;
+    std::uint32_t wanted;
+    std::uint32_t ready;  // The events of a descriptor that waits for its turn; otherwise 0.
+  };
+  struct Posted {
+    Account account;
+    Callback callback;
+  };
+  struct Work {
+    std::uint64_t registration;
+    Callback posted;  // Null: the callback of the registration.
+  };
 
   bool Control(int operation, int fd, std::uint32_t events, std::uint64_t registration) {
     epoll_event event{};
@@ -133,6 +163,7 @@ class EventLoop::Impl {
   }
 
   int WaitMilliseconds(Duration timeout) {
+    if (!turns_.empty()) return 0;
     {
       const std::lock_guard lock(mutex_);
       if (!posted_.empty()) return 0;
@@ -165,27 +196,71 @@ class EventLoop::Impl {
     }
   }
 
+  // An earlier callback of this round may have removed the registration. Its descriptor's number may belong
+  // to another registration by now, which this event does not concern.
+  std::shared_ptr<Watched> Find(std::uint64_t registration) const {
+    const auto it = watches_.find(registration);
+    return it == watches_.end() ? nullptr : it->second;
+  }
+
+  // Returns true when the event was the wake-up.
+  bool TakeWake(const epoll_event& event) {
+    if (event.data.u64 != kWake) return false;
+    std::uint64_t value;
+    [[maybe_unused]] const auto got = read(wake_.get(), &value, sizeof value);
+    return true;
+  }
+
   void RunFd(const epoll_event& event) {
-    if (event.data.u64 == kWake) {
-      std::uint64_t value;
-      [[maybe_unused]] const auto got = read(wake_.get(), &value, sizeof value);
-      return;
+    if (TakeWake(event)) return;
+    const std::shared_ptr<Watched> watched = Find(event.data.u64);  // It may remove itself.
+    if (watched) watched->callback(event.events);
+  }
+
+  void QueueFd(const epoll_event& event) {
+    if (TakeWake(event)) return;
+    const std::shared_ptr<Watched> watched = Find(event.data.u64);
+    if (!watched) return;
+    const bool waits = watched->ready != 0;
+    watched->ready = event.events;
+    if (!waits) turns_.Add(watched->account, {event.data.u64, nullptr});
+  }
+
+  void Run(const Work& work) {
+    if (work.posted) return work.posted();
+    const std::shared_ptr<Watched> watched = Find(work.registration);
+    if (!watched) return;
+    const std::uint32_t ready = std::exchange(watched->ready, 0) & watched->wanted;
+    if (ready != 0) watched->callback(ready);
+  }
+
+  // Until the work is done, or for so long that it is time to look for other accounts.
+  void TakeTurns() {
+    Time now = clock_.Now();
+    for (const Time until = now + kLook; !turns_.empty() && now < until;) {
+      const Turns<Work>::Turn turn = turns_.Take();
+      turn_began_ = now;
+      Run(turn.work);
+      now = clock_.Now();
+      turns_.Charge(turn.account, now - turn_began_);
     }
-    // An earlier callback of this round may have removed the registration. Its descriptor's number may
-    // belong to another registration by now, which this event does not concern.
-    const auto it = watches_.find(event.data.u64);
-    if (it == watches_.end()) return;
-    const std::shared_ptr<FdCallback> callback = it->second;  // It may remove itself.
-    (*callback)(event.events);
   }
 
   void RunPosted() {
-    std::vector<Callback> batch;
+    std::vector<Posted> batch;
     {
       const std::lock_guard lock(mutex_);
       batch.swap(posted_);
     }
-    for (Callback& callback : batch) callback();
+    for (Posted& posted : batch) {
+      if (posted.account == kCommon) {
+        posted.callback();
+      } else if (batch.size() == 1 && turns_.empty()) {
+        posted.callback();
+      } else {
+        turns_.Add(posted.account, {kWake, std::move(posted.callback)});
+      }
+    }
   }
 
   const Clock& clock_;
@@ -193,13 +268,15 @@ class EventLoop::Impl {
   // Every Add() makes a registration with a number of its own; an event names the registration.
   std::uint64_t last_registration_ = kWake;
   std::unordered_map<int, std::uint64_t> registrations_;  // By descriptor.
-  std::unordered_map<std::uint64_t, std::shared_ptr<FdCallback>> watches_;
+  std::unordered_map<std::uint64_t, std::shared_ptr<Watched>> watches_;
   std::map<std::pair<Time, std::uint64_t>, Callback> timers_;
   std::unordered_map<std::uint64_t, Time> timer_times_;
   std::deque<std::pair<std::uint64_t, Callback>> pending_due_;
   std::uint64_t last_timer_ = 0;
   std::mutex mutex_;
-  std::vector<Callback> posted_;
+  std::vector<Posted> posted_;
+  Turns<Work> turns_;  // The work that is ready and was not done yet.
+  Time turn_began_{};
   std::atomic<std::thread::id> runner_{};  // The thread in RunOnce().
   std::atomic<bool> stop_{false};
   Duration longest_round_{};
@@ -218,8 +295,11 @@ EventLoop::~EventLoop() = default;
 const Clock& EventLoop::clock() const {
   return impl_->clock();
 }
-bool EventLoop::Add(int fd, std::uint32_t epoll_events, FdCallback callback) {
-  return impl_->Add(fd, epoll_events, std::move(callback));
+bool EventLoop::Add(int fd, std::uint32_t epoll_events, FdCallback callback, Account account) {
+  return impl_->Add(fd, epoll_events, std::move(callback), account);
+}
+bool EventLoop::TurnIsOver() const {
+  return impl_->TurnIsOver();
 }
 void EventLoop::Modify(int fd, std::uint32_t epoll_events) {
   impl_->Modify(fd, epoll_events);
@@ -234,7 +314,10 @@ void EventLoop::Cancel(TimerId timer) {
   impl_->Cancel(timer);
 }
 void EventLoop::Post(Callback callback) {
-  impl_->Post(std::move(callback));
+  impl_->Post(kCommon, std::move(callback));
+}
+void EventLoop::PostFor(Account account, Callback callback) {
+  impl_->Post(account, std::move(callback));
 }
 void EventLoop::Stop() {
   impl_->Stop();

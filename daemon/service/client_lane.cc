@@ -35,16 +35,19 @@ ClientLane::~ClientLane() {
 }
 
 bool ClientLane::Open() {
-  if (!loop_.Add(socket_.get(), os::kReadable | os::kPeerFinished,
-                 [this](std::uint32_t events) { OnSocket(events); })) {
+  const Account account{peer_.uid};
+  if (!loop_.Add(
+          socket_.get(), os::kReadable | os::kPeerFinished,
+          [this](std::uint32_t events) { OnSocket(events); }, account)) {
     return false;
   }
   closed_ = false;
   // A forked child may keep the socket open, so the lane watches the process itself.
   process_ = ProcessHandle(socket_.get(), peer_.pid);
-  if (process_ && !loop_.Add(process_.get(), os::kReadable, [this](std::uint32_t) {
-        End(StatusCode::kConnectionDisconnected, "its process ended");
-      })) {
+  const auto process_ended = [this](std::uint32_t) {
+    End(StatusCode::kConnectionDisconnected, "its process ended");
+  };
+  if (process_ && !loop_.Add(process_.get(), os::kReadable, process_ended, account)) {
     process_.reset();
   }
   return true;
@@ -213,12 +216,13 @@ void ClientLane::OnSocket(std::uint32_t events) {
 }
 
 void ClientLane::Read() {
-  // Bounds the turn of one client, because others wait.
+  // Bounds the turn of one client, because others wait; a turn is shorter when they wait already.
   constexpr int kMessages = 16;
   constexpr std::size_t kBytes = 64 * 1024;
   static thread_local std::array<std::byte, provider::kMaxClientDatagram> buffer;
   std::size_t bytes = 0;
   for (int i = 0; i < kMessages && bytes < kBytes && !closed_ && !not_reading(); ++i) {
+    if (i != 0 && loop_.TurnIsOver()) return;
     std::vector<UniqueFd> sockets;
     const std::ptrdiff_t n = callbacks_.sockets ? ReceiveSockets(buffer, &sockets) : ReceivePlain(buffer);
     if (n < 0) return;

@@ -134,8 +134,9 @@ class GuardedStreams::Stream {
     }
   }
   bool Watch(Side& side, std::uint32_t events) {
-    side.watched =
-        owner_.loop_.Add(side.fd.get(), events, [this, &side](std::uint32_t seen) { OnSocket(side, seen); });
+    side.watched = owner_.loop_.Add(
+        side.fd.get(), events, [this, &side](std::uint32_t seen) { OnSocket(side, seen); },
+        Account{peer_.uid});
     return side.watched;
   }
 

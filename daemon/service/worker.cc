@@ -2,6 +2,8 @@
 // A thread with a queue, joined by the destructor.
 #include "daemon/service/worker.h"
 
+#include <chrono>
+
 #include "base/os/thread.h"
 
 namespace nd::service {
@@ -19,10 +21,10 @@ Worker::~Worker() {
   thread_.join();
 }
 
-void Worker::Post(std::function<void()> job) {
+void Worker::PostFor(Account account, std::function<void()> job) {
   {
     std::lock_guard lock(mutex_);
-    jobs_.push_back(std::move(job));
+    jobs_.Add(account, std::move(job));
   }
   wake_.notify_one();
 }
@@ -32,12 +34,14 @@ void Worker::Run() {
   for (;;) {
     wake_.wait(lock, [this] { return stop_ || !jobs_.empty(); });
     if (jobs_.empty()) return;
-    std::function<void()> job = std::move(jobs_.front());
-    jobs_.pop_front();
+    auto [account, job] = jobs_.Take();
     lock.unlock();
+    const auto began = std::chrono::steady_clock::now();
     job();
     job = nullptr;  // Releases the captures of the job outside the lock, too.
+    const Duration took = std::chrono::steady_clock::now() - began;
     lock.lock();
+    jobs_.Charge(account, took);
   }
 }
 

@@ -4,10 +4,11 @@
 #pragma once
 
 #include <condition_variable>
-#include <deque>
 #include <functional>
 #include <mutex>
 #include <thread>
+
+#include "base/turns.h"
 
 namespace nd::service {
 
@@ -18,15 +19,16 @@ class Worker {
   // Runs the posted jobs, then ends.
   ~Worker();
 
-  // Any thread. Jobs run in the order of posting.
-  void Post(std::function<void()> job);
+  // Any thread. The jobs of an account run in the order of posting; accounts take turns (base/turns.h).
+  void Post(std::function<void()> job) { PostFor(Account{~std::uint64_t{0}}, std::move(job)); }
+  void PostFor(Account account, std::function<void()> job);
 
  private:
   void Run();
 
   std::mutex mutex_;
   std::condition_variable wake_;
-  std::deque<std::function<void()>> jobs_;
+  Turns<std::function<void()>> jobs_;
   bool stop_ = false;
   std::thread thread_;
 };

@@ -109,12 +109,14 @@ void BrokerShell::LaneHello(ClientSession& session, session::ClientMessage messa
   session.lane().SetReading(false);
   Claim(session);
   // The worker outlives this object.
-  hello_worker_.Post([this, &loop = loop_, id = session.id(), peer = session.peer(),
-                      version = options_.version, pods = options_.directory + "/" + kPodsDirectoryName,
-                      op_id = message.op_id, message = std::move(message)] {
+  const Account account{session.peer().uid};
+  hello_worker_.PostFor(account, [this, &loop = loop_, account, id = session.id(), peer = session.peer(),
+                                  version = options_.version,
+                                  pods = options_.directory + "/" + kPodsDirectoryName, op_id = message.op_id,
+                                  message = std::move(message)] {
     auto hello = std::make_shared<Result<HelloFacts>>(HelloFrom(message, peer, version));
     if (hello->ok()) NamePod(pods, (*hello)->identity);
-    loop.Post([this, id, hello, op_id] {
+    loop.PostFor(account, [this, id, hello, op_id] {
       ClientSession* client = Find(id);
       if (client == nullptr) return;
       auto stream = std::make_shared<LaneStream>(client->lane(), options_.config.limits.session_queue_bytes);

@@ -176,7 +176,7 @@ class SessionStream final
     }
     hello_received_ = true;
     Ahead();
-    loop_.Post([this, self = self_, facts = std::move(hello.value())]() mutable {
+    PostForUser([this, self = self_, facts = std::move(hello.value())]() mutable {
       // A stream that broke meanwhile has posted its end already, so a session attached now would never end.
       if (!ending()) session_ = shell_.Attach(self, std::move(facts));
       Taken();
@@ -194,12 +194,15 @@ class SessionStream final
       return false;
     }
     Ahead();
-    loop_.Post([this, self = self_, op_id, op = std::move(op.value())]() mutable {
+    PostForUser([this, self = self_, op_id, op = std::move(op.value())]() mutable {
       if (session_ != core::SessionId{}) shell_.Operation(session_, op_id, std::move(op));
       Taken();
     });
     return true;
   }
+
+  // In order of posting; users take turns.
+  void PostForUser(EventLoop::Callback callback) { loop_.PostFor(Account{peer_->uid}, std::move(callback)); }
 
   void Ahead() {
     std::lock_guard lock(ahead_mutex_);
@@ -207,7 +210,7 @@ class SessionStream final
   }
 
   void PostEnd(Status why) {
-    loop_.Post([this, self = self_, why = std::move(why)] {
+    PostForUser([this, self = self_, why = std::move(why)] {
       if (session_ != core::SessionId{}) shell_.StreamEnded(std::exchange(session_, core::SessionId{}), why);
     });
   }

@@ -16,6 +16,9 @@
 namespace nd::provider::soft {
 namespace {
 
+// Peers share one account, so that all of them together delay the users of this host as one user would.
+constexpr Account kPeers{(std::uint64_t{1} << 32) + 1};
+
 // The descriptor of a watched object, and its registration in the loop.
 class Registered {
  public:
@@ -25,9 +28,10 @@ class Registered {
   Registered& operator=(const Registered&) = delete;
 
   int fd() const { return fd_.get(); }
+  void SetAccount(Account account) { account_ = account; }
   bool Add(std::uint32_t events, Watched::Ready ready) {
     Remove();
-    return added_ = loop_.Add(fd_.get(), events, std::move(ready));
+    return added_ = loop_.Add(fd_.get(), events, std::move(ready), account_);
   }
   void Modify(std::uint32_t events) {
     if (added_) loop_.Modify(fd_.get(), events);
@@ -43,6 +47,7 @@ class Registered {
  private:
   EventLoop& loop_;
   UniqueFd fd_;
+  Account account_ = kPeers;
   bool added_ = false;
 };
 
@@ -52,6 +57,7 @@ class SystemTcp::Socket : public TcpSocket {
  public:
   Socket(EventLoop& loop, UniqueFd fd) : fd_(loop, std::move(fd)) {}
 
+  void SetAccount(Account account) override { fd_.SetAccount(account); }
   bool Watch(std::uint32_t events, Ready ready) override { return fd_.Add(events, std::move(ready)); }
   void SetEvents(std::uint32_t events) override { fd_.Modify(events); }
   void Unwatch() override { fd_.Remove(); }

@@ -102,6 +102,7 @@ void TcpCm::Start(const ConnectParams& params, const Adapter& adapter, PortMode 
     sink_.OnFailed(params.id, ConnectFailure(error, mode));
     return;
   }
+  connection.socket->SetAccount(Account{params.owner_uid});
   if (!connection.socket->Watch(os::kWritable, [this, &connection](std::uint32_t) { OnReady(connection); })) {
     Close(connection, CloseHow::kReset);
     sink_.OnFailed(params.id, {StatusCode::kInsufficientResources, "the connection cannot be watched"});

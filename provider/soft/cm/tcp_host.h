@@ -16,6 +16,7 @@
 
 #include "base/event_loop.h"
 #include "base/os/accept.h"
+#include "base/turns.h"
 #include "base/unique_fd.h"
 #include "nd/status.h"
 #include "nd/types.h"
@@ -27,6 +28,8 @@ class Watched {
   using Ready = std::function<void(std::uint32_t events)>;
 
   virtual ~Watched() = default;
+  // The account that the callbacks belong to (base/turns.h); before Watch(). Otherwise that of all peers.
+  virtual void SetAccount(Account) {}
   // False: the host cannot watch it.
   [[nodiscard]] virtual bool Watch(std::uint32_t events, Ready ready) = 0;
   // Only while it is watched.
