@@ -13,7 +13,7 @@ least=98
 files=(
   provider/soft/wire/{ddp,fault,mpa,ndb_header,rdmap,terminate}.cc
   provider/soft/cm/{active_handshake,passive_handshake,handshake_frames}.cc
-  provider/soft/qp/{iwarp_transport_rx,shm_transport_rx}.cc
+  provider/soft/qp/{iwarp/receiver,iwarp/receive_segment,shm/receiver,shm/shared_memory}.cc
   daemon/state/journal_image.cc
   daemon/metrics/http_request.cc
 )

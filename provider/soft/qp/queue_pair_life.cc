@@ -5,9 +5,9 @@
 
 #include "provider/queue_pair_rules.h"
 #include "provider/soft/qp/drive/progress_thread.h"
-#include "provider/soft/qp/iwarp_transport.h"
+#include "provider/soft/qp/iwarp/iwarp_transport.h"
 #include "provider/soft/qp/queue_pair.h"
-#include "provider/soft/qp/shm_transport.h"
+#include "provider/soft/qp/shm/shm_transport.h"
 #include "provider/soft/transports.h"
 
 namespace nd::provider::soft {

@@ -13,19 +13,9 @@
 #include "nd/status.h"
 #include "nd/types.h"
 #include "provider/soft/qp/drive/interest.h"
+#include "provider/soft/qp/end_code.h"
 
 namespace nd::provider::soft {
-
-// The reason why this side ends the connection.
-enum class EndCode : std::uint32_t {
-  kNone = 0,
-  kRemoteAccess = 1,  // The peer named memory that it may not touch.
-  kNoReceive = 2,     // The peer's Send found no receive within the time.
-  kTooLong = 3,       // The peer's Send was longer than the receive.
-  kProtocol = 4,      // The peer broke the protocol.
-  kLocal = 5,  // A request of this side failed (its own memory was not registered, ...), or it dropped the
-               // connection.
-};
 
 class Transport {
  public:

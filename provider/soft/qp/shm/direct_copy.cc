@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writes and Reads of buffers that the peer shares: one memcpy by the initiator.
+//
+// `hazard` names the STag while the copy runs, so that the peer's Deregister waits for it: this side
+// publishes the hazard, fences, and reads the peer's table; the peer removes the STag, fences, and reads the
+// hazard.
+#include <algorithm>
+#include <cstring>
+
+#include "provider/soft/qp/shm/sender.h"
+
+namespace nd::provider::soft {
+
+// The memory that the request names, here; null when it fails a check. Between the two stores of the hazard.
+std::byte* ShmSender::PeerMemory(const InitiatorRequest& request, std::uint64_t address,
+                                 std::uint32_t length) {
+  const auto region = ReadRegion(state_.memory.peer_table(), request.token);
+  const std::uint32_t access = request.op == Op::kWrite ? kAllowRemoteWrite : kAllowRemoteRead;
+  if (!region || (region->access & access) != access || !region->Contains(address, length) ||
+      region->buffer == 0 ||
+      (region->queue_pair != 0 &&
+       region->queue_pair != state_.rings.theirs().number.load(std::memory_order_relaxed))) {
+    return nullptr;
+  }
+  const Mapping* mapping = state_.memory.PeerBuffer(region->buffer);
+  const std::uint64_t inside = address - region->base;
+  if (mapping == nullptr || region->buffer_offset > mapping->size() ||
+      inside > mapping->size() - region->buffer_offset ||
+      length > mapping->size() - region->buffer_offset - inside) {
+    return nullptr;
+  }
+  return mapping->data() + region->buffer_offset + inside;
+}
+
+// Returns true when the request, or a part of it, was copied. A request that fails a check here goes through
+// the ring, where the answer of the target decides. *waits: earlier Writes are still in the ring.
+bool ShmSender::Direct(InitiatorRequest& request, std::size_t* budget, bool* waits) {
+  SoftQueuePair& queue_pair = state_.queue_pair;
+  std::atomic<std::uint32_t>& hazard = state_.rings.mine().hazard;
+  const bool starts = !partial_.active();
+  const bool write = request.op == Op::kWrite;
+  const std::uint32_t done = starts ? 0 : partial_.done;
+  const std::uint32_t left = request.list.length - done;
+  if (starts && left == 0) return false;
+
+  hazard.store(request.token, std::memory_order_relaxed);
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  std::byte* const remote = PeerMemory(request, request.remote_address + done, left);
+  if (remote == nullptr || (starts && state_.rings.write_in_ring())) {
+    hazard.store(0, std::memory_order_release);
+    *waits = remote != nullptr;
+    return !starts && LeaveDirect(request, budget);
+  }
+  if (starts) {
+    partial_.Begin(queue_pair.initiator().next, request.list);
+    partial_path_ = Path::kDirect;
+    queue_pair.Started(request);
+  }
+  const std::uint32_t access_here = write ? 0u : kAllowLocalWrite | kRdmaReadSink;
+  std::size_t moved = 0;
+  bool good = true;
+  while (*budget != 0 && partial_.done < request.list.length) {
+    const Sge* sge = nullptr;
+    const auto piece =
+        partial_.from.Next(std::min<std::size_t>(*budget, request.list.length - partial_.done), &sge);
+    good = request.is_inline || queue_pair.CheckLocal(*sge, access_here);
+    if (!good) break;
+    if (write) {
+      std::memcpy(remote + moved, piece.data(), piece.size());
+    } else {
+      std::memcpy(piece.data(), remote + moved, piece.size());
+    }
+    moved += piece.size();
+    partial_.done += static_cast<std::uint32_t>(piece.size());
+    *budget -= piece.size();
+  }
+  hazard.store(0, std::memory_order_release);
+  if (good && partial_.done < request.list.length) return true;
+  partial_.End();
+  if (!write && good) {
+    QpCounters& counters = queue_pair.counters();
+    QpCounters::Add(counters.rx_bytes, request.list.length);
+    if (counters.reads_in_flight_max.load(std::memory_order_relaxed) == 0) {
+      counters.reads_in_flight_max.store(1, std::memory_order_relaxed);
+    }
+  }
+  queue_pair.CompleteInitiator(request, good ? StatusCode::kSuccess : StatusCode::kAccessViolation);
+  return true;
+}
+
+// The target ended the registration in the middle of a request; its answer in the ring decides.
+bool ShmSender::LeaveDirect(InitiatorRequest& request, std::size_t* budget) {
+  partial_path_ = Path::kRing;
+  if (request.op == Op::kWrite) return SendPieces(request, budget);
+  state_.queue_pair.CompleteInitiator(request, StatusCode::kAccessViolation);
+  return true;
+}
+
+}  // namespace nd::provider::soft

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// The receiving half of a same-host connection: every record is copied once, checked, and then acted upon.
+//
+// Thread rule: under the lock of the queue pair.
+#pragma once
+
+#include <cstdint>
+
+#include "provider/soft/qp/shm/shared_state.h"
+#include "provider/soft/qp/transfer/arriving_send.h"
+
+namespace nd::provider::soft {
+
+class ShmReceiver {
+ public:
+  explicit ShmReceiver(ShmState& state) : state_(state), arriving_(state.queue_pair) {}
+
+  // Handles published records within a budget. Returns true when something changed. The queue pair may not be
+  // live afterwards.
+  bool Consume();
+  // A record waits that Consume() would take.
+  bool RecordWaits() const;
+  // Behind a held Send there is a record that was not looked at.
+  bool RecordWaitsBehindHeldSend() const;
+  // The number of records that were consumed.
+  std::uint32_t position() const { return head_; }
+  // The goodbye of the peer was read.
+  bool peer_goodbye() const { return peer_goodbye_; }
+  // The Send that is arriving, for its events and its deadline.
+  ArrivingSend& arriving() { return arriving_; }
+  const ArrivingSend& arriving() const { return arriving_; }
+
+ private:
+  // Takes the Read Responses behind the held Send. Returns true when a goodbye follows it.
+  bool LookBehindHeldSend();
+  // The bytes of the record are where it says. Ends the connection otherwise.
+  bool FitsItsPlace(const Slot& record);
+  // They return false when the record must stay in the ring, or the connection ended.
+  bool ConsumeOne(const Slot& record);
+  bool ConsumeSend(const Slot& record);
+  bool ConsumeWrite(const Slot& record);
+  bool ConsumeReadRequest(const Slot& record);
+  bool ConsumeReadResponse(const Slot& record);
+  // Ends the connection.
+  bool Violation();
+
+  ShmState& state_;
+  ArrivingSend arriving_;
+  std::uint32_t head_ = 0;
+  std::uint32_t looked_ = 0;  // From head_ on, so many records have no goodbye and no unread answer.
+  bool peer_goodbye_ = false;
+};
+
+}  // namespace nd::provider::soft

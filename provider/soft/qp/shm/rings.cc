@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "provider/soft/qp/shm/rings.h"
+
+#include "base/os/socket.h"
+#include "provider/soft/qp/sync.h"
+
+namespace nd::provider::soft {
+
+ShmRings::ShmRings(SoftQueuePair& queue_pair, Mapping segment, UniqueFd socket, int side)
+    : queue_pair_(queue_pair),
+      mapping_(std::move(segment)),
+      segment_(reinterpret_cast<Segment*>(mapping_.data())),
+      socket_(std::move(socket)),
+      side_(side),
+      barrier_(RegisterGlobalBarrier()),
+      published_(kSlots) {
+  mine().number.store(queue_pair.number(), std::memory_order_release);
+}
+
+void ShmRings::CopyIn(Slot& slot, const std::byte* from, std::uint32_t length) {
+  if (length <= kInlineSize) {
+    slot.flags |= kInlineBytes;
+    if (length != 0) std::memcpy(slot.bytes + slot.length, from, length);
+  } else {
+    if (slot.length == 0) slot.place = data_head_;
+    const auto at = static_cast<std::uint32_t>(data_head_ % kDataSize);
+    const std::uint32_t first = std::min(length, kDataSize - at);
+    std::memcpy(out().data + at, from, first);
+    std::memcpy(out().data, from + first, length - first);
+    data_head_ += length;
+  }
+  slot.length += length;
+}
+
+void ShmRings::CopyIn(Slot& slot, SgeCursor& from, std::uint32_t length) {
+  if (length <= kInlineSize) {
+    slot.flags |= kInlineBytes;
+    while (slot.length < length) {
+      const auto piece = from.Next(length - slot.length);
+      std::memcpy(slot.bytes + slot.length, piece.data(), piece.size());
+      slot.length += static_cast<std::uint32_t>(piece.size());
+    }
+    return;
+  }
+  slot.place = data_head_;
+  while (slot.length < length) {
+    const auto at = static_cast<std::uint32_t>(data_head_ % kDataSize);
+    const auto piece = from.Next(std::min(length - slot.length, kDataSize - at));
+    std::memcpy(out().data + at, piece.data(), piece.size());
+    data_head_ += piece.size();
+    slot.length += static_cast<std::uint32_t>(piece.size());
+  }
+}
+
+bool ShmRings::PublishControl(RecordKind kind) {
+  if (!HasRoom(0)) return false;
+  Slot& slot = Claim();
+  slot.kind = kind;
+  Publish(slot, kNoRequest, false);
+  return true;
+}
+
+bool ShmRings::Acknowledge() {
+  const std::uint32_t consumed = theirs().consumed.load(std::memory_order_acquire);
+  const std::uint32_t passed = consumed - acknowledged_;
+  if (passed == 0) return false;
+  if (passed > head_ - acknowledged_) {
+    queue_pair_.EndConnection(EndCode::kProtocol);
+    return true;
+  }
+  for (std::uint32_t i = 0; i < passed; ++i) {
+    const Published slot = published_[acknowledged_++ % kSlots];
+    data_tail_ = slot.data_end;
+    if (!slot.completes || slot.request == kNoRequest) continue;
+    queue_pair_.CompleteInitiator(queue_pair_.initiator().at(slot.request));
+    if (!queue_pair_.live()) break;
+  }
+  acknowledged_ = consumed;
+  if (write_in_ring_ && static_cast<std::int32_t>(acknowledged_ - last_write_end_) >= 0)
+    write_in_ring_ = false;
+  return true;
+}
+
+void ShmRings::RingIfArmed() {
+  if (!barrier_) std::atomic_thread_fence(std::memory_order_seq_cst);
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  if (theirs().armed.load(std::memory_order_relaxed) == 0) return;
+  if (theirs().armed.exchange(0, std::memory_order_acq_rel) == 0) return;
+  const char bell = 1;
+  // A full socket contains doorbells already; a broken one is noticed at the next read.
+  os::Send(socket_.get(), &bell, 1);
+}
+
+void ShmRings::Abandon() {
+  // In a forked child the segment is not mapped and the descriptor is closed.
+  (void)socket_.release();
+  [[maybe_unused]] auto* leaked = new Mapping(std::move(mapping_));
+}
+
+}  // namespace nd::provider::soft

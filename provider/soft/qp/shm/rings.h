@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// The segment and the doorbell as one side of a same-host connection sees them: the ring that it writes, the
+// ring that it reads, and the flags by which sleepers are woken.
+//
+// Everything in the segment that the peer writes is untrusted. Positions of slots wrap at 2^32.
+//
+// Thread rule: under the lock of the queue pair. The peer process works on the same segment meanwhile.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+#include "base/memfd.h"
+#include "base/unique_fd.h"
+#include "provider/soft/qp/queue_pair.h"
+#include "provider/soft/qp/segment_layout.h"
+#include "provider/soft/qp/transfer/partial_request.h"
+#include "provider/soft/qp/work_queue.h"
+
+namespace nd::provider::soft {
+
+class ShmRings {
+ public:
+  // Side 0 called Connect.
+  ShmRings(SoftQueuePair& queue_pair, Mapping segment, UniqueFd socket, int side);
+
+  int socket() const { return socket_.get(); }
+  SideControl& mine() { return segment_->side[side_]; }
+  const SideControl& mine() const { return segment_->side[side_]; }
+  SideControl& theirs() const { return segment_->side[1 - side_]; }
+
+  // --- the ring of this side
+  // One more slot, and `bytes` in the data area unless they fit the slot.
+  bool HasRoom(std::uint32_t bytes) const {
+    return head_ - acknowledged_ < kSlots &&
+           (bytes <= kInlineSize || kDataSize - (data_head_ - data_tail_) >= bytes);
+  }
+  // The next slot, empty. The caller checks HasRoom(), fills the slot and publishes it.
+  Slot& Claim() {
+    Slot& slot = out().slots[head_ % kSlots];
+    slot.flags = 0;
+    slot.reserved = 0;
+    slot.length = 0;
+    return slot;
+  }
+  void CopyIn(Slot& slot, SgeCursor& from, std::uint32_t length);
+  void CopyIn(Slot& slot, const std::byte* from, std::uint32_t length);
+  // `request`: its position in the initiator queue, or kNoRequest. `completes`: it is complete when the peer
+  // has consumed this slot.
+  void Publish(Slot& slot, std::uint64_t request, bool completes) {
+    published_[head_ % kSlots] = {request, data_head_, completes};
+    slot.stamp.store(StampOf(head_), std::memory_order_release);
+    ++head_;
+    doorbell_due_ = true;
+  }
+  // A record without content. Returns false when the ring is full.
+  bool PublishControl(RecordKind kind);
+  // The published slot belongs to a Write.
+  void NoteWrite() {
+    write_in_ring_ = true;
+    last_write_end_ = head_;
+  }
+  bool write_in_ring() const { return write_in_ring_; }
+  // The peer has not consumed everything.
+  bool outstanding() const { return head_ != acknowledged_; }
+  bool AcknowledgementWaits() const {
+    return theirs().consumed.load(std::memory_order_acquire) != acknowledged_;
+  }
+  // Completes the requests whose slots the peer has consumed. Returns true when there were any, or when the
+  // peer claims too many and the connection has ended.
+  bool Acknowledge();
+  // The request of the slot at `position`, if the peer has not consumed it; else kNoRequest.
+  std::uint64_t RequestAt(std::uint32_t position) const {
+    const bool waits = position - acknowledged_ < head_ - acknowledged_;
+    return waits ? published_[position % kSlots].request : kNoRequest;
+  }
+  // The requests were flushed: nothing completes them any more.
+  void OnFlush() {
+    for (Published& slot : published_) slot.request = kNoRequest;
+  }
+
+  // --- the ring of the peer
+  // Null: nothing is published at this position.
+  const Slot* PublishedAt(std::uint32_t position) const {
+    const Slot& slot = in().slots[position % kSlots];
+    return slot.stamp.load(std::memory_order_acquire) == StampOf(position) ? &slot : nullptr;
+  }
+  // `record`: a copy of a slot that was checked.
+  void CopyOut(const Slot& record, std::uint32_t skip, std::byte* to, std::size_t length) const {
+    if ((record.flags & kInlineBytes) != 0) {
+      std::memcpy(to, record.bytes + skip, length);
+      return;
+    }
+    const auto at = static_cast<std::uint32_t>((record.place + skip) % kDataSize);
+    const std::size_t first = std::min<std::size_t>(length, kDataSize - at);
+    std::memcpy(to, in().data + at, first);
+    std::memcpy(to + first, in().data, length - first);
+  }
+  // The slots before `position` were consumed.
+  void Consumed(std::uint32_t position) { mine().consumed.store(position, std::memory_order_release); }
+
+  // --- sleeping and waking
+  // The peer must be woken if it sleeps: by the next WakePeer().
+  void RingDoorbell() { doorbell_due_ = true; }
+  void WakePeer() {
+    if (!doorbell_due_) return;
+    doorbell_due_ = false;
+    RingIfArmed();
+  }
+  // Asks the peer to ring before this side sleeps. The caller makes the barrier and looks at the ring again.
+  void Arm() {
+    mine().armed.store(1, std::memory_order_seq_cst);
+    armed_ = true;
+  }
+  // A doorbell was read: the peer cleared the flag before it rang.
+  void OnDoorbell() { armed_ = false; }
+  // The flag was set, and no doorbell was taken since.
+  bool armed() const { return armed_; }
+
+  // In a forked child, which must not act as a second end.
+  void Abandon();
+
+ private:
+  // The purpose of a published slot, for its acknowledgement.
+  struct Published {
+    std::uint64_t request = kNoRequest;
+    std::uint64_t data_end = 0;
+    bool completes = false;
+  };
+
+  void RingIfArmed();
+  Ring& out() { return segment_->ring[side_]; }
+  const Ring& in() const { return segment_->ring[1 - side_]; }
+
+  SoftQueuePair& queue_pair_;
+  Mapping mapping_;
+  Segment* segment_;
+  UniqueFd socket_;
+  const int side_;
+  const bool barrier_;  // A sleeping peer's barrier covers this process.
+  bool doorbell_due_ = false;
+  bool armed_ = false;
+  bool write_in_ring_ = false;
+  std::uint32_t last_write_end_ = 0;  // Behind the last Write in the ring.
+  std::uint32_t head_ = 0, acknowledged_ = 0;
+  std::uint64_t data_head_ = 0, data_tail_ = 0;
+  std::vector<Published> published_;
+};
+
+}  // namespace nd::provider::soft

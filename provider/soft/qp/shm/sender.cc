@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+// Requests and answers that go through the ring. direct_copy.cc has the others.
+#include "provider/soft/qp/shm/sender.h"
+
+#include <algorithm>
+
+#include "provider/soft/qp/transfer/placement.h"
+
+namespace nd::provider::soft {
+namespace {
+
+// The bytes that one call moves before it releases the lock.
+constexpr std::size_t kBudget = 1024 * 1024;
+constexpr std::uint32_t kReferenceFrom = 8 * 1024;
+constexpr std::uint32_t kReferencePiece = 256 * 1024;
+// The work of publishing a reference, in bytes of the budget.
+constexpr std::size_t kReferenceCost = 64;
+
+}  // namespace
+
+void ShmSender::OnFlush() {
+  state_.rings.OnFlush();
+  state_.reads.Flush([](ShmRead&) {});
+  if (partial_.active() && partial_path_ != Path::kDirect && partial_.done != 0 &&
+      state_.queue_pair.initiator().at(partial_.position).op != Op::kWrite) {
+    abandon_wanted_ = true;  // The receiver fills the same receive again from its start.
+  }
+  partial_.End();
+}
+
+bool ShmSender::Transmit() {
+  SoftQueuePair& queue_pair = state_.queue_pair;
+  state_.runnable = false;
+  if (!queue_pair.live()) return false;
+  std::size_t budget = kBudget;
+  bool moved = false;
+  if (abandon_wanted_) {
+    if (!state_.rings.PublishControl(RecordKind::kAbandonSend)) return false;
+    abandon_wanted_ = false;
+  }
+  if (!state_.responses.empty()) moved |= Respond();
+  for (;;) {
+    if (partial_.active()) {
+      if (!ContinuePartial(&budget)) break;
+      moved = true;
+      if (partial_.active()) break;
+    }
+    if (state_.goodbye_wanted) break;
+    InitiatorRequest* request = queue_pair.NextToStart();
+    if (request == nullptr || !queue_pair.live()) break;
+    bool waits = false;
+    if (state_.memory.peer_table() != nullptr && (request->op == Op::kWrite || request->op == Op::kRead) &&
+        Direct(*request, &budget, &waits)) {
+      moved = true;
+      if (!queue_pair.live()) break;
+      continue;
+    }
+    if (waits) break;
+    if (!Start(*request)) {
+      QpCounters::Add(queue_pair.counters().stalls, 1);
+      break;
+    }
+    moved = true;
+  }
+  state_.runnable = state_.runnable || (partial_.active() && budget == 0);
+  return moved;
+}
+
+bool ShmSender::Start(InitiatorRequest& request) {
+  ShmRings& rings = state_.rings;
+  const std::uint64_t position = state_.queue_pair.initiator().next;
+  if (request.op == Op::kRead) return StartRead(request);
+  const bool small = request.list.length <= kMaxChunk;
+  const bool reference =
+      request.op != Op::kWrite && request.list.length >= kReferenceFrom && CanGoByReference(request);
+  if (!rings.HasRoom(reference ? 0 : std::min(request.list.length, kMaxChunk))) return false;
+  if (small && !reference) {
+    // The common case: one record.
+    Slot& slot = rings.Claim();
+    slot.address = request.remote_address;
+    SgeCursor from(request.list);
+    rings.CopyIn(slot, from, request.list.length);
+    state_.queue_pair.Started(request);
+    PublishPiece(slot, request, position, true);
+    return true;
+  }
+  partial_.Begin(position, request.list);
+  partial_path_ = reference ? Path::kReference : Path::kRing;
+  state_.queue_pair.Started(request);
+  return true;
+}
+
+// The slot has its bytes and its address.
+void ShmSender::PublishPiece(Slot& slot, const InitiatorRequest& request, std::uint64_t position, bool last) {
+  const bool write = request.op == Op::kWrite;
+  slot.kind = write ? RecordKind::kWrite : RecordKind::kSend;
+  slot.token = request.token;
+  if (last) {
+    slot.flags |= kLastPiece;
+    if (request.op == Op::kSendInvalidate) slot.flags |= kInvalidates;
+    if ((request.flags & kOpSendAndSolicit) != 0) slot.flags |= kSolicited;
+  }
+  state_.rings.Publish(slot, position, last);
+  if (write) state_.rings.NoteWrite();
+}
+
+bool ShmSender::ContinuePartial(std::size_t* budget) {
+  InitiatorRequest& request = state_.queue_pair.initiator().at(partial_.position);
+  if (partial_path_ == Path::kDirect) {
+    bool waits = false;
+    return Direct(request, budget, &waits);
+  }
+  return SendPieces(request, budget);
+}
+
+bool ShmSender::SendPieces(InitiatorRequest& request, std::size_t* budget) {
+  ShmRings& rings = state_.rings;
+  const bool reference = partial_path_ == Path::kReference;
+  bool moved = false;
+  while (partial_.active() && *budget != 0) {
+    const std::uint32_t left = request.list.length - partial_.done;
+    const std::uint32_t chunk = std::min(left, reference ? kReferencePiece : kMaxChunk);
+    if (!rings.HasRoom(reference ? 0 : chunk)) break;
+    Slot& slot = rings.Claim();
+    if (!reference) {
+      slot.address = request.remote_address + partial_.done;
+      rings.CopyIn(slot, partial_.from, chunk);
+    } else if (!FillByReference(slot, chunk)) {
+      state_.queue_pair.EndConnection(EndCode::kLocal);
+      return true;
+    }
+    partial_.done += slot.length;
+    *budget -= std::min<std::size_t>(*budget, reference ? kReferenceCost : slot.length);
+    const bool last = partial_.done == request.list.length;
+    PublishPiece(slot, request, partial_.position, last);
+    if (last) partial_.End();
+    moved = true;
+  }
+  return moved;
+}
+
+// Refers to the next piece of the partial request. Returns false when its buffer is not registered any more.
+bool ShmSender::FillByReference(Slot& slot, std::uint32_t limit) {
+  const Sge* sge = nullptr;
+  const auto piece = partial_.from.Next(limit, &sge);
+  const auto region = state_.queue_pair.core().regions->Lookup(sge->local_token);
+  if (!region || region->buffer == 0) return false;
+  slot.flags |= kByReference;
+  slot.address = region->buffer;
+  slot.place = region->buffer_offset + (reinterpret_cast<std::uintptr_t>(piece.data()) - region->base);
+  slot.length = static_cast<std::uint32_t>(piece.size());
+  return true;
+}
+
+bool ShmSender::CanGoByReference(const InitiatorRequest& request) {
+  if (!state_.memory.enabled() || request.is_inline) return false;
+  for (std::uint32_t i = 0; i < request.list.count; ++i) {
+    const Sge& sge = request.list.sges[i];
+    if (sge.length == 0) continue;
+    const auto region = state_.queue_pair.core().regions->Lookup(sge.local_token);
+    if (!region || region->buffer == 0 || !state_.memory.ShareBuffer(region->buffer)) return false;
+  }
+  return true;
+}
+
+bool ShmSender::StartRead(InitiatorRequest& request) {
+  ShmRings& rings = state_.rings;
+  if (state_.reads.full() || !rings.HasRoom(0)) return false;
+  const std::uint64_t position = state_.queue_pair.initiator().next;
+  const std::uint32_t number = state_.reads.started();
+  state_.reads.Start({{position, request.list.length, 0, SgeCursor(request.list)}, number});
+  Slot& slot = rings.Claim();
+  slot.kind = RecordKind::kReadRequest;
+  slot.token = request.token;
+  slot.address = request.remote_address;
+  slot.length = request.list.length;
+  slot.place = number;
+  state_.queue_pair.Started(request);
+  rings.Publish(slot, position, false);
+  return true;
+}
+
+bool ShmSender::Respond() {
+  ShmRings& rings = state_.rings;
+  bool moved = false;
+  std::size_t budget = kBudget;
+  while (!state_.responses.empty() && budget != 0) {
+    ShmResponse& read = state_.responses.oldest();
+    const std::uint32_t chunk = std::min(read.remaining, kMaxChunk);
+    if (!rings.HasRoom(chunk)) break;
+    const std::byte* from = ResponseSource(state_.queue_pair, read.stag, read.address, chunk);
+    if (from == nullptr) return true;
+    Slot& slot = rings.Claim();
+    slot.kind = RecordKind::kReadResponse;
+    slot.token = read.number;
+    rings.CopyIn(slot, from, chunk);
+    read.address += chunk;
+    read.remaining -= chunk;
+    budget -= std::min<std::size_t>(budget, chunk);
+    if (read.remaining == 0) {
+      slot.flags |= kLastPiece;
+      state_.responses.Pop();
+      QpCounters::Add(state_.queue_pair.counters().rx_reads, 1);
+    }
+    rings.Publish(slot, kNoRequest, false);
+    moved = true;
+  }
+  state_.runnable = state_.runnable || budget == 0;
+  return moved;
+}
+
+}  // namespace nd::provider::soft

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// The sending half of a same-host connection: a small message is one cache line of the ring, a large one is
+// sent in pieces or by reference, and Writes and Reads of shared buffers are copied directly.
+//
+// Thread rule: under the lock of the queue pair.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "provider/soft/qp/shm/shared_state.h"
+#include "provider/soft/qp/transfer/partial_request.h"
+
+namespace nd::provider::soft {
+
+class ShmSender {
+ public:
+  explicit ShmSender(ShmState& state) : state_(state) {}
+
+  // Answers Reads and starts requests within a budget. Returns true when data moved.
+  bool Transmit();
+  // The requests have no owner any more.
+  void OnFlush();
+
+ private:
+  enum class Path { kRing, kReference, kDirect };
+
+  // --- sender.cc: through the ring
+  // They return false when there is no room.
+  bool Start(InitiatorRequest& request);
+  bool StartRead(InitiatorRequest& request);
+  bool ContinuePartial(std::size_t* budget);
+  bool SendPieces(InitiatorRequest& request, std::size_t* budget);
+  bool Respond();
+  bool FillByReference(Slot& slot, std::uint32_t limit);
+  bool CanGoByReference(const InitiatorRequest& request);
+  void PublishPiece(Slot& slot, const InitiatorRequest& request, std::uint64_t position, bool last);
+  // --- direct_copy.cc
+  std::byte* PeerMemory(const InitiatorRequest& request, std::uint64_t address, std::uint32_t length);
+  bool Direct(InitiatorRequest& request, std::size_t* budget, bool* waits);
+  bool LeaveDirect(InitiatorRequest& request, std::size_t* budget);
+
+  ShmState& state_;
+  PartialRequest partial_;
+  Path partial_path_ = Path::kRing;
+  bool abandon_wanted_ = false;  // The receiver has pieces of a Send that was flushed.
+};
+
+}  // namespace nd::provider::soft

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "provider/soft/qp/shm/shared_memory.h"
+
+#include <algorithm>
+#include <span>
+
+#include "base/fd_lane.h"
+
+namespace nd::provider::soft {
+namespace {
+
+// The limit for one peer; further buffers are accessed through the ring.
+constexpr std::size_t kMaxSharedBuffers = 1024;
+constexpr int kDatagramsPerLook = 64;
+
+bool SendDescriptor(int socket, const ShareMessage& message, int fd) {
+  return SendWithFds(socket, std::as_bytes(std::span(&message, 1)), std::span(&fd, 1)).ok();
+}
+
+}  // namespace
+
+SharedMemory::SharedMemory(SoftQueuePair& queue_pair, ShmRings& rings, bool enabled)
+    : queue_pair_(queue_pair), rings_(rings), enabled_(enabled) {
+  peer_buffers_.reserve(16);
+  if (!enabled) return;
+  // If it cannot be sent, the peer uses the ring.
+  if (SendDescriptor(rings.socket(), {.kind = ShareMessage::kRegionTable}, queue_pair.core().regions->fd())) {
+    rings.PublishControl(RecordKind::kDescriptors);
+    rings.WakePeer();
+  }
+}
+
+bool SharedMemory::ShareBuffer(std::uint32_t id) {
+  if (std::find(shared_buffers_.begin(), shared_buffers_.end(), id) != shared_buffers_.end()) return true;
+  if (shared_buffers_.size() >= kMaxSharedBuffers) return false;
+  const std::shared_ptr<SoftBuffer> buffer = queue_pair_.core().BufferById(id);
+  if (!buffer || !SendDescriptor(rings_.socket(), {.kind = ShareMessage::kBuffer, .id = id}, buffer->fd())) {
+    return false;
+  }
+  shared_buffers_.push_back(id);
+  rings_.PublishControl(RecordKind::kDescriptors);
+  return true;
+}
+
+void SharedMemory::ShareRegistration(std::uint32_t stag) {
+  if (!enabled_) return;
+  const auto region = queue_pair_.core().regions->Lookup(stag);
+  if (region && region->buffer != 0) ShareBuffer(region->buffer);
+}
+
+void SharedMemory::ReadSocket() {
+  if (hung_up_) return;
+  for (int i = 0; i < kDatagramsPerLook; ++i) {
+    ShareMessage message;
+    auto got = ReceiveWithFds(rings_.socket(), std::as_writable_bytes(std::span(&message, 1)), false);
+    if (!got.ok()) {
+      // Any other status: the peer is gone or breaks the rules.
+      hung_up_ = got.code() != StatusCode::kDeviceBusy;
+      return;
+    }
+    if (got->size == 1) rings_.OnDoorbell();
+    if (got->size != sizeof message || message.magic != ShareMessage::kMagic || got->fds.size() != 1)
+      continue;
+    Adopt(message, std::move(got->fds[0]));
+  }
+}
+
+void SharedMemory::Adopt(const ShareMessage& message, UniqueFd fd) {
+  if (!enabled_) return;
+  if (message.kind == ShareMessage::kRegionTable) {
+    if (peer_table_ || !CheckSealedMemfd(fd.get(), kRegionTableSize).ok()) return;
+    auto mapping = Mapping::Map(fd.get(), kRegionTableSize, false);
+    if (!mapping.ok()) return;
+    peer_table_ = std::move(mapping).value();
+    peer_table_.KeepFromChildren();
+    return;
+  }
+  if (message.kind != ShareMessage::kBuffer || peer_buffers_.size() >= kMaxSharedBuffers) return;
+  if (PeerBuffer(message.id) != nullptr) return;
+  const auto size = CheckSealedMemfd(fd.get(), 1);
+  if (!size.ok()) return;
+  auto mapping = Mapping::Map(fd.get(), *size, true);
+  if (!mapping.ok()) return;
+  mapping->KeepFromChildren();
+  peer_buffers_.push_back({message.id, std::move(mapping).value()});
+}
+
+const Mapping* SharedMemory::PeerBuffer(std::uint32_t id) {
+  for (std::size_t i = 0; i < peer_buffers_.size(); ++i) {
+    if (peer_buffers_[i].id != id) continue;
+    // The next access is probably to the same buffer.
+    if (i != 0) std::swap(peer_buffers_[i], peer_buffers_[0]);
+    return &peer_buffers_[0].mapping;
+  }
+  return nullptr;
+}
+
+}  // namespace nd::provider::soft

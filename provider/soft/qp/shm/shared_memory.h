@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Maps memory of each process into the other, so that a Write is one memcpy without work by the target, and a
+// Send can refer to a buffer of the sender. Descriptors travel on the socket of the connection, beside the
+// doorbells.
+//
+// Thread rule: under the lock of the queue pair.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/memfd.h"
+#include "base/unique_fd.h"
+#include "provider/soft/qp/queue_pair.h"
+#include "provider/soft/qp/segment_layout.h"
+#include "provider/soft/qp/shm/rings.h"
+#include "provider/soft/qp/token_table.h"
+
+namespace nd::provider::soft {
+
+class SharedMemory {
+ public:
+  // `enabled`: both ends may share. Sends this process' table then.
+  SharedMemory(SoftQueuePair& queue_pair, ShmRings& rings, bool enabled);
+
+  bool enabled() const { return enabled_; }
+
+  // Gives the peer a buffer of this process. Returns true when the peer has it or its descriptor is on the
+  // way.
+  bool ShareBuffer(std::uint32_t id);
+  // The same for the buffer around a registration, if there is one.
+  void ShareRegistration(std::uint32_t stag);
+
+  // Takes the descriptors and doorbells that arrived.
+  void ReadSocket();
+  // The peer has gone, or breaks the rules of the socket.
+  bool hung_up() const { return hung_up_; }
+  // The registered memory of the peer; null: it does not share. Its values are hostile.
+  const RegionEntry* peer_table() const {
+    return peer_table_ ? reinterpret_cast<const RegionEntry*>(peer_table_.data()) : nullptr;
+  }
+  // Null: the peer has not shared this buffer.
+  const Mapping* PeerBuffer(std::uint32_t id);
+
+ private:
+  struct Buffer {
+    std::uint32_t id = 0;
+    Mapping mapping;
+  };
+  void Adopt(const ShareMessage& message, UniqueFd fd);
+
+  SoftQueuePair& queue_pair_;
+  ShmRings& rings_;
+  const bool enabled_;
+  bool hung_up_ = false;
+  Mapping peer_table_;
+  std::vector<Buffer> peer_buffers_;
+  std::vector<std::uint32_t> shared_buffers_;
+};
+
+}  // namespace nd::provider::soft

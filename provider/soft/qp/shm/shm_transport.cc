@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+// The life of a shared-memory connection: set-up, the round that moves data, sleeping and the end.
+#include "provider/soft/qp/shm/shm_transport.h"
+
+#include <algorithm>
+#include <string>
+
+#include "base/os/socket.h"
+
+namespace nd::provider::soft {
+namespace {
+
+constexpr Duration kNoBarrierRecheck = std::chrono::milliseconds(1);
+
+Status Ended(const std::string& side, std::uint32_t code) {
+  constexpr std::string_view kWhy[] = {
+      // By EndCode.
+      "it dropped the connection",       "the other named memory that it may not touch",
+      "a Send found no receive in time", "a Send was longer than its receive",
+      "the other broke the protocol",    "its own request failed, or it let go",
+  };
+  // The peer wrote it.
+  const std::string_view why = code < std::size(kWhy) ? kWhy[code] : "for a reason that does not exist";
+  return {StatusCode::kConnectionAborted, side + " ended it: " + std::string(why) + ".", Detail::kProtocol};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Transport>> MakeShmTransport(SoftQueuePair& queue_pair, HandOff& hand_off) {
+  const HandOffRecord& record = hand_off.record;
+  if (hand_off.fds.size() != 2 || record.segment_size != kSegmentSize) {
+    return Status(StatusCode::kInvalidParameter,
+                  "a shared connection is a segment of the known size and a socket");
+  }
+  if (record.read_inbound > kMaxReadLimit || record.read_outbound > kMaxReadLimit) {
+    return Status(StatusCode::kInvalidParameter, "the read limits are above the adapter's");
+  }
+  auto size = CheckSealedMemfd(hand_off.fds[0].get(), kSegmentSize);
+  if (!size.ok()) return size.status();
+  if (os::KindOf(hand_off.fds[1].get()) != os::SocketKind::kMessages) {
+    return Status(StatusCode::kInvalidParameter, "the doorbell is not a socket of messages");
+  }
+  auto mapping = Mapping::Map(hand_off.fds[0].get(), kSegmentSize, true);
+  if (!mapping.ok()) return mapping.status();
+  // A forked child must not act as a second end.
+  mapping->KeepFromChildren();
+  hand_off.fds[0].reset();
+  return std::unique_ptr<Transport>(std::make_unique<ShmTransport>(
+      queue_pair, record, std::move(mapping).value(), std::move(hand_off.fds[1])));
+}
+
+ShmTransport::ShmTransport(SoftQueuePair& queue_pair, const HandOffRecord& record, Mapping segment,
+                           UniqueFd socket)
+    : state_(queue_pair, record, std::move(segment), std::move(socket)), receiver_(state_), sender_(state_) {}
+
+bool ShmTransport::Progress(bool look_at_fd) {
+  SoftQueuePair& queue_pair = state_.queue_pair;
+  bool moved = false;
+  if (look_at_fd) state_.memory.ReadSocket();
+  if (queue_pair.live()) {
+    if (state_.rings.outstanding()) moved |= state_.rings.Acknowledge();
+    if (queue_pair.live()) moved |= receiver_.Consume();
+    if (queue_pair.live()) moved |= sender_.Transmit();
+  } else if (state_.rings.outstanding()) {
+    state_.rings.Acknowledge();
+  }
+  if (state_.goodbye_wanted && !goodbye_published_) ContinueGoodbye();
+  state_.rings.WakePeer();
+  if (queue_pair.live()) {
+    const std::uint32_t code = state_.rings.theirs().end_code.load(std::memory_order_acquire);
+    if (code != 0 || state_.memory.hung_up()) OnPeerEnd(code);
+  }
+  return moved;
+}
+
+void ShmTransport::Transmit() {
+  sender_.Transmit();
+  state_.rings.WakePeer();
+}
+
+bool ShmTransport::Arm() {
+  state_.rings.Arm();
+  return true;
+}
+
+Interest ShmTransport::Settle(bool barrier) {
+  // Either the next publication of the peer sees the flag, or this side sees the publication now.
+  rearm_at_ = barrier ? Time::max() : Time(std::chrono::steady_clock::now()) + kNoBarrierRecheck;
+  Interest now = interest();
+  now.runnable = now.runnable || receiver_.RecordWaits() || receiver_.RecordWaitsBehindHeldSend() ||
+                 state_.rings.AcknowledgementWaits() ||
+                 state_.rings.theirs().end_code.load(std::memory_order_acquire) != 0;
+  return now;
+}
+
+Interest ShmTransport::interest() const {
+  return {.fd = state_.rings.socket(),
+          .read = true,
+          .runnable = state_.runnable || !state_.rings.armed(),
+          .deadline = std::min(receiver_.arriving().deadline(), rearm_at_)};
+}
+
+void ShmTransport::OnDeadline(Time now) {
+  if (now >= rearm_at_) rearm_at_ = Time::max();
+  receiver_.arriving().OnDeadline(now);
+}
+
+void ShmTransport::SayGoodbye() {
+  state_.goodbye_wanted = true;
+  goodbye_from_ = receiver_.position();
+  if (!state_.queue_pair.live() || receiver_.peer_goodbye()) {
+    PublishGoodbye();
+    state_.rings.WakePeer();
+  } else {
+    state_.runnable = true;  // The round that reads the last data reports it.
+  }
+}
+
+// The goodbye waits until a ring of records was handled and the Reads of the peer are answered.
+void ShmTransport::ContinueGoodbye() {
+  const bool live = state_.queue_pair.live();
+  const bool more = live && receiver_.RecordWaits() && receiver_.position() - goodbye_from_ < kSlots;
+  if (!live || (!more && state_.responses.empty())) PublishGoodbye();
+  state_.runnable = state_.runnable || more;
+}
+
+void ShmTransport::PublishGoodbye() {
+  if (goodbye_published_) return;
+  // A reader of the goodbye sees this too, so messages consumed before it are not lost.
+  state_.rings.Consumed(receiver_.position());
+  goodbye_published_ = state_.rings.PublishControl(RecordKind::kGoodbye);
+}
+
+void ShmTransport::SayTerminate(EndCode code) {
+  cause_ = Ended("This side", static_cast<std::uint32_t>(code));
+  SideControl& mine = state_.rings.mine();
+  state_.rings.Consumed(receiver_.position());
+  mine.end_position.store(receiver_.position(), std::memory_order_relaxed);
+  mine.end_code.store(static_cast<std::uint32_t>(code), std::memory_order_release);
+  state_.rings.RingDoorbell();
+  state_.rings.WakePeer();
+}
+
+// `code`: the reason that the peer wrote; 0: its process died.
+void ShmTransport::OnPeerEnd(std::uint32_t code) {
+  SoftQueuePair& queue_pair = state_.queue_pair;
+  // Acknowledgements of the peer before its end still count.
+  state_.rings.Acknowledge();
+  for (int i = 0; i < 64 && queue_pair.live() && receiver_.Consume(); ++i) {
+  }
+  if (!queue_pair.live()) return;
+  if (code == 0) return queue_pair.OnTransportLost(DisconnectReason::kPeerProcessDied);
+  cause_ = Ended("The other side", code);
+  const std::uint64_t request =
+      state_.rings.RequestAt(state_.rings.theirs().end_position.load(std::memory_order_relaxed));
+  if (code == static_cast<std::uint32_t>(EndCode::kLocal) || request == kNoRequest) {
+    return queue_pair.OnTransportLost(DisconnectReason::kUnknown);
+  }
+  queue_pair.FailAt(request, StatusOfFailedRequest(static_cast<EndCode>(code)));
+}
+
+bool ShmTransport::PeerTouches(std::uint32_t stag) {
+  if (!state_.memory.enabled()) return false;
+  // Orders the invalidation of the STag before the read of the hazard of the peer; the peer does the reverse.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  return state_.rings.theirs().hazard.load(std::memory_order_acquire) == stag;
+}
+
+}  // namespace nd::provider::soft

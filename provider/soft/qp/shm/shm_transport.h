@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// A connection inside one host: two rings in shared memory, and direct copies into the peer's buffers.
+#pragma once
+
+#include <memory>
+
+#include "base/memfd.h"
+#include "base/unique_fd.h"
+#include "provider/hand_off.h"
+#include "provider/soft/qp/queue_pair.h"
+#include "provider/soft/qp/shm/receiver.h"
+#include "provider/soft/qp/shm/sender.h"
+#include "provider/soft/qp/shm/shared_state.h"
+#include "provider/soft/qp/transport.h"
+
+namespace nd::provider::soft {
+
+// Checks the record, the seals and the size of the segment. INVALID_PARAMETER, ACCESS_VIOLATION,
+// INSUFFICIENT_RESOURCES; the descriptors stay in `hand_off` then.
+Result<std::unique_ptr<Transport>> MakeShmTransport(SoftQueuePair& queue_pair, HandOff& hand_off);
+
+class ShmTransport final : public Transport {
+ public:
+  ShmTransport(SoftQueuePair& queue_pair, const HandOffRecord& record, Mapping segment, UniqueFd socket);
+
+  int fd() const override { return state_.rings.socket(); }
+  void Transmit() override;
+  bool Progress(bool look_at_fd) override;
+  bool Arm() override;
+  Interest Settle(bool barrier) override;
+  Interest interest() const override;
+  void OnReceivePosted() override {}
+  void OnFlushInitiator() override { sender_.OnFlush(); }
+  void OnFlushReceive() override { receiver_.arriving().OnReceiveFlushed(); }
+  void SayGoodbye() override;
+  bool finished() const override { return goodbye_published_; }
+  void SayTerminate(EndCode code) override;
+  Status cause() const override { return cause_; }
+  bool PeerTouches(std::uint32_t stag) override;
+  void OnDeadline(Time now) override;
+  void Abandon() override { state_.rings.Abandon(); }
+
+ private:
+  void ContinueGoodbye();
+  void PublishGoodbye();
+  void OnPeerEnd(std::uint32_t code);
+
+  ShmState state_;
+  ShmReceiver receiver_;
+  ShmSender sender_;
+  bool goodbye_published_ = false;
+  std::uint32_t goodbye_from_ = 0;  // Records before this position are handled before the goodbye.
+  Time rearm_at_ = Time::max();     // Without a barrier: when a sleeper looks at the ring again.
+  Status cause_;
+};
+
+}  // namespace nd::provider::soft
