@@ -146,6 +146,12 @@ wait "${servers[@]}" 2> /dev/null || true
 expect 0 within a env ND_HOST_ADDRESS=10.88.0.1 python3 "$here/given.py" "$work/a/lane.sock" 10.88.0.2 7999 "/proc/$b/ns/net"
 exchange b 10.88.0.3:7000 a
 
+# A session by gRPC cannot give sockets: it has no addresses, and the error says why.
+# AddressSanitizer objects to libraries before its own.
+expect 1 within a env ASAN_OPTIONS="${ASAN_OPTIONS:-}:verify_asan_link_order=0" LD_PRELOAD="$bin/../lib/libndbroker_grpc.so" \
+  NDBROKER_SESSION=grpc "$bin/example_ping_pong" client 10.88.0.3:7000
+contains "$err" "A session by gRPC cannot give the broker sockets"
+
 # A client that ends the listening socket of its namespace harms that namespace alone.
 expect 0 within alone python3 "$here/given.py" "$work/alone/lane.sock" break
 exchange b 10.88.0.3:7000 a
