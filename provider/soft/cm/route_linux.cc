@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Connecting a UDP socket makes the kernel look up the route; the socket then has the source address.
+// Connecting a UDP socket makes the kernel look up the route; the socket then has the source address. Making
+// and closing a socket takes longer than the lookup, so a thread keeps one of each family.
 #include <netinet/in.h>
 #include <sys/socket.h>
 
@@ -14,27 +15,47 @@
 namespace nd::provider::soft {
 namespace {
 
-// Returns the source address for `remote`, or for the route from `local` if given. Returns no value, with
-// errno, when there is no route.
-std::optional<Address> SourceTowards(const Address& remote, const Address* local) {
-  const int family = remote.family() == Address::Family::kIpv6 ? AF_INET6 : AF_INET;
-  const UniqueFd fd(socket(family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!fd) return std::nullopt;
+using Call = int (*)(int, const sockaddr*, socklen_t);
+
+bool Invoke(Call call, int fd, const Address& address) {
   sockaddr_storage storage{};
-  if (local != nullptr) {
-    const std::size_t length = local->WithPort(0).ToSockaddr(&storage);
-    if (bind(fd.get(), reinterpret_cast<const sockaddr*>(&storage), static_cast<socklen_t>(length)) != 0) {
-      return std::nullopt;
-    }
-  }
+  const std::size_t length = address.ToSockaddr(&storage);
+  return call(fd, reinterpret_cast<const sockaddr*>(&storage), static_cast<socklen_t>(length)) == 0;
+}
+
+UniqueFd MakeSocket(const Address& remote) {
+  const int family = remote.family() == Address::Family::kIpv6 ? AF_INET6 : AF_INET;
+  return UniqueFd(socket(family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+}
+
+// Returns no value, with errno, when there is no route.
+std::optional<Address> SourceOf(int fd, const Address& remote) {
   // The route does not depend on the port, but connect() refuses port 0.
-  const std::size_t length = remote.WithPort(9).ToSockaddr(&storage);
-  if (connect(fd.get(), reinterpret_cast<const sockaddr*>(&storage), static_cast<socklen_t>(length)) != 0) {
-    return std::nullopt;
-  }
-  const Address found = LocalAddressOf(fd.get());
+  if (!Invoke(connect, fd, remote.WithPort(9))) return std::nullopt;
+  const Address found = LocalAddressOf(fd);
   if (!found.well_formed()) return std::nullopt;
   return found.WithPort(0);
+}
+
+// The source address that the kernel prefers for `remote`. No value, with errno: there is no route.
+std::optional<Address> PreferredSource(const Address& remote) {
+  thread_local UniqueFd sockets[2];
+  UniqueFd& socket = sockets[remote.family() == Address::Family::kIpv6];
+  if (!socket) socket = MakeSocket(remote);
+  if (!socket) return std::nullopt;
+  const std::optional<Address> source = SourceOf(socket.get(), remote);
+  const int error = errno;
+  // Forgets the source address, too, which the next lookup would keep.
+  const sockaddr none{.sa_family = AF_UNSPEC, .sa_data = {}};
+  if (connect(socket.get(), &none, sizeof none) != 0) socket.reset();
+  errno = error;
+  return source;
+}
+
+bool HasRoute(const Address& local, const Address& remote) {
+  const UniqueFd socket = MakeSocket(remote);
+  return socket && Invoke(bind, socket.get(), local.WithPort(0)) &&
+         SourceOf(socket.get(), remote).has_value();
 }
 
 }  // namespace
@@ -44,11 +65,11 @@ Result<Address> FindRoute(const Adapter& adapter, const Address& remote) {
   if (remote.unspecified() || remote.multicast()) {
     return Status{StatusCode::kNetworkUnreachable, remote.IpToString() + " names no single host"};
   }
-  const std::optional<Address> preferred = SourceTowards(remote, nullptr);
+  const std::optional<Address> preferred = PreferredSource(remote);
   const int error = errno;
   if (preferred && adapter.Has(*preferred)) return *preferred;
   for (const Address& local : adapter.addresses) {
-    if (local.family() == remote.family() && SourceTowards(remote, &local)) return local;
+    if (local.family() == remote.family() && HasRoute(local, remote)) return local;
   }
   return Status{StatusCode::kNetworkUnreachable,
                 "adapter " + adapter.options.name + " has no route to " + remote.IpToString(),
