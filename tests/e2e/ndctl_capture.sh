@@ -17,7 +17,6 @@ export NDBROKER_DIR=$work/b2
 expect 2 ndctl capture
 expect 3 ndctl capture no-such-connection -w "$work/none.pcap"
 expect 3 ndctl capture --adapter no-such -w "$work/none.pcap"
-expect 2 ndctl capture --filter 'tcp prot 4' -w "$work/none.pcap"
 
 "$bin/ndctl" capture -w "$work/all.pcap" > "$work/capture.out" 2> "$work/capture.err" &
 capturing=$!
@@ -30,6 +29,7 @@ captures() {
   [ -s "$work/all.pcap" ]
 }
 until_true "the capture's start" captures
+expect 2 ndctl capture --filter 'tcp prot 4' -w "$work/none.pcap"
 "$bin/ndctl" --address "$work/b3" ping --serve 127.0.0.3:7000 > "$work/serve.out" 2>&1 &
 listens() { [ "$("$bin/ndctl" --address "$work/b3" listener list -o name | wc -l)" -eq 1 ]; }
 until_true "the listener" listens

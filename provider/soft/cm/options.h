@@ -30,8 +30,9 @@ struct AdapterOptions {
 
 struct Options {
   std::vector<AdapterOptions> adapters;
-  Duration connect_timeout =
-      std::chrono::seconds(10);  // Bounds the wait for the SYN-ACK and for the MPA reply.
+  // Bounds the wait for the SYN-ACK, and for the response to a Read that confirms. Not for the MPA reply,
+  // which comes from an application.
+  Duration connect_timeout = std::chrono::seconds(10);
   Duration request_timeout =
       std::chrono::seconds(5);                    // Bounds the wait for the MPA request of a TCP connection.
   Duration keepalive = std::chrono::seconds(30);  // Detects that a peer host vanished during a handshake.

@@ -251,6 +251,24 @@ TEST_F(SoftCm, UnansweredConnectTimesOut) {
   EXPECT_EQ(a.cm->handshakes(), 0u);
 }
 
+// The kernel of the other host answers for a broker that does not accept. That looks like an application that
+// takes its time, so that only the end of that broker ends the wait.
+TEST_F(SoftCm, ConnectThatIsNotAcceptedWaitsLikeOneThatIsNotAnswered) {
+  UniqueFd deaf = RawListen(TestAddress(9, 4794));
+  Open(a, 1);
+  a.cm->Connect(To(TestAddress(1, 50001), TestAddress(9, 7000)));
+  Settle();
+  EXPECT_EQ(a.sink.reached.size(), 1u);
+  clock.Skip(std::chrono::hours(1));
+  Settle();
+  EXPECT_TRUE(a.sink.events.empty());
+  deaf.reset();
+  const Recorded seen = Next(a);
+  EXPECT_EQ(seen.kind, Recorded::kFailed);
+  EXPECT_EQ(seen.status.code(), StatusCode::kHostUnreachable);
+  EXPECT_EQ(a.cm->handshakes(), 0u);
+}
+
 TEST_F(SoftCm, TakenTcpPortIsNamed) {
   const UniqueFd other = RawListen(TestAddress(1, 4794));
   Options options;
