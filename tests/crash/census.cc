@@ -4,17 +4,43 @@
 
 #include <array>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <map>
+#include <sstream>
+#include <string>
 
 namespace nd::crash {
 namespace {
 
 namespace fs = std::filesystem;
 
-// "socket:[1234]" -> "socket"; "/memfd:name (deleted)" -> "memfd:name".
+// The sockets of the network namespace of a process, by inode: "unix admin.sock", "tcp", "netlink".
+std::map<std::string, std::string> SocketsOf(const fs::path& process) {
+  std::map<std::string, std::string> kinds;
+  static constexpr struct {
+    const char* table;
+    int inode;  // The column.
+  } kTables[] = {{"unix", 7}, {"tcp", 10}, {"netlink", 10}};
+  for (const auto& [table, inode] : kTables) {
+    std::ifstream file(process / "net" / table);
+    for (std::string line; std::getline(file, line);) {
+      std::istringstream words(line);
+      std::string word;
+      for (int i = 0; i < inode; ++i) words >> word;
+      std::string path;
+      words >> path;
+      kinds[word] = std::string(table);
+      if (std::strcmp(table, "unix") == 0 && !path.empty())
+        kinds[word] += " " + fs::path(path).filename().string();
+    }
+  }
+  return kinds;
+}
+
+// "/memfd:name (deleted)" -> "memfd:name".
 std::string KindOf(std::string target) {
-  if (target.rfind("socket:", 0) == 0) return "socket";
   if (target.rfind("pipe:", 0) == 0) return "pipe";
   if (target.rfind("/memfd:", 0) == 0) return target.substr(1, target.find(" (deleted)") - 1);
   return target;
@@ -45,11 +71,19 @@ void Compare(const std::map<std::string, int>& before, const std::map<std::strin
 Census Take(pid_t pid) {
   Census census;
   const fs::path root = "/proc/" + std::to_string(pid);
+  const std::map<std::string, std::string> sockets = SocketsOf(root);
   std::error_code error;
   for (fs::directory_iterator it(root / "fd", error), end; !error && it != end; it.increment(error)) {
     std::error_code gone;
-    const fs::path target = fs::read_symlink(it->path(), gone);
-    if (!gone) ++census.descriptors[KindOf(target.string())];
+    const std::string target = fs::read_symlink(it->path(), gone).string();
+    if (gone) continue;
+    const std::string inode = target.rfind("socket:[", 0) == 0 ? target.substr(8, target.size() - 9) : "";
+    const auto known = sockets.find(inode);
+    if (inode.empty()) {
+      ++census.descriptors[KindOf(target)];
+    } else {
+      ++census.descriptors["socket" + (known == sockets.end() ? "" : " " + known->second)];
+    }
   }
   error.clear();
   for (fs::directory_iterator it(root / "task", error), end; !error && it != end; it.increment(error)) {
