@@ -239,7 +239,9 @@ Status LocalConnector::Disconnect(const Caller& caller) {
       self->NotLeaving(*counts_as_leaving);
       // The operation ended with the broker, but the connection must still end. A blocking caller does it
       // below.
-      if (IsUnreachable(reply.status) && !waits) self->GoodbyeWithoutBroker();
+      if (IsUnreachable(reply.status) && !waits) {
+        self->GoodbyeWithoutBroker([self](const Status&) { self->Finished(); });
+      }
       return reply.status;
     }
     std::shared_ptr<LocalQueuePair> alive;
@@ -265,17 +267,17 @@ void LocalConnector::NotLeaving(bool& counts_as_leaving) {
   if (std::exchange(counts_as_leaving, false)) --leaving_;
 }
 
-void LocalConnector::GoodbyeWithoutBroker() {
+bool LocalConnector::GoodbyeWithoutBroker(std::function<void(Status)> done) {
   std::shared_ptr<LocalQueuePair> used;
   {
     std::lock_guard lock(mutex_);
-    if (phase_ != Phase::kEstablished) return;
+    if (phase_ != Phase::kEstablished || !queue_pair_) return false;
     phase_ = Phase::kDisconnecting;
     used = queue_pair_;
   }
   CompleteLocalNotifies(StatusCode::kConnectionDisconnected);
-  used->real->Disconnect(kLocalDisconnectTimeout,
-                         [self = shared_from_this()](const Status&) { self->Finished(); });
+  used->real->Disconnect(kLocalDisconnectTimeout, std::move(done));
+  return true;
 }
 
 Status LocalConnector::DisconnectLocally(const Caller& caller) {
@@ -285,7 +287,6 @@ Status LocalConnector::DisconnectLocally(const Caller& caller) {
     std::lock_guard lock(mutex_);
     phase = phase_;
     used = queue_pair_;
-    if (phase == Phase::kEstablished) phase_ = Phase::kDisconnecting;
   }
   switch (phase) {
     case Phase::kSettingUp:
@@ -301,17 +302,14 @@ Status LocalConnector::DisconnectLocally(const Caller& caller) {
       break;
   }
   auto begun = adapter->session->Begin(caller);
-  if (!begun.ok()) {
-    std::lock_guard lock(mutex_);
-    phase_ = phase;
-    return begun.status();
-  }
-  CompleteLocalNotifies(StatusCode::kConnectionDisconnected);
-  used->real->Disconnect(kLocalDisconnectTimeout, [self = shared_from_this(), state = *begun](Status status) {
+  if (!begun.ok()) return begun.status();
+  const bool started = GoodbyeWithoutBroker([self = shared_from_this(), state = *begun](Status status) {
     self->Finished();
     self->adapter->session->Finish(state, std::move(status));
   });
-  return BrokerSession::Outcome(caller, *begun);
+  if (started) return BrokerSession::Outcome(caller, *begun);
+  (*begun)->Abort();
+  return {StatusCode::kConnectionInvalid, "the connection is over"};
 }
 
 Status LocalConnector::Cancel() {
@@ -335,16 +333,7 @@ Status LocalConnector::Close(const Caller& caller, bool wait) {
     direct ? self->adapter->session->Finish(state, {}) : self->adapter->session->FinishClose(state, {});
   };
   auto locally = [self = shared_from_this(), finish] {
-    std::shared_ptr<LocalQueuePair> used;
-    {
-      std::lock_guard lock(self->mutex_);
-      if (self->phase_ == Phase::kEstablished) {
-        used = self->queue_pair_;
-        self->phase_ = Phase::kDisconnecting;
-      }
-    }
-    if (!used) return finish();
-    used->real->Disconnect(kLocalDisconnectTimeout, [finish](const Status&) { finish(); });
+    if (!self->GoodbyeWithoutBroker([finish](const Status&) { finish(); })) finish();
   };
   TellPeerClosed();
   const Life at = life();
