@@ -104,8 +104,9 @@ class LocalConnector final : public Target, public std::enable_shared_from_this<
   void Report(ReportWhat what, DisconnectReason reason, Status status);
   void SendReport(ReportWhat what, DisconnectReason reason, Status status);
   Status DisconnectLocally(const Caller& caller);
-  // Does what the broker's order to disconnect does, while there is no broker. Returns false when the connection
-  // is not established; `done` is not called then. Otherwise it is called with the queue pair's answer.
+  // Does what the broker's order to disconnect does, while there is no broker. Returns false when the
+  // connection is not established; `done` is not called then. Otherwise it is called with the queue pair's
+  // answer.
   bool GoodbyeWithoutBroker(std::function<void(Status)> done);
   void TellPeerClosedInOrder();  // Requires report_order_.
   // A Disconnect failed; if it counts in leaving_, it is subtracted.
