@@ -241,7 +241,7 @@ class Model {
   StatusCode PairStatus(const Thing& pair);
   static bool Retryable(StatusCode code);
 
-  // ---- model_events.cc
+  // ---- model_events.cc, model_wire.cc (Cm...)
   void On(const core::SessionOpened& e);
   void On(const core::SessionClosed& e);
   void On(const core::ReclaimSome& e);
@@ -282,7 +282,8 @@ class Model {
   void Lost(Thing& c, StatusCode code, Detail detail, const Bytes& data);
   void LoseWaiting(provider::CmId id);
 
-  // ---- model_ops.cc: each completes `op` of `s` or leaves it pending at a thing
+  // ---- model_ops.cc, model_connect.cc, model_listen.cc, model_transport.cc: each completes `op` of `s` or
+  // leaves it pending at a thing
   void Do(SessionId s, OpId op, const core::ListAdaptersOp& o);
   void Do(SessionId s, OpId op, const core::OpenAdapterOp& o);
   void Do(SessionId s, OpId op, const core::ResolveAddressOp& o);
