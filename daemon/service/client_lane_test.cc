@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sched.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -325,6 +326,32 @@ TEST(PeerTest, ND_232_NetworkNamespaceOfTheClient) {
   }
   ::unlink(path.c_str());
   if (!allowed) GTEST_SKIP() << "network namespaces are not allowed here";
+}
+
+// The first call lacks a descriptor. The death test is a process of its own, in which nothing asked before.
+TEST(PeerDeathTest, ShortageAtTheFirstCallMakesNobodyAForeigner) {
+  const UniqueFd any(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  std::uint64_t network = 0;
+  socklen_t length = sizeof network;
+  constexpr int kNetworkCookie = 71;  // SO_NETNS_COOKIE
+  if (::getsockopt(any.get(), SOL_SOCKET, kNetworkCookie, &network, &length) != 0)
+    GTEST_SKIP() << "this kernel does not name network namespaces";
+  Peer myself;
+  myself.pid = static_cast<std::uint32_t>(::getpid());
+  myself.network = network;
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(
+      {
+        rlimit before{};
+        ::getrlimit(RLIMIT_NOFILE, &before);
+        rlimit none = before;
+        none.rlim_cur = 0;
+        ::setrlimit(RLIMIT_NOFILE, &none);
+        const bool unknown = ForeignNamespacesOf(myself, -1).any();
+        ::setrlimit(RLIMIT_NOFILE, &before);
+        std::_Exit(unknown && !ForeignNamespacesOf(myself, -1).any() ? 0 : 1);
+      },
+      testing::ExitedWithCode(0), "");
 }
 
 TEST_F(LaneTest, TokensAreComparedInFull) {

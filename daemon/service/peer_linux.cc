@@ -8,9 +8,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <charconv>
 #include <fstream>
 #include <iterator>
+#include <memory>
+#include <mutex>
 #include <sstream>
 #include <utility>
 
@@ -68,6 +71,28 @@ struct NamespaceFacts {
   }
 };
 
+// The same about this process.
+struct OwnFacts {
+  NamespaceFacts namespaces{"self"};
+  std::string uids = NamespaceFacts::Text("/proc/self/uid_map");
+  std::string gids = NamespaceFacts::Text("/proc/self/gid_map");
+  bool whole() const {
+    return namespaces.pid && namespaces.network && namespaces.user && !uids.empty() && !gids.empty();
+  }
+};
+
+// Kept only when they are whole: a process that lacked a descriptor once must not take every caller for a
+// foreigner from then on.
+std::shared_ptr<const OwnFacts> Self() {
+  static std::mutex mutex;
+  static std::shared_ptr<const OwnFacts> known;
+  const std::lock_guard lock(mutex);
+  if (known) return known;
+  auto facts = std::make_shared<const OwnFacts>();
+  if (facts->whole()) known = facts;
+  return facts;
+}
+
 }  // namespace
 
 std::string ForeignNamespaces::ToString() const {
@@ -82,16 +107,15 @@ std::string ForeignNamespaces::ToString() const {
 }
 
 ForeignNamespaces ForeignNamespacesOf(const Peer& peer, int process) {
-  static const NamespaceFacts own("self");
-  static const std::string own_uids = NamespaceFacts::Text("/proc/self/uid_map");
-  static const std::string own_gids = NamespaceFacts::Text("/proc/self/gid_map");
-  static const std::uint64_t own_network = OwnNetwork();
+  const std::shared_ptr<const OwnFacts> self = Self();
+  const NamespaceFacts& own = self->namespaces;
+  const std::uint64_t own_network = OwnNetwork();
   if (peer.pid == 0) return {};  // This pid namespace has no pid for it.
   const NamespaceFacts facts(std::to_string(peer.pid));
   ForeignNamespaces foreign;
   foreign.pid = facts.pid ? facts.pid != own.pid : !facts.one_pid;
   foreign.user = facts.user ? facts.user != own.user
-                            : facts.uids.empty() || facts.uids != own_uids || facts.gids != own_gids;
+                            : facts.uids.empty() || facts.uids != self->uids || facts.gids != self->gids;
   const bool other_socket =
       peer.network != own_network;  // A socket made in one namespace and used in another counts as foreign.
   foreign.network = other_socket || (facts.network ? facts.network != own.network : peer.network == 0);
@@ -114,8 +138,14 @@ std::optional<Peer> PeerOf(int socket) {
 }
 
 std::uint64_t OwnNetwork() {
+  // Kept only when it is known, as above.
+  static std::atomic<std::uint64_t> known{0};
+  std::uint64_t network = known.load(std::memory_order_relaxed);
+  if (network != 0) return network;
   const UniqueFd fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
-  return fd ? NetworkOf(fd.get()) : 0;
+  network = fd ? NetworkOf(fd.get()) : 0;
+  known.store(network, std::memory_order_relaxed);
+  return network;
 }
 
 std::optional<Peer> PeerOfCall(std::string_view grpc_peer) {
