@@ -152,7 +152,7 @@ class BrokerShell final : public provider::CmSink {
   Status Provide(core::SessionId id, const session::Operation& op);
   void LaneMessage(core::SessionId id, std::span<const std::byte> bytes);
   // broker_shell_networks.cc: clients of other network namespaces.
-  bool IsForeign(const ClientSession& session) const;
+  static bool IsForeign(const Peer& peer);
   bool GivesSockets(const Peer& peer) const;
   void LaneSockets(core::SessionId id, std::uint64_t op_id, std::vector<UniqueFd> sockets);
   // Judges the sockets and serves the network of the session; any status but SUCCESS refuses its Hello.
@@ -213,7 +213,6 @@ class BrokerShell final : public provider::CmSink {
   WatchHub& hub_;
   const Options options_;
   InFlight in_flight_;
-  const std::uint64_t own_network_ = OwnNetwork();
   ops::Doors doors_;
   Gate lane_gate_;
   std::unique_ptr<provider::ConnectionManager> manager_;

@@ -23,14 +23,12 @@ constexpr std::size_t kMostEarlySockets = 16;
 }  // namespace
 
 // The namespace of the lane counts: the process may have received the stream from another one.
-bool BrokerShell::IsForeign(const ClientSession& session) const {
-  const std::uint64_t network = session.peer().network;
-  return network != 0 && own_network_ != 0 && network != own_network_;
+bool BrokerShell::IsForeign(const Peer& peer) {
+  return peer.network != 0 && peer.network != OwnNetwork();
 }
 
 bool BrokerShell::GivesSockets(const Peer& peer) const {
-  return options_.config.broker.foreign_networks == ForeignNetworks::kServe && peer.network != 0 &&
-         own_network_ != 0 && peer.network != own_network_;
+  return options_.config.broker.foreign_networks == ForeignNetworks::kServe && IsForeign(peer);
 }
 
 void BrokerShell::CloseGiven(std::uint32_t uid, std::vector<UniqueFd> sockets) {
@@ -118,7 +116,7 @@ void BrokerShell::LeaveNetwork(ClientSession& session) {
 
 void BrokerShell::Place(const ClientSession& session, core::Identity& who) const {
   who.network = session.network;
-  if (session.network != 0 || !IsForeign(session)) return;
+  if (session.network != 0 || !IsForeign(session.peer())) return;
   const ForeignNetworks rule = options_.config.broker.foreign_networks;
   if (rule == ForeignNetworks::kAllow) return;
   who.foreign_network = true;
