@@ -8,7 +8,9 @@ source deploy/setup.sh
 usage() {
   cat << 'END'
 usage: ./test.sh [--quick] [CTEST-OPTION...]
+       ./test.sh --windows
   --quick   only the tests that together take under two minutes
+  --windows only the Windows build and its tests under Wine (docs/windows.md)
 Other options go to ctest, for example -R core, or -L conformance (one entry for each part and transport).
 The last line is ctest's summary.
 END
@@ -20,6 +22,7 @@ for argument in "$@"; do
   case $argument in
     -h | --help) usage && exit 0 ;;
     --quick) quick=1 ;;
+    --windows) exec tests/windows/run.sh ;;
     *) ctest_options+=("$argument") ;;
   esac
 done

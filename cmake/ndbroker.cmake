@@ -1,10 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 # The things every folder needs.
 
-# nd_library(NAME SOURCES...): a static library with the project's warnings. Dependencies are added by the
-# folder with target_link_libraries.
+# nd_library(NAME SOURCES... [OS STEMS...] [LINUX STEMS...] [WINDOWS STEMS...]): a static library with the project's
+# warnings. Dependencies are added by the folder with target_link_libraries. An OS STEM stands for STEM_linux.cc or
+# STEM_win.cc, whichever the system of the build needs; a LINUX or WINDOWS STEM exists for one system only.
 function(nd_library name)
-  add_library(${name} STATIC ${ARGN})
+  cmake_parse_arguments(ARG "" "" "OS;LINUX;WINDOWS" ${ARGN})
+  if(WIN32)
+    set(system win)
+    list(APPEND ARG_OS ${ARG_WINDOWS})
+  else()
+    set(system linux)
+    list(APPEND ARG_OS ${ARG_LINUX})
+  endif()
+  list(TRANSFORM ARG_OS APPEND _${system}.cc)
+  add_library(${name} STATIC ${ARG_UNPARSED_ARGUMENTS} ${ARG_OS})
   nd_settings(${name})
 endfunction()
 
@@ -44,13 +54,23 @@ function(nd_precompile_standard)
   endif()
 endfunction()
 
-# nd_test(NAME SOURCES... LIBS...): a GoogleTest program whose cases ctest knows one by one.
+# nd_test(NAME SOURCES... [LINUX SOURCES...] LIBS...): a GoogleTest program whose cases ctest knows one by one.
+# LINUX: sources that are not part of the program on Windows; docs/windows.md has the reason for each. A program
+# without other sources does not exist there.
 function(nd_test name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;LIBS;PROPERTIES" ${ARGN})
-  if(NOT NDBROKER_TESTS)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LINUX;LIBS;PROPERTIES" ${ARGN})
+  if(NOT WIN32)
+    list(APPEND ARG_SOURCES ${ARG_LINUX})
+  endif()
+  if(NOT NDBROKER_TESTS OR NOT ARG_SOURCES)
     return()
   endif()
   nd_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE ${ARG_LIBS} GTest::gtest GTest::gtest_main)
-  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 120 ${ARG_PROPERTIES})
+  if(WIN32)
+    # Run by tests/windows/run.sh: asking a program for its cases would need Wine for each build.
+    set_property(GLOBAL APPEND PROPERTY NDBROKER_WINDOWS_TESTS ${name})
+  else()
+    gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 120 ${ARG_PROPERTIES})
+  endif()
 endfunction()

@@ -8,7 +8,7 @@ cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/.."
 build=build/release
 [ -e "$build/proto/gen/ndbroker/v1/admin.pb.h" ] || { echo "build first: ./run.sh" >&2; exit 2; }
 headers=("$@")
-[ $# -gt 0 ] || mapfile -t headers < <(git ls-files '*.h')
+[ $# -gt 0 ] || mapfile -t headers < <(git ls-files '*.h' | grep -v '_win\.h$')
 check() {
   printf '#include "%s"\n' "$1" | g++ -std=c++20 -fsyntax-only -Wall -Wextra -Werror -I. -Ibase/include \
     -Iclient-lib/include -isystem "$2/proto/gen" -I"$2/cli/gen" -x c++ - ||

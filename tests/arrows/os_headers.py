@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks that only base/os/, provider/verbs/, verbs-lib/ and files whose name ends in _linux include headers of the
+"""Checks that only base/os/, provider/verbs/, verbs-lib/ and files whose name ends in _linux or _win include headers of the
 operating system.
 
 usage: os_headers.py [ROOT]
@@ -18,7 +18,7 @@ def is_os_header(header):
 
 
 def may_include(path):
-    return path.startswith(("base/os/", "provider/verbs/", "verbs-lib/")) or re.search(r"_linux\.(cc|h)$", path) is not None
+    return path.startswith(("base/os/", "provider/verbs/", "verbs-lib/")) or re.search(r"_(linux|win)\.(cc|h)$", path) is not None
 
 
 def find(root):

@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/os/watch_port_win.h"
+
+#include <winternl.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <map>
+#include <mutex>
+#include <unordered_map>
+
+namespace nd::os {
+namespace {
+
+// One for all sets: a descriptor may be closed while sets of other threads watch it. Nobody waits for
+// anything else while holding it, except for callbacks of the thread pool, which do not take it.
+std::mutex& WatchMutex() {
+  static auto* const mutex = new std::mutex;
+  return *mutex;
+}
+
+// The interface of the AFD driver, as Winsock's own libraries and other event loops use it.
+constexpr ULONG kAfdPoll = 0x00012024;
+constexpr ULONG kAfdReceive = 0x1, kAfdSend = 0x4, kAfdDisconnect = 0x8, kAfdAbort = 0x10, kAfdClosed = 0x20,
+                kAfdAccept = 0x80, kAfdConnectFailed = 0x100;
+constexpr NTSTATUS kStatusPending = 0x103;
+
+struct AfdPollInfo {
+  LARGE_INTEGER timeout;
+  ULONG count;
+  ULONG exclusive;
+  HANDLE socket;
+  ULONG events;
+  NTSTATUS status;
+};
+
+HANDLE OpenAfd() {
+  static constexpr wchar_t kPath[] = L"\\Device\\Afd\\ndbroker";
+  UNICODE_STRING name{};
+  name.Length = sizeof kPath - sizeof *kPath;
+  name.MaximumLength = sizeof kPath;
+  name.Buffer = const_cast<wchar_t*>(kPath);
+  OBJECT_ATTRIBUTES attributes{};
+  attributes.Length = sizeof attributes;
+  attributes.ObjectName = &name;
+  IO_STATUS_BLOCK io;
+  HANDLE afd = nullptr;
+  const NTSTATUS status = ::NtCreateFile(&afd, SYNCHRONIZE, &attributes, &io, nullptr, 0,
+                                         FILE_SHARE_READ | FILE_SHARE_WRITE, FILE_OPEN, 0, nullptr, 0);
+  return status == 0 ? afd : nullptr;
+}
+
+ULONG AfdEvents(std::uint32_t wanted) {
+  ULONG events = kAfdAbort | kAfdClosed | kAfdConnectFailed;
+  if ((wanted & kReadable) != 0) events |= kAfdReceive | kAfdAccept | kAfdDisconnect;
+  if ((wanted & kPeerFinished) != 0) events |= kAfdDisconnect;
+  if ((wanted & kWritable) != 0) events |= kAfdSend;
+  return events;
+}
+
+std::uint32_t ReadyOf(ULONG events, SocketObject::Use use) {
+  std::uint32_t ready = 0;
+  if ((events & (kAfdReceive | kAfdAccept)) != 0) ready |= kReadable;
+  if ((events & kAfdSend) != 0) ready |= kWritable;
+  if ((events & kAfdDisconnect) != 0) {
+    ready |= kReadable | kPeerFinished;
+    if (use == SocketObject::Use::kLocalPair) ready |= kHungUp;
+  }
+  if ((events & kAfdAbort) != 0) ready |= kReadable | kPeerFinished | kHungUp | kFailed;
+  if ((events & kAfdConnectFailed) != 0) ready |= kWritable | kFailed | kHungUp;
+  return ready;
+}
+
+DWORD Milliseconds(Duration timeout) {
+  if (timeout < Duration::zero()) return INFINITE;
+  constexpr std::chrono::hours kLongest{1};
+  return static_cast<DWORD>(
+      std::chrono::ceil<std::chrono::milliseconds>(std::min<Duration>(timeout, kLongest)).count());
+}
+
+// A request that reports the readiness of one descriptor once. A packet of the port names it by its number,
+// so that a packet that is late refers to nothing.
+struct Request {
+  std::uint64_t number = 0;
+  int fd = -1;
+  bool at_afd = false;
+  IO_STATUS_BLOCK io{};
+  AfdPollInfo poll{};
+  HANDLE port = nullptr;
+  HANDLE waits[2] = {};
+};
+
+void CALLBACK Post(void* context, BOOLEAN) {
+  const auto* request = static_cast<const Request*>(context);
+  ::PostQueuedCompletionStatus(request->port, 0, 0, reinterpret_cast<OVERLAPPED*>(request->number));
+}
+
+struct Watch {
+  Object* object = nullptr;  // ForgetWatches() comes before its end.
+  std::uint32_t wanted = 0;
+  std::uint64_t tag = 0;
+  WatchSet::Until until = WatchSet::Until::kRemoved;
+  std::uint64_t request = 0;  // 0: none is outstanding.
+};
+
+}  // namespace
+
+// Every member function is called with the mutex held.
+struct WatchPort::Parts {
+  Handle port, afd;
+  std::unordered_map<int, Watch> watches;
+  std::unordered_map<std::uint64_t, std::unique_ptr<Request>> requests;
+  std::vector<int> to_renew;  // Reported, and watched until they are removed.
+  std::uint64_t last_number = 0;
+
+  void Arm(int fd, Watch& watch) {
+    auto request = std::make_unique<Request>();
+    request->number = watch.request = ++last_number;
+    request->fd = fd;
+    request->port = port.get();
+    Request& made = *request;
+    requests.emplace(made.number, std::move(request));
+    if (watch.object->kind() == Object::Kind::kSocket) {
+      AskAfd(made, static_cast<SocketObject&>(*watch.object), watch.wanted);
+    } else {
+      WaitForSignals(made, *watch.object, watch.wanted);
+    }
+  }
+
+  void Disarm(Watch& watch) {
+    const auto found = requests.find(std::exchange(watch.request, 0));
+    if (found == requests.end()) return;
+    if (found->second->at_afd) {
+      // The driver writes to the request until its packet arrives.
+      ::CancelIoEx(afd.get(), reinterpret_cast<OVERLAPPED*>(&found->second->io));
+    } else {
+      EndWaits(*found->second);
+      requests.erase(found);
+    }
+  }
+
+  void Renew() {
+    for (const int fd : std::exchange(to_renew, {})) {
+      const auto found = watches.find(fd);
+      if (found != watches.end() && found->second.request == 0) Arm(fd, found->second);
+    }
+  }
+
+  // Returns true when the packet reports a descriptor.
+  bool Report(std::uint64_t number, WatchSet::Ready* out) {
+    const auto found = requests.find(number);
+    if (found == requests.end()) return false;
+    const std::unique_ptr<Request> request = std::move(found->second);
+    requests.erase(found);
+    EndWaits(*request);
+    const auto watching = watches.find(request->fd);
+    if (watching == watches.end() || watching->second.request != number) return false;
+    Watch& watch = watching->second;
+    watch.request = 0;
+    const std::uint32_t ready = ReadinessOf(*request, watch) & (watch.wanted | kFailed | kHungUp);
+    if (ready == 0) {
+      Arm(request->fd, watch);
+      return false;
+    }
+    *out = {watch.tag, ready};
+    if (watch.until == WatchSet::Until::kRemoved) to_renew.push_back(request->fd);
+    return true;
+  }
+
+  void Forget(int fd) {
+    const auto found = watches.find(fd);
+    if (found == watches.end()) return;
+    Disarm(found->second);
+    auto& by = found->second.object->watched_by;
+    if (const auto self = std::ranges::find(by, owner); self != by.end()) by.erase(self);
+    watches.erase(found);
+  }
+
+  WatchPort* owner = nullptr;
+
+ private:
+  void AskAfd(Request& request, const SocketObject& socket, std::uint32_t wanted) {
+    request.at_afd = true;
+    request.poll = {{}, 1, FALSE, reinterpret_cast<HANDLE>(socket.get()), AfdEvents(wanted), 0};
+    request.poll.timeout.QuadPart = INT64_MAX;
+    const NTSTATUS status = ::NtDeviceIoControlFile(
+        afd.get(), nullptr, nullptr, reinterpret_cast<void*>(request.number), &request.io, kAfdPoll,
+        &request.poll, sizeof request.poll, &request.poll, sizeof request.poll);
+    if (status == 0 || status == kStatusPending) return;
+    // No packet will come from the driver.
+    request.poll.count = 1;
+    request.poll.events = kAfdAbort;
+    request.io.Status = 0;
+    Post(&request, FALSE);
+  }
+
+  static void WaitForSignals(Request& request, Object& object, std::uint32_t wanted) {
+    HANDLE handles[2] = {};
+    const int count = object.Signals(wanted, handles);
+    if ((object.Ready() & (wanted | kFailed | kHungUp)) != 0) {
+      Post(&request, FALSE);
+      return;
+    }
+    for (int i = 0; i < count; ++i) {
+      ::RegisterWaitForSingleObject(&request.waits[i], handles[i], Post, &request, INFINITE,
+                                    WT_EXECUTEONLYONCE | WT_EXECUTEINWAITTHREAD);
+    }
+  }
+
+  // Returns when no callback of the request runs or will run.
+  static void EndWaits(Request& request) {
+    for (HANDLE& wait : request.waits) {
+      if (wait != nullptr) ::UnregisterWaitEx(std::exchange(wait, nullptr), INVALID_HANDLE_VALUE);
+    }
+  }
+
+  static std::uint32_t ReadinessOf(const Request& request, const Watch& watch) {
+    if (!request.at_afd) return watch.object->Ready();
+    if (request.io.Status != 0 || request.poll.count == 0) return 0;
+    return ReadyOf(request.poll.events, static_cast<const SocketObject*>(watch.object)->use());
+  }
+};
+
+std::shared_ptr<WatchPort> WatchPort::Make() {
+  StartWinsock();
+  auto parts = std::make_unique<Parts>();
+  parts->afd = Handle(OpenAfd());
+  if (parts->afd) parts->port = Handle(::CreateIoCompletionPort(parts->afd.get(), nullptr, 0, 0));
+  if (!parts->port) {
+    SetErrno(::GetLastError());
+    return nullptr;
+  }
+  return std::shared_ptr<WatchPort>(new WatchPort(std::move(parts)));
+}
+
+WatchPort::WatchPort(std::unique_ptr<Parts> parts) : Object(kKind), parts_(std::move(parts)) {
+  parts_->owner = this;
+}
+
+WatchPort::~WatchPort() {
+  const std::lock_guard lock(WatchMutex());
+  while (!parts_->watches.empty()) parts_->Forget(parts_->watches.begin()->first);
+  // The driver still writes to cancelled requests.
+  while (!parts_->requests.empty()) {
+    DWORD bytes;
+    ULONG_PTR key;
+    OVERLAPPED* number = nullptr;
+    if (!::GetQueuedCompletionStatus(parts_->port.get(), &bytes, &key, &number, INFINITE) &&
+        number == nullptr)
+      break;
+    parts_->requests.erase(reinterpret_cast<std::uint64_t>(number));
+  }
+}
+
+bool WatchPort::Add(int fd, std::uint32_t wanted, std::uint64_t tag, Until until) {
+  const std::shared_ptr<Object> object = FindObject(fd);
+  if (!object) return false;
+  if (object->kind() == Kind::kSection || object.get() == this) {
+    errno = EPERM;  // Never ready.
+    return false;
+  }
+  const std::lock_guard lock(WatchMutex());
+  const auto [it, added] = parts_->watches.try_emplace(fd);
+  if (!added) {
+    errno = EEXIST;
+    return false;
+  }
+  object->watched_by.push_back(this);
+  it->second = {object.get(), wanted, tag, until, 0};
+  parts_->Arm(fd, it->second);
+  return true;
+}
+
+bool WatchPort::Change(int fd, std::uint32_t wanted, std::uint64_t tag, Until until) {
+  const std::lock_guard lock(WatchMutex());
+  const auto found = parts_->watches.find(fd);
+  if (found == parts_->watches.end()) {
+    errno = ENOENT;
+    return false;
+  }
+  Watch& watch = found->second;
+  parts_->Disarm(watch);
+  watch.wanted = wanted;
+  watch.tag = tag;
+  watch.until = until;
+  parts_->Arm(fd, watch);
+  return true;
+}
+
+void WatchPort::Remove(int fd) {
+  const std::lock_guard lock(WatchMutex());
+  parts_->Forget(fd);
+}
+
+std::size_t WatchPort::Take(std::span<WatchSet::Ready> out, Duration timeout) {
+  {
+    const std::lock_guard lock(WatchMutex());
+    parts_->Renew();
+  }
+  const std::size_t most = std::min(out.size(), WatchSet::kMostReady);
+  const auto deadline = std::chrono::steady_clock::now() + std::max(timeout, Duration::zero());
+  std::size_t count = 0;
+  for (;;) {
+    OVERLAPPED_ENTRY packets[WatchSet::kMostReady];
+    ULONG arrived = 0;
+    const Duration left =
+        timeout < Duration::zero()
+            ? timeout
+            : std::max<Duration>(deadline - std::chrono::steady_clock::now(), Duration::zero());
+    if (!::GetQueuedCompletionStatusEx(parts_->port.get(), packets, static_cast<ULONG>(most), &arrived,
+                                       Milliseconds(left), FALSE)) {
+      return 0;
+    }
+    const std::lock_guard lock(WatchMutex());
+    for (ULONG i = 0; i < arrived; ++i) {
+      if (parts_->Report(reinterpret_cast<std::uint64_t>(packets[i].lpOverlapped), &out[count])) ++count;
+    }
+    if (count != 0) return count;
+    // Packets of cancelled requests only.
+  }
+}
+
+std::uint32_t WatchPort::Ready() {
+  parts_->Renew();
+  return ::WaitForSingleObject(parts_->port.get(), 0) == WAIT_OBJECT_0 ? kReadable : 0;
+}
+
+int WatchPort::Signals(std::uint32_t wanted, HANDLE (&handles)[2]) {
+  if ((wanted & kReadable) == 0) return 0;
+  parts_->Renew();
+  handles[0] = parts_->port.get();
+  return 1;
+}
+
+void ForgetWatches(int fd) {
+  const std::shared_ptr<Object> object = FindObject(fd);
+  if (!object) return;
+  const std::lock_guard lock(WatchMutex());
+  for (WatchPort* const port : std::vector<WatchPort*>(object->watched_by)) port->parts_->Forget(fd);
+}
+
+}  // namespace nd::os

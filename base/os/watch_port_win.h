@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Watched descriptors on one completion port. A socket is asked through the AFD driver, which completes a
+// poll request when the socket is ready; of every other kind the signals are waited for by the thread pool,
+// which posts to the port.
+//
+// One request is outstanding for each watched descriptor. It reports once. Take() makes the next one for the
+// descriptors that it reported before, so that a condition that lasts is reported again. Any thread.
+#pragma once
+
+#include "base/os/object_win.h"
+#include "base/os/watch_set.h"
+
+namespace nd::os {
+
+class WatchPort final : public Object {
+ public:
+  static constexpr Kind kKind = Kind::kWatchSet;
+  using Until = WatchSet::Until;
+
+  // Null with errno set: the system refuses.
+  static std::shared_ptr<WatchPort> Make();
+  ~WatchPort() override;
+
+  bool Add(int fd, std::uint32_t wanted, std::uint64_t tag, Until until);
+  bool Change(int fd, std::uint32_t wanted, std::uint64_t tag, Until until);
+  void Remove(int fd);
+  // As WatchSet::Take().
+  std::size_t Take(std::span<WatchSet::Ready> out, Duration timeout);
+
+  // As a watched descriptor of another set.
+  std::uint32_t Ready() override;
+  int Signals(std::uint32_t wanted, HANDLE (&handles)[2]) override;
+
+ private:
+  friend void ForgetWatches(int fd);
+  struct Parts;
+  explicit WatchPort(std::unique_ptr<Parts> parts);
+  const std::unique_ptr<Parts> parts_;
+};
+
+// No set watches the descriptor any more.
+void ForgetWatches(int fd);
+
+}  // namespace nd::os

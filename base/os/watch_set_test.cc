@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/os/watch_set.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <functional>
+#include <thread>
+
+#include "base/fd_lane.h"
+#include "base/os/socket.h"
+#include "base/os/wait.h"
+#include "base/os/wake_event.h"
+
+namespace nd::os {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+constexpr auto kRemoved = WatchSet::Until::kRemoved, kReported = WatchSet::Until::kReported;
+
+class WatchSetTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(MakeStreamPair(&stream_, &stream_peer_, /*blocking=*/false));
+    ASSERT_TRUE(MakeSeqpacketPair(&lane_, &lane_peer_).ok());
+  }
+  // The readiness that the set reports for `tag`; 0: none within the time.
+  std::uint32_t Take(std::uint64_t tag, Duration timeout) {
+    WatchSet::Ready ready[WatchSet::kMostReady];
+    const std::size_t count = set_.Take(ready, timeout);
+    for (std::size_t i = 0; i < count; ++i) {
+      if (ready[i].tag == tag) return ready[i].ready;
+    }
+    return 0;
+  }
+
+  WatchSet set_;
+  WakeEvent event_;
+  UniqueFd stream_, stream_peer_, lane_, lane_peer_;
+};
+
+TEST_F(WatchSetTest, LastingConditionIsReportedUntilItIsGone) {
+  const struct {
+    int fd;
+    std::function<void()> cause, end;
+  } kinds[] = {
+      {event_.handle(), [&] { event_.Set(); }, [&] { event_.Clear(); }},
+      {stream_.get(), [&] { EXPECT_EQ(Send(stream_peer_.get(), "x", 1), 1); },
+       [&] {
+         char byte;
+         EXPECT_EQ(Receive(stream_.get(), &byte, 1), 1);
+       }},
+      {lane_.get(), [&] { EXPECT_EQ(Send(lane_peer_.get(), "x", 1), 1); },
+       [&] {
+         char byte;
+         EXPECT_EQ(Receive(lane_.get(), &byte, 1), 1);
+       }},
+  };
+  for (const auto& kind : kinds) {
+    ASSERT_TRUE(set_.Add(kind.fd, kReadable, 7, kRemoved));
+    EXPECT_EQ(Take(7, milliseconds(10)), 0u);
+    for (int i = 0; i < 3; ++i) {
+      kind.cause();
+      EXPECT_EQ(Take(7, seconds(10)), kReadable);
+      EXPECT_EQ(Take(7, seconds(10)), kReadable);
+      kind.end();
+      EXPECT_EQ(Take(7, milliseconds(10)), 0u);
+    }
+    set_.Remove(kind.fd);
+    kind.cause();
+    EXPECT_EQ(Take(7, milliseconds(10)), 0u);
+  }
+}
+
+TEST_F(WatchSetTest, ReportedDescriptorIsWatchedAgainAfterAChangeOnly) {
+  ASSERT_TRUE(set_.Add(stream_.get(), kReadable, 1, kReported));
+  ASSERT_EQ(Send(stream_peer_.get(), "x", 1), 1);
+  EXPECT_EQ(Take(1, seconds(10)), kReadable);
+  EXPECT_EQ(Take(1, milliseconds(10)), 0u);
+  ASSERT_TRUE(set_.Change(stream_.get(), kReadable | kWritable, 2, kReported));
+  EXPECT_EQ(Take(2, seconds(10)), kReadable | kWritable);
+}
+
+TEST_F(WatchSetTest, HangUpIsReportedUnasked) {
+  ASSERT_TRUE(set_.Add(stream_.get(), kPeerFinished, 1, kReported));
+  ASSERT_TRUE(set_.Add(lane_.get(), 0, 2, kReported));
+  stream_peer_.reset();
+  EXPECT_NE(Take(1, seconds(10)) & kHungUp, 0u);
+  lane_peer_.reset();
+  EXPECT_NE(Take(2, seconds(10)) & kHungUp, 0u);
+}
+
+TEST_F(WatchSetTest, ClosedDescriptorIsNotWatchedAndItsNumberIsFree) {
+  ASSERT_TRUE(set_.Add(lane_.get(), kReadable, 1, kRemoved));
+  ASSERT_EQ(Send(lane_peer_.get(), "x", 1), 1);
+  const int number = lane_.get();
+  lane_.reset();
+  lane_peer_.reset();
+  EXPECT_EQ(Take(1, milliseconds(10)), 0u);
+  ASSERT_TRUE(MakeSeqpacketPair(&lane_, &lane_peer_).ok());
+  const int again = lane_.get() == number ? lane_.get() : lane_peer_.get();
+  ASSERT_EQ(again, number);
+  EXPECT_TRUE(set_.Add(again, kReadable, 2, kRemoved));
+  EXPECT_EQ(Take(2, milliseconds(10)), 0u);
+}
+
+TEST_F(WatchSetTest, SetIsReadableWhileItsDescriptorsAreReady) {
+  WatchSet outer;
+  ASSERT_TRUE(set_.Add(stream_.get(), kReadable, 1, kReported));
+  ASSERT_TRUE(set_.Add(event_.handle(), kReadable, 2, kRemoved));
+  ASSERT_TRUE(outer.Add(set_.handle(), kReadable, 3, kRemoved));
+  WatchSet::Ready ready[WatchSet::kMostReady];
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(outer.Take(ready, milliseconds(10)), 0u);
+    event_.Set();
+    ASSERT_EQ(outer.Take(ready, seconds(10)), 1u);
+    EXPECT_EQ(ready[0].tag, 3u);
+    EXPECT_EQ(Take(2, Duration::zero()), kReadable);
+    ASSERT_EQ(outer.Take(ready, seconds(10)), 1u);
+    event_.Clear();
+    EXPECT_EQ(Take(2, Duration::zero()), 0u);
+  }
+  ASSERT_EQ(Send(stream_peer_.get(), "x", 1), 1);
+  ASSERT_EQ(outer.Take(ready, seconds(10)), 1u);
+  EXPECT_EQ(Take(1, Duration::zero()), kReadable);
+  Watched wait[] = {{set_.handle()}};
+  EXPECT_EQ(Wait(wait, milliseconds(10)), 0);
+}
+
+TEST_F(WatchSetTest, DescriptorAddedByAnotherThreadEndsTheWait) {
+  event_.Set();
+  std::thread adder([&] {
+    std::this_thread::sleep_for(milliseconds(20));
+    EXPECT_TRUE(set_.Add(event_.handle(), kReadable, 5, kReported));
+  });
+  EXPECT_EQ(Take(5, seconds(10)), kReadable);
+  adder.join();
+}
+
+TEST_F(WatchSetTest, WaitReportsEachKindAndTheEntriesThatAreNotReady) {
+  Watched wait[] = {{-1}, {event_.handle()}, {stream_.get(), kReadable | kWritable}, {lane_.get()}};
+  ASSERT_EQ(Wait(wait, seconds(10)), 1);
+  EXPECT_EQ(wait[2].ready, kWritable);
+  event_.Set();
+  ASSERT_EQ(Send(lane_peer_.get(), "x", 1), 1);
+  Watched both[] = {{event_.handle()}, {lane_.get()}, {stream_.get()}};
+  ASSERT_EQ(Wait(both, seconds(10)), 2);
+  EXPECT_EQ(both[0].ready, kReadable);
+  EXPECT_EQ(both[1].ready, kReadable);
+  EXPECT_EQ(both[2].ready, 0u);
+}
+
+}  // namespace
+}  // namespace nd::os
