@@ -2,10 +2,7 @@
 // The order of start and stop. Every other file of the folder only knows its own part.
 #include "daemon/server/server.h"
 
-#include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/grpcpp.h>
-#include <grpcpp/health_check_service_interface.h>
-#include <grpcpp/resource_quota.h>
 #include <grpcpp/server_posix.h>
 
 #include <future>
@@ -25,6 +22,7 @@
 #include "daemon/ops/logging.h"
 #include "daemon/ops/process.h"
 #include "daemon/ops/pulse.h"
+#include "daemon/server/grpc_server.h"
 #include "daemon/server/refusal_service.h"
 #include "daemon/server/runtime_dir.h"
 #include "daemon/service/acceptor.h"
@@ -52,36 +50,6 @@ std::uint64_t DescriptorsWanted(const Config& config) {
                          config.core.max_handshakes_in_flight;
   for (const auto& provider : config.providers) wanted += provider->handshake_descriptors();
   return wanted;
-}
-
-// `tally` null: calls are not counted.
-std::unique_ptr<grpc::Server> Build(grpc::Service* service, const char* name, std::uint32_t memory,
-                                    int max_message, AdminTally* tally) {
-  static std::once_flag once;
-  std::call_once(once, [] {
-    grpc::EnableDefaultHealthCheckService(true);
-    grpc::reflection::InitProtoReflectionServerBuilderPlugin();
-  });
-  grpc::ResourceQuota quota(name);
-  quota.Resize(memory);
-  grpc::ServerBuilder builder;
-  builder.RegisterService(service);
-  builder.SetResourceQuota(quota);
-  builder.SetMaxReceiveMessageSize(max_message);
-  builder.SetSyncServerOption(grpc::ServerBuilder::SyncServerOption::NUM_CQS, 1);  // Used by reflection only.
-  builder.SetSyncServerOption(grpc::ServerBuilder::SyncServerOption::MAX_POLLERS, 2);
-  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, 16);
-  builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, 8192);
-  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 10'000);
-  builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 2);
-  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
-  builder.AddChannelArgument(GRPC_ARG_ENABLE_CHANNELZ, 0);
-  if (tally != nullptr) {
-    std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> interceptors;
-    interceptors.push_back(CountCalls(*tally));
-    builder.experimental().SetInterceptorCreators(std::move(interceptors));
-  }
-  return builder.BuildAndStart();
 }
 
 }  // namespace
@@ -284,10 +252,10 @@ Status Server::Impl::Start() {
   admin.history = history_.get();
   admin.history_reader = &history_reader_;
   admin_service_ = std::make_unique<AdminService>(loop_, snapshots_, hub_, *shell_, std::move(admin));
-  broker_server_ = Build(session_service_.get(), "broker", config.limits.grpc_memory_bytes,
+  broker_server_ = BuildGrpcServer(session_service_.get(), "broker", config.limits.grpc_memory_bytes,
                          static_cast<int>(provider::kMaxClientMessage), nullptr);
   admin_server_ =
-      Build(admin_service_.get(), "admin", config.limits.grpc_memory_bytes, kMaxAdminMessage, &admin_tally_);
+      BuildGrpcServer(admin_service_.get(), "admin", config.limits.grpc_memory_bytes, kMaxAdminMessage, &admin_tally_);
   refusal_server_ = refusal_service_.Start();
   if (broker_server_ == nullptr || admin_server_ == nullptr || refusal_server_ == nullptr) {
     return {StatusCode::kUnsuccessful, "gRPC did not start"};
