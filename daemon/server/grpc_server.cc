@@ -12,7 +12,7 @@
 namespace nd::service {
 
 std::unique_ptr<grpc::Server> BuildGrpcServer(grpc::Service* service, const char* name, std::uint32_t memory,
-                                    int max_message, AdminTally* tally) {
+                                              int max_message, AdminTally* tally) {
   static std::once_flag once;
   std::call_once(once, [] {
     grpc::EnableDefaultHealthCheckService(true);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One gRPC server of the broker: its limits, health and reflection. Connections are given to it as descriptors.
+// One gRPC server of the broker: its limits, health and reflection. Connections are given to it as
+// descriptors.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -11,7 +12,8 @@
 
 namespace nd::service {
 
-// `name` and `memory`: the resource quota. `tally` null: calls are not counted. Null: gRPC could not start it.
+// `name` and `memory`: the resource quota. `tally` null: calls are not counted. Null: gRPC could not start
+// it.
 std::unique_ptr<grpc::Server> BuildGrpcServer(grpc::Service* service, const char* name, std::uint32_t memory,
                                               int max_message, AdminTally* tally);
 

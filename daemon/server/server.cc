@@ -253,9 +253,9 @@ Status Server::Impl::Start() {
   admin.history_reader = &history_reader_;
   admin_service_ = std::make_unique<AdminService>(loop_, snapshots_, hub_, *shell_, std::move(admin));
   broker_server_ = BuildGrpcServer(session_service_.get(), "broker", config.limits.grpc_memory_bytes,
-                         static_cast<int>(provider::kMaxClientMessage), nullptr);
-  admin_server_ =
-      BuildGrpcServer(admin_service_.get(), "admin", config.limits.grpc_memory_bytes, kMaxAdminMessage, &admin_tally_);
+                                   static_cast<int>(provider::kMaxClientMessage), nullptr);
+  admin_server_ = BuildGrpcServer(admin_service_.get(), "admin", config.limits.grpc_memory_bytes,
+                                  kMaxAdminMessage, &admin_tally_);
   refusal_server_ = refusal_service_.Start();
   if (broker_server_ == nullptr || admin_server_ == nullptr || refusal_server_ == nullptr) {
     return {StatusCode::kUnsuccessful, "gRPC did not start"};
