@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Connecting a UDP socket makes the kernel look up the route; the socket then has the source address. Making
-// and closing a socket takes longer than the lookup, so a thread keeps one of each family.
+// Connecting a UDP socket makes the kernel look up the route; the socket then has the source address.
 #include <netinet/in.h>
 #include <sys/socket.h>
 
@@ -23,9 +22,9 @@ bool Invoke(Call call, int fd, const Address& address) {
   return call(fd, reinterpret_cast<const sockaddr*>(&storage), static_cast<socklen_t>(length)) == 0;
 }
 
-UniqueFd MakeSocket(const Address& remote) {
-  const int family = remote.family() == Address::Family::kIpv6 ? AF_INET6 : AF_INET;
-  return UniqueFd(socket(family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+UniqueFd MakeSocket(Address::Family family) {
+  return UniqueFd(socket(family == Address::Family::kIpv6 ? AF_INET6 : AF_INET,
+                         SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 }
 
 // Returns no value, with errno, when there is no route.
@@ -37,11 +36,21 @@ std::optional<Address> SourceOf(int fd, const Address& remote) {
   return found.WithPort(0);
 }
 
+bool HasRoute(const Address& local, const Address& remote) {
+  const UniqueFd socket = MakeSocket(remote.family());
+  return socket && Invoke(bind, socket.get(), local.WithPort(0)) &&
+         SourceOf(socket.get(), remote).has_value();
+}
+
+}  // namespace
+
+RouteFinder::RouteFinder()
+    : v4_(MakeSocket(Address::Family::kIpv4)), v6_(MakeSocket(Address::Family::kIpv6)) {}
+
 // The source address that the kernel prefers for `remote`. No value, with errno: there is no route.
-std::optional<Address> PreferredSource(const Address& remote) {
-  thread_local UniqueFd sockets[2];
-  UniqueFd& socket = sockets[remote.family() == Address::Family::kIpv6];
-  if (!socket) socket = MakeSocket(remote);
+std::optional<Address> RouteFinder::PreferredSource(const Address& remote) {
+  UniqueFd& socket = remote.family() == Address::Family::kIpv6 ? v6_ : v4_;
+  if (!socket) socket = MakeSocket(remote.family());
   if (!socket) return std::nullopt;
   const std::optional<Address> source = SourceOf(socket.get(), remote);
   const int error = errno;
@@ -52,15 +61,7 @@ std::optional<Address> PreferredSource(const Address& remote) {
   return source;
 }
 
-bool HasRoute(const Address& local, const Address& remote) {
-  const UniqueFd socket = MakeSocket(remote);
-  return socket && Invoke(bind, socket.get(), local.WithPort(0)) &&
-         SourceOf(socket.get(), remote).has_value();
-}
-
-}  // namespace
-
-Result<Address> FindRoute(const Adapter& adapter, const Address& remote) {
+Result<Address> RouteFinder::Find(const Adapter& adapter, const Address& remote) {
   if (!remote.well_formed()) return Status{StatusCode::kInvalidAddress, "the remote address is malformed"};
   if (remote.unspecified() || remote.multicast()) {
     return Status{StatusCode::kNetworkUnreachable, remote.IpToString() + " names no single host"};

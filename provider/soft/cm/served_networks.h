@@ -43,7 +43,7 @@ class ServedNetworks {
 
   // A socket for connecting from `local` of this network. INVALID_ADDRESS, INSUFFICIENT_RESOURCES.
   Result<std::unique_ptr<TcpSocket>> SocketFrom(std::uint64_t network, const Address& local, UniqueFd given);
-  // Statuses of FindRoute.
+  // Statuses of RouteFinder::Find().
   Result<Address> Resolve(const Adapter& adapter, const Address& remote);
 
  private:

@@ -78,14 +78,14 @@ class SoftCm final : public ConnectionManager {
 
   Result<Address> Resolve(const std::string& adapter_name, const Address& remote) const override {
     if (const Adapter* adapter = adapters_.Find(adapter_name)) {
-      return adapter->network == 0 ? FindRoute(*adapter, remote) : networks_.Resolve(*adapter, remote);
+      return adapter->network == 0 ? routes_.Find(*adapter, remote) : networks_.Resolve(*adapter, remote);
     }
     if (!adapter_name.empty()) {
       return Status{StatusCode::kInvalidAddress, "there is no adapter " + adapter_name};
     }
     Result<Address> last = Status{StatusCode::kNetworkUnreachable, "there is no adapter"};
     for (const Adapter& adapter : adapters_.adapters()) {
-      last = FindRoute(adapter, remote);
+      last = routes_.Find(adapter, remote);
       if (last.ok()) break;
     }
     return last;
@@ -126,6 +126,7 @@ class SoftCm final : public ConnectionManager {
   SystemTcp host_;
   TcpCm tcp_;
   mutable ServedNetworks networks_;  // Resolve() asks the kernel through its sockets.
+  mutable RouteFinder routes_;       // The same in the network namespace of the broker.
   HostAddressWatch watch_;
 };
 
