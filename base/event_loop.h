@@ -26,9 +26,6 @@ class EventLoop {
   using FdCallback = std::function<void(std::uint32_t epoll_events)>;
   enum class TimerId : std::uint64_t {};
 
-  // The account of work that is nobody's.
-  static constexpr Account kCommon{~std::uint64_t{0}};
-
   explicit EventLoop(const Clock& clock);
   ~EventLoop();
   EventLoop(const EventLoop&) = delete;
@@ -41,7 +38,7 @@ class EventLoop {
   // event of the removed descriptor never reaches a descriptor that was added later with the same number.
   // Add fails (false, errno set) when the kernel refuses. While other accounts have work a callback may come
   // later than its event; it sees the events of the latest set only.
-  bool Add(int fd, std::uint32_t epoll_events, FdCallback callback, Account account = kCommon);
+  bool Add(int fd, std::uint32_t epoll_events, FdCallback callback, Account account = Account::kCommon);
   void Modify(int fd, std::uint32_t epoll_events);
   void Remove(int fd);
 

@@ -253,7 +253,7 @@ class EventLoop::Impl {
       batch.swap(posted_);
     }
     for (Posted& posted : batch) {
-      if (posted.account == kCommon) {
+      if (posted.account == Account::kCommon) {
         posted.callback();
       } else if (batch.size() == 1 && turns_.empty()) {
         posted.callback();
@@ -314,7 +314,7 @@ void EventLoop::Cancel(TimerId timer) {
   impl_->Cancel(timer);
 }
 void EventLoop::Post(Callback callback) {
-  impl_->Post(kCommon, std::move(callback));
+  impl_->Post(Account::kCommon, std::move(callback));
 }
 void EventLoop::PostFor(Account account, Callback callback) {
   impl_->Post(account, std::move(callback));

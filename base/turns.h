@@ -17,7 +17,13 @@
 
 namespace nd {
 
-enum class Account : std::uint64_t {};
+// The number of a user, or one of these for the work of nobody in particular.
+enum class Account : std::uint64_t {
+  kReclaiming = std::uint64_t{1} << 32,  // Objects of sessions that have ended.
+  kPeers,   // Connections that other hosts began: together they delay the users of this host as one user
+            // would.
+  kCommon,  // Everything else.
+};
 
 template <typename Work>
 class Turns {

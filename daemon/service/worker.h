@@ -20,7 +20,7 @@ class Worker {
   ~Worker();
 
   // Any thread. The jobs of an account run in the order of posting; accounts take turns (base/turns.h).
-  void Post(std::function<void()> job) { PostFor(Account{~std::uint64_t{0}}, std::move(job)); }
+  void Post(std::function<void()> job) { PostFor(Account::kCommon, std::move(job)); }
   void PostFor(Account account, std::function<void()> job);
 
  private:

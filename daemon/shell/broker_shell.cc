@@ -20,9 +20,6 @@
 namespace nd::service {
 namespace {
 
-// Reclaiming has turns beside those of users.
-constexpr Account kReclaiming{std::uint64_t{1} << 32};
-
 // Requests wait at most this long for a listener of the previous broker. Sessions are back sooner.
 constexpr Duration kListenersReturn = std::chrono::seconds(2);
 
@@ -168,7 +165,7 @@ void BrokerShell::Drain() {
 void BrokerShell::PostReclaim() {
   if (reclaim_posted_ || stopped_) return;
   reclaim_posted_ = true;
-  loop_.PostFor(kReclaiming, [this] {
+  loop_.PostFor(Account::kReclaiming, [this] {
     reclaim_posted_ = false;
     if (stopped_) return;
     const Time began = loop_.clock().Now();

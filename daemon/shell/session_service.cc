@@ -201,8 +201,10 @@ class SessionStream final
     return true;
   }
 
-  // In order of posting; users take turns.
-  void PostForUser(EventLoop::Callback callback) { loop_.PostFor(Account{peer_->uid}, std::move(callback)); }
+  // In order of posting; users take turns. A stream without a peer is refused, and its end is posted, too.
+  void PostForUser(EventLoop::Callback callback) {
+    loop_.PostFor(peer_ ? Account{peer_->uid} : Account::kCommon, std::move(callback));
+  }
 
   void Ahead() {
     std::lock_guard lock(ahead_mutex_);

@@ -16,9 +16,6 @@
 namespace nd::provider::soft {
 namespace {
 
-// Peers share one account, so that all of them together delay the users of this host as one user would.
-constexpr Account kPeers{(std::uint64_t{1} << 32) + 1};
-
 // The descriptor of a watched object, and its registration in the loop.
 class Registered {
  public:
@@ -47,7 +44,7 @@ class Registered {
  private:
   EventLoop& loop_;
   UniqueFd fd_;
-  Account account_ = kPeers;
+  Account account_ = Account::kPeers;
   bool added_ = false;
 };
 
