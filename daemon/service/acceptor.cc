@@ -19,7 +19,7 @@ constexpr Duration kPause = std::chrono::milliseconds(50);
 
 Acceptor::Acceptor(EventLoop& loop, const char* name, ops::Door& door, UniqueFd listener, Accepted accepted)
     : loop_(loop), name_(name), door_(door), listener_(std::move(listener)), accepted_(std::move(accepted)) {
-  if (!loop_.Add(listener_.get(), os::kReadable, [this](std::uint32_t) { OnReadable(); })) Pause();
+  if (!Watch()) Pause();
 }
 
 Acceptor::~Acceptor() {
@@ -30,8 +30,13 @@ Acceptor::~Acceptor() {
   }
 }
 
+bool Acceptor::Watch() {
+  return loop_.Add(
+      listener_.get(), os::kReadable, [this](std::uint32_t) { OnReadable(); }, kArrivals);
+}
+
 void Acceptor::OnReadable() {
-  for (int i = 0; i < kPerRound; ++i) {
+  for (int i = 0; i < kPerRound && !(i > 0 && loop_.TurnIsOver()); ++i) {
     os::Accepted accepted = os::Accept(listener_.get());
     if (accepted.result == os::Accepted::Result::kNone) return;
     if (!accepted.fd) return OutOfDescriptors(accepted.error);
@@ -59,7 +64,7 @@ void Acceptor::Pause() {
   pause_ = loop_.At(loop_.clock().Now() + kPause, [this] {
     pause_.reset();
     spare_.Refill();
-    if (!loop_.Add(listener_.get(), os::kReadable, [this](std::uint32_t) { OnReadable(); })) Pause();
+    if (!Watch()) Pause();
   });
 }
 

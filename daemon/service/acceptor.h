@@ -2,9 +2,12 @@
 // Accepts connections on one listening socket. No error of accept() stops it.
 //
 // When the process runs out of descriptors, a spare descriptor lets it accept one more connection and
-// close it, so that the client gets an error at once; then it pauses briefly. Loop thread.
+// close it, so that the client gets an error at once; then it pauses briefly. All new clients together have
+// the turns of one user of the loop: whoever connects without end delays other new clients, and nobody else.
+// Loop thread.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 
@@ -15,6 +18,9 @@
 #include "daemon/service/peer.h"
 
 namespace nd::service {
+
+// The turns of clients that wait to be accepted; no user has this number.
+inline constexpr Account kArrivals{~std::uint64_t{0}};
 
 class Acceptor {
  public:
@@ -27,6 +33,7 @@ class Acceptor {
   Acceptor& operator=(const Acceptor&) = delete;
 
  private:
+  bool Watch();
   void OnReadable();
   void OutOfDescriptors(int error);
   void Pause();

@@ -3,15 +3,19 @@
 
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
+#include <utility>
 #include <vector>
 
+#include "base/os/readiness.h"
 #include "daemon/ops/logging.h"
 #include "daemon/server/runtime_dir.h"
 
@@ -59,6 +63,32 @@ TEST_F(AcceptorTest, NamesThePeer) {
   EXPECT_EQ(peers[0].pid, static_cast<std::uint32_t>(::getpid()));
   EXPECT_EQ(peers[0].uid, ::getuid());
   EXPECT_NE(peers[0].cookie, peers[1].cookie);
+}
+
+TEST_F(AcceptorTest, NewClientsTakeTurnsWithUsers) {
+  // Accepting one takes a millisecond of this clock.
+  struct : Clock {
+    Time Now() const override { return now; }
+    Time now{};
+  } clock;
+  EventLoop loop(clock);
+  int taken = 0, taken_before = 0, most = 0;
+  Acceptor acceptor(loop, "test", door_,
+                    ListenUnix(path_, os::SocketKind::kStream, 0600, std::nullopt).value(),
+                    [&](UniqueFd, const Peer&) {
+                      ++taken;
+                      clock.now += std::chrono::milliseconds(1);
+                    });
+  std::vector<UniqueFd> clients;
+  for (int i = 0; i < 32; ++i) clients.push_back(Connect());
+  const UniqueFd user(::eventfd(1, EFD_CLOEXEC));
+  const auto readable = [&](std::uint32_t) {
+    most = std::max(most, taken - std::exchange(taken_before, taken));
+  };
+  ASSERT_TRUE(loop.Add(user.get(), os::kReadable, readable, Account{1000}));
+  for (int i = 0; i < 1000 && taken < 32; ++i) loop.RunOnce(Duration::zero());
+  EXPECT_EQ(taken, 32);
+  EXPECT_EQ(most, 1) << "new clients between two turns of the user";
 }
 
 TEST_F(AcceptorTest, RecoversFromDescriptorExhaustion) {

@@ -55,9 +55,13 @@ Connection::~Connection() {
 }
 
 bool Connection::Watch() {
-  return host_.loop().Add(wire_->fd(), EPOLLIN, [weak = weak_from_this()](std::uint32_t) {
-    if (auto self = weak.lock()) self->OnReadable();
-  });
+  const Account account = active_ ? Account{params_.owner_uid} : Account::kPeers;
+  return host_.loop().Add(
+      wire_->fd(), EPOLLIN,
+      [weak = weak_from_this()](std::uint32_t) {
+        if (auto self = weak.lock()) self->OnReadable();
+      },
+      account);
 }
 
 void Connection::ReleaseWire() {

@@ -65,10 +65,10 @@ int Endpoint::Open(Holder* holder) {
       holder->tcp.reset();
     }
   }
-  if (error == 0 && !host_.loop().Add((*wire)->fd(), EPOLLIN,
-                                      [weak = weak_from_this(), address = holder->address](std::uint32_t) {
-                                        if (auto self = weak.lock()) self->OnReadable(address);
-                                      })) {
+  const auto readable = [weak = weak_from_this(), address = holder->address](std::uint32_t) {
+    if (auto self = weak.lock()) self->OnReadable(address);
+  };
+  if (error == 0 && !host_.loop().Add((*wire)->fd(), EPOLLIN, readable, Account::kPeers)) {
     error = errno;
   }
   if (error != 0) {
