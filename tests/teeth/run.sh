@@ -7,7 +7,8 @@
 # A patch begins with the bug, its origin (History: a bug of a real program, Mutant: one decision of ours that was
 # changed), and the tests that catch it, each a program or PROGRAM=GTEST-FILTER; all pass without the patch:
 #   Caught-by:        one of these must fail, mostly unit tests
-#   Caught-by-suite:  each of these must fail: conformance, simulator, integrity, crash, corpora of the fuzz targets
+#   Caught-by-suite:  each of these must fail: conformance, simulator, integrity, crash, corpora of the fuzz targets,
+#                     attackers (hostile_client=ATTACK)
 # A time-out is not a catch. Exit 0: every bug was caught.
 set -euo pipefail
 here=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
@@ -19,7 +20,7 @@ while [ $# -gt 0 ]; do
   case $1 in
     --some) some=$2 && shift 2 ;;
     --dir) work=$(readlink -m "$2") && shift 2 ;;
-    -h | --help) sed -n '3,11s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" && exit 0 ;;
+    -h | --help) sed -n '3,12s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" && exit 0 ;;
     *) names+=("$1") && shift ;;
   esac
 done
@@ -54,13 +55,16 @@ make() { ninja -C "$build" -j "${NDBROKER_JOBS:-$(nproc)}" "$@" > "$work/build.l
 passes() {
   local program=${1%%=*} arguments=(--gtest_brief=1 --gtest_fail_fast) status=0
   [[ $program != fuzz_* ]] || arguments=("$src/tests/fuzz/corpus/${program#fuzz_}")
-  [ "$program" = "$1" ] || arguments+=("--gtest_filter=${1#*=}")
+  case $1 in
+    hostile_*) arguments=(--short --only "${1#*=}") ;;
+    *=*) arguments+=("--gtest_filter=${1#*=}") ;;
+  esac
   (cd "$build" && timeout 300 "bin/$program" "${arguments[@]}" > "$work/test.log" 2>&1 < /dev/null) || status=$?
   case $status in 0) return 0 ;; 124) return 2 ;; *) return 1 ;; esac
 }
 catchers() { sed -n 's/^Caught-by: //p' "$here/$1.patch"; }
 suites() { sed -n 's/^Caught-by-suite: //p' "$here/$1.patch"; }
-failed_test() { grep -m1 -oE '^\[  FAILED  \] [^ ,]*' "$work/test.log" | cut -c14- || true; }
+failed_test() { grep -m1 -oE '^(\[  FAILED  \]|FAULT) [^ ,]*' "$work/test.log" | sed 's/.* //' || true; }
 
 mapfile -t programs < <(for name in "${names[@]}"; do { catchers "$name"; suites "$name"; } | tr ' ' '\n'; done | sort -u)
 make $(printf '%s\n' "${programs[@]%%=*}" | sort -u) || { tail -30 "$work/build.log" >&2; echo "the tree does not build" >&2; exit 1; }
