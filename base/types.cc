@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Addresses between text and parts; types_linux.cc has the form of the system.
+// Addresses between text, parts and the form of the system.
 #include "nd/types.h"
 
 #include <algorithm>
 #include <charconv>
+#include <cstddef>
 #include <cstring>
 
-#include "base/os/ip_text.h"
+#include "base/os/ip_address.h"
 
 namespace nd {
 namespace {
@@ -78,6 +79,36 @@ Address Address::WithPort(std::uint16_t port) const {
   Address copy = *this;
   copy.port_ = port;
   return copy;
+}
+
+Address Address::FromSockaddr(const sockaddr* address, std::size_t length) {
+  std::uint16_t raw_family;
+  if (address == nullptr || length < sizeof raw_family) return {};
+  const auto* bytes = reinterpret_cast<const std::uint8_t*>(address);
+  std::memcpy(&raw_family, bytes, sizeof raw_family);
+  if (raw_family != os::kFamily4 && raw_family != os::kFamily6) {
+    return FromParts(raw_family == os::kNoFamily ? Family::kUnspecified : Family::kOther, {}, 0);
+  }
+  const Family family = raw_family == os::kFamily4 ? Family::kIpv4 : Family::kIpv6;
+  const std::size_t at =
+      family == Family::kIpv4 ? offsetof(os::SocketAddress4, ip) : offsetof(os::SocketAddress6, ip);
+  const std::size_t present = length > at ? std::min(length - at, ExpectedLength(family)) : 0;
+  const bool has_port = length >= sizeof raw_family + sizeof port_;
+  const auto port = has_port ? static_cast<std::uint16_t>(bytes[2] << 8 | bytes[3]) : std::uint16_t{0};
+  return FromParts(family, {reinterpret_cast<const char*>(bytes) + at, present}, port);
+}
+
+std::size_t Address::ToSockaddr(void* storage) const {
+  if (!well_formed()) return 0;
+  const std::array<std::uint8_t, 2> port{static_cast<std::uint8_t>(port_ >> 8),
+                                         static_cast<std::uint8_t>(port_)};
+  const auto fill = [&](auto address) {
+    std::memcpy(address.ip.data(), ip_.data(), address.ip.size());
+    std::memcpy(storage, &address, sizeof address);
+    return sizeof address;
+  };
+  if (family_ == Family::kIpv4) return fill(os::SocketAddress4{os::kFamily4, port, {}, {}});
+  return fill(os::SocketAddress6{os::kFamily6, port, 0, {}, 0});
 }
 
 bool Address::well_formed() const {

@@ -15,7 +15,7 @@
 #include <utility>
 
 #include "base/os/file.h"
-#include "base/os/ip_text.h"
+#include "base/os/ip_address.h"
 
 namespace nd::tls {
 namespace {

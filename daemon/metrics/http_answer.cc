@@ -4,7 +4,7 @@
 #include <array>
 #include <ctime>
 
-#include "base/os/ip_text.h"
+#include "base/os/ip_address.h"
 #include "daemon/metrics/http_responder.h"
 
 namespace nd::ops {

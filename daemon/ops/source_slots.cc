@@ -7,7 +7,7 @@
 #include <cstring>
 #include <utility>
 
-#include "base/os/ip_text.h"
+#include "base/os/ip_address.h"
 #include "base/os/socket.h"
 
 namespace nd::ops {
