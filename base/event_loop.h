@@ -23,7 +23,7 @@ namespace nd {
 class EventLoop {
  public:
   using Callback = std::function<void()>;
-  using FdCallback = std::function<void(std::uint32_t epoll_events)>;
+  using FdCallback = std::function<void(std::uint32_t ready)>;
   enum class TimerId : std::uint64_t {};
 
   explicit EventLoop(const Clock& clock);
@@ -33,13 +33,13 @@ class EventLoop {
 
   const Clock& clock() const;
 
-  // Watches `fd` (not owned) level-triggered for `epoll_events`; Modify changes the set, Remove must
-  // come before the descriptor is closed. A callback removed in this round is not called any more, and an
-  // event of the removed descriptor never reaches a descriptor that was added later with the same number.
-  // Add fails (false, errno set) when the kernel refuses. While other accounts have work a callback may come
-  // later than its event; it sees the events of the latest set only.
-  bool Add(int fd, std::uint32_t epoll_events, FdCallback callback, Account account = Account::kCommon);
-  void Modify(int fd, std::uint32_t epoll_events);
+  // Watches `fd` (not owned) level-triggered for `wanted` (bits of os/readiness.h); Modify changes the set,
+  // Remove must come before the descriptor is closed. A callback removed in this round is not called any
+  // more, and an event of the removed descriptor never reaches a descriptor that was added later with the
+  // same number. Add fails (false, errno set) when the system refuses. While other accounts have work a
+  // callback may come later than its event; it sees the events of the latest set only.
+  bool Add(int fd, std::uint32_t wanted, FdCallback callback, Account account = Account::kCommon);
+  void Modify(int fd, std::uint32_t wanted);
   void Remove(int fd);
 
   // Calls back once at or after `when`. Timers due together run in order of `when`, then creation.

@@ -2,13 +2,13 @@
 #include "base/event_loop.h"
 
 #include <gtest/gtest.h>
-#include <sys/epoll.h>
-#include <unistd.h>
 
 #include <string>
 #include <thread>
 
 #include "base/fd_lane.h"
+#include "base/os/readiness.h"
+#include "base/os/socket.h"
 
 namespace nd {
 namespace {
@@ -47,13 +47,13 @@ TEST(EventLoop, RemovedDescriptorIsNotCalledInTheSameRound) {
     loop.Remove(b.get());
     loop.Remove(d.get());
   };
-  ASSERT_TRUE(loop.Add(b.get(), EPOLLIN, once));
-  ASSERT_TRUE(loop.Add(d.get(), EPOLLIN, once));
-  ASSERT_EQ(write(a.get(), "x", 1), 1);
-  ASSERT_EQ(write(c.get(), "x", 1), 1);
+  ASSERT_TRUE(loop.Add(b.get(), os::kReadable, once));
+  ASSERT_TRUE(loop.Add(d.get(), os::kReadable, once));
+  ASSERT_EQ(os::Send(a.get(), "x", 1), 1);
+  ASSERT_EQ(os::Send(c.get(), "x", 1), 1);
   loop.RunOnce(hours(1));
   EXPECT_EQ(calls, 1);
-  EXPECT_FALSE(loop.Add(-1, EPOLLIN, once));
+  EXPECT_FALSE(loop.Add(-1, os::kReadable, once));
 }
 
 // Two descriptors are ready in one round. The first callback closes the other descriptor and adds a new one
@@ -66,7 +66,7 @@ TEST(EventLoop, EventOfAClosedDescriptorDoesNotReachANewOneWithTheSameNumber) {
   ASSERT_TRUE(MakeSeqpacketPair(&near[1], &far[1]).ok());
   int calls = 0, calls_of_new = 0;
   for (int i = 0; i < 2; ++i) {
-    ASSERT_TRUE(loop.Add(near[i].get(), EPOLLIN, [&, i](std::uint32_t) {
+    ASSERT_TRUE(loop.Add(near[i].get(), os::kReadable, [&, i](std::uint32_t) {
       ++calls;
       loop.Remove(near[i].get());
       UniqueFd& other = near[1 - i];
@@ -75,16 +75,16 @@ TEST(EventLoop, EventOfAClosedDescriptorDoesNotReachANewOneWithTheSameNumber) {
       other.reset();
       ASSERT_TRUE(MakeSeqpacketPair(&new_near, &new_far).ok());
       ASSERT_EQ(new_near.get(), number);
-      ASSERT_TRUE(loop.Add(number, EPOLLIN, [&](std::uint32_t) { ++calls_of_new; }));
-      loop.Modify(number, EPOLLIN | EPOLLRDHUP);
+      ASSERT_TRUE(loop.Add(number, os::kReadable, [&](std::uint32_t) { ++calls_of_new; }));
+      loop.Modify(number, os::kReadable | os::kPeerFinished);
     }));
-    ASSERT_EQ(write(far[i].get(), "x", 1), 1);
+    ASSERT_EQ(os::Send(far[i].get(), "x", 1), 1);
   }
   loop.RunOnce(hours(1));
   EXPECT_EQ(calls, 1);
   EXPECT_EQ(calls_of_new, 0);
   // The new descriptor receives its own events.
-  ASSERT_EQ(write(new_far.get(), "x", 1), 1);
+  ASSERT_EQ(os::Send(new_far.get(), "x", 1), 1);
   loop.RunOnce(hours(1));
   EXPECT_EQ(calls_of_new, 1);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The readiness of a descriptor, as EventLoop takes and reports it. On Linux the values are those of epoll.
+// The readiness of a descriptor, as EventLoop takes and reports it. The values are those of epoll.
 #pragma once
 
 #include <cstdint>

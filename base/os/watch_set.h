@@ -33,9 +33,10 @@ class WatchSet {
     std::uint64_t tag;
     std::uint32_t ready;
   };
-  static constexpr std::size_t kMostReady = 64;
+  static constexpr std::size_t kMostReady = 128;
   // Waits until a descriptor is ready or `timeout` has passed (negative: never), and reports at most
-  // kMostReady. Returns their number; 0 also when a signal arrived.
+  // kMostReady. Returns their number; 0 also when a signal arrived. Waits are in whole milliseconds, rounded
+  // up, so that a caller does not spin through the last millisecond before a timer.
   std::size_t Take(std::span<Ready> out, Duration timeout) const;
 
  private:

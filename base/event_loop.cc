@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The event loop on epoll.
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
+#include "base/event_loop.h"
 
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <deque>
@@ -18,24 +14,16 @@
 #include <utility>
 #include <vector>
 
-#include "base/event_loop.h"
 #include "base/os/readiness.h"
-#include "base/unique_fd.h"
-
-static_assert(nd::os::kReadable == EPOLLIN && nd::os::kWritable == EPOLLOUT && nd::os::kFailed == EPOLLERR &&
-              nd::os::kHungUp == EPOLLHUP && nd::os::kPeerFinished == EPOLLRDHUP);
+#include "base/os/wake_event.h"
+#include "base/os/watch_set.h"
 
 namespace nd {
 
 class EventLoop::Impl {
  public:
   explicit Impl(const Clock& clock) : clock_(clock) {
-    epoll_.reset(epoll_create1(EPOLL_CLOEXEC));
-    wake_.reset(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-    epoll_event event{};
-    event.events = EPOLLIN;
-    event.data.u64 = kWake;
-    if (!epoll_ || !wake_ || epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, wake_.get(), &event) != 0) {
+    if (!watched_ || !wake_ || !watched_.Add(wake_.handle(), os::kReadable, kWake, kRemoved)) {
       std::perror("ndbroker: cannot create an event loop");
       std::abort();  // Only at start-up, when the process cannot do anything useful.
     }
@@ -43,7 +31,7 @@ class EventLoop::Impl {
 
   bool Add(int fd, std::uint32_t events, FdCallback callback, Account account) {
     const std::uint64_t registration = ++last_registration_;
-    if (!Control(EPOLL_CTL_ADD, fd, events, registration)) return false;
+    if (!watched_.Add(fd, events, registration, kRemoved)) return false;
     const auto [it, added] = registrations_.try_emplace(fd, registration);
     if (!added) watches_.erase(std::exchange(it->second, registration));  // Closed without Remove().
     watches_[registration] =
@@ -54,7 +42,7 @@ class EventLoop::Impl {
   void Modify(int fd, std::uint32_t events) {
     const auto it = registrations_.find(fd);
     if (it == registrations_.end()) return;
-    Control(EPOLL_CTL_MOD, fd, events, it->second);
+    watched_.Change(fd, events, it->second, kRemoved);
     watches_[it->second]->wanted = events | kAlwaysReported;
   }
 
@@ -63,7 +51,7 @@ class EventLoop::Impl {
     if (it == registrations_.end()) return;
     watches_.erase(it->second);
     registrations_.erase(it);
-    epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
+    watched_.Remove(fd);
   }
 
   TimerId At(Time when, Callback callback) {
@@ -88,14 +76,14 @@ class EventLoop::Impl {
       posted_.push_back({account, std::move(callback)});
     }
     // A post from the loop itself needs no wake-up, because the loop checks before it waits.
-    if (was_empty && runner_.load(std::memory_order_relaxed) != std::this_thread::get_id()) Wake();
+    if (was_empty && runner_.load(std::memory_order_relaxed) != std::this_thread::get_id()) wake_.Set();
   }
 
   bool TurnIsOver() const { return !turns_.empty() && clock_.Now() - turn_began_ >= kTurn; }
 
   void Stop() {
     stop_.store(true);
-    Wake();
+    wake_.Set();
   }
 
   void Run() {
@@ -103,16 +91,15 @@ class EventLoop::Impl {
   }
 
   void RunOnce(Duration timeout) {
-    std::array<epoll_event, 128> events;
-    const int count =
-        epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), WaitMilliseconds(timeout));
+    std::array<Event, os::WatchSet::kMostReady> events;
+    const std::size_t count = watched_.Take(events, Wait(timeout));
     runner_.store(std::this_thread::get_id(), std::memory_order_relaxed);
     const auto started = std::chrono::steady_clock::now();
     RunTimers();
     if (count == 1 && turns_.empty()) {
       RunFd(events[0]);
     } else {
-      for (int i = 0; i < count; ++i) QueueFd(events[static_cast<std::size_t>(i)]);
+      for (std::size_t i = 0; i < count; ++i) QueueFd(events[i]);
       TakeTurns();
     }
     RunPosted();
@@ -127,9 +114,11 @@ class EventLoop::Impl {
   const Clock& clock() const { return clock_; }
 
  private:
-  // The registration in an event's data that means the wake-up descriptor.
+  using Event = os::WatchSet::Ready;  // Its tag is the number of a registration.
+  static constexpr auto kRemoved = os::WatchSet::Until::kRemoved;
+  // The registration of the wake-up descriptor.
   static constexpr std::uint64_t kWake = 0;
-  static constexpr std::uint32_t kAlwaysReported = EPOLLERR | EPOLLHUP;
+  static constexpr std::uint32_t kAlwaysReported = os::kFailed | os::kHungUp;
   // While work waits, the loop looks this often for accounts that have become ready.
   static constexpr Duration kLook = std::chrono::microseconds(200);
   // One callback should not take longer while other work waits.
@@ -150,33 +139,19 @@ class EventLoop::Impl {
     Callback posted;  // Null: the callback of the registration.
   };
 
-  bool Control(int operation, int fd, std::uint32_t events, std::uint64_t registration) {
-    epoll_event event{};
-    event.events = events;
-    event.data.u64 = registration;
-    return epoll_ctl(epoll_.get(), operation, fd, &event) == 0;
-  }
-
-  void Wake() {
-    const std::uint64_t one = 1;
-    [[maybe_unused]] const auto written = write(wake_.get(), &one, sizeof one);
-  }
-
-  int WaitMilliseconds(Duration timeout) {
-    if (!turns_.empty()) return 0;
+  // How long a round waits for events.
+  Duration Wait(Duration timeout) {
+    if (!turns_.empty()) return Duration::zero();
     {
       const std::lock_guard lock(mutex_);
-      if (!posted_.empty()) return 0;
+      if (!posted_.empty()) return Duration::zero();
     }
     if (!timers_.empty()) {
       const Duration until =
           std::max<Duration>(timers_.begin()->first.first - clock_.Now(), Duration::zero());
       timeout = timeout < Duration::zero() ? until : std::min(timeout, until);
     }
-    if (timeout < Duration::zero()) return -1;
-    // Rounded up, so that the loop does not spin through the last millisecond before a timer.
-    const auto milliseconds = std::chrono::ceil<std::chrono::milliseconds>(timeout).count();
-    return static_cast<int>(std::min<std::int64_t>(milliseconds, 3600 * 1000));
+    return timeout;
   }
 
   void RunTimers() {
@@ -204,26 +179,25 @@ class EventLoop::Impl {
   }
 
   // Returns true when the event was the wake-up.
-  bool TakeWake(const epoll_event& event) {
-    if (event.data.u64 != kWake) return false;
-    std::uint64_t value;
-    [[maybe_unused]] const auto got = read(wake_.get(), &value, sizeof value);
+  bool TakeWake(const Event& event) {
+    if (event.tag != kWake) return false;
+    wake_.Clear();
     return true;
   }
 
-  void RunFd(const epoll_event& event) {
+  void RunFd(const Event& event) {
     if (TakeWake(event)) return;
-    const std::shared_ptr<Watched> watched = Find(event.data.u64);  // It may remove itself.
-    if (watched) watched->callback(event.events);
+    const std::shared_ptr<Watched> watched = Find(event.tag);  // It may remove itself.
+    if (watched) watched->callback(event.ready);
   }
 
-  void QueueFd(const epoll_event& event) {
+  void QueueFd(const Event& event) {
     if (TakeWake(event)) return;
-    const std::shared_ptr<Watched> watched = Find(event.data.u64);
+    const std::shared_ptr<Watched> watched = Find(event.tag);
     if (!watched) return;
     const bool waits = watched->ready != 0;
-    watched->ready = event.events;
-    if (!waits) turns_.Add(watched->account, {event.data.u64, nullptr});
+    watched->ready = event.ready;
+    if (!waits) turns_.Add(watched->account, {event.tag, nullptr});
   }
 
   void Run(const Work& work) {
@@ -264,7 +238,8 @@ class EventLoop::Impl {
   }
 
   const Clock& clock_;
-  UniqueFd epoll_, wake_;
+  os::WatchSet watched_;
+  os::WakeEvent wake_;
   // Every Add() makes a registration with a number of its own; an event names the registration.
   std::uint64_t last_registration_ = kWake;
   std::unordered_map<int, std::uint64_t> registrations_;  // By descriptor.
@@ -295,14 +270,14 @@ EventLoop::~EventLoop() = default;
 const Clock& EventLoop::clock() const {
   return impl_->clock();
 }
-bool EventLoop::Add(int fd, std::uint32_t epoll_events, FdCallback callback, Account account) {
-  return impl_->Add(fd, epoll_events, std::move(callback), account);
+bool EventLoop::Add(int fd, std::uint32_t wanted, FdCallback callback, Account account) {
+  return impl_->Add(fd, wanted, std::move(callback), account);
 }
 bool EventLoop::TurnIsOver() const {
   return impl_->TurnIsOver();
 }
-void EventLoop::Modify(int fd, std::uint32_t epoll_events) {
-  impl_->Modify(fd, epoll_events);
+void EventLoop::Modify(int fd, std::uint32_t wanted) {
+  impl_->Modify(fd, wanted);
 }
 void EventLoop::Remove(int fd) {
   impl_->Remove(fd);
