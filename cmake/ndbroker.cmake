@@ -54,14 +54,18 @@ function(nd_precompile_standard)
   endif()
 endfunction()
 
-# nd_test(NAME SOURCES... [LINUX SOURCES...] LIBS...): a GoogleTest program whose cases ctest knows one by one.
-# LINUX: sources that are not part of the program on Windows; docs/windows.md has the reason for each. A program
+# nd_test(NAME SOURCES... [OS STEMS...] [LINUX SOURCES...] LIBS...): a GoogleTest program whose cases ctest knows one by
+# one. OS: as in nd_library. LINUX: sources that are not part of the program on Windows; docs/windows.md has the reason for each. A program
 # without other sources does not exist there.
 function(nd_test name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;LINUX;LIBS;PROPERTIES" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "SOURCES;OS;LINUX;LIBS;PROPERTIES" ${ARGN})
+  set(system win)
   if(NOT WIN32)
+    set(system linux)
     list(APPEND ARG_SOURCES ${ARG_LINUX})
   endif()
+  list(TRANSFORM ARG_OS APPEND _${system}.cc)
+  list(APPEND ARG_SOURCES ${ARG_OS})
   if(NOT NDBROKER_TESTS OR NOT ARG_SOURCES)
     return()
   endif()

@@ -8,6 +8,7 @@ endif()
 
 add_subdirectory(base)
 add_subdirectory(provider/soft/wire)
+add_subdirectory(provider/soft/qp)
 
 # One name a line, for tests/windows/run.sh.
 get_property(tests GLOBAL PROPERTY NDBROKER_WINDOWS_TESTS)

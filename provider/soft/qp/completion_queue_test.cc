@@ -2,8 +2,6 @@
 // Notification rules, overrun, resizing; the queue alone, without a transport.
 #include "provider/soft/qp/completion_queue.h"
 
-#include <poll.h>
-
 #include "provider/soft/qp/testing.h"
 
 namespace nd::provider::soft {
@@ -15,8 +13,7 @@ class CompletionQueueTest : public testing::Test {
   std::shared_ptr<SoftCompletionQueue> cq = SoftCompletionQueue::Create(core, 4).value();
 
   bool Fired() {
-    pollfd fd{cq->handle(), POLLIN, 0};
-    const bool fired = poll(&fd, 1, 0) == 1;
+    const bool fired = Readable(cq->handle());
     cq->ConsumeNotification();
     return fired;
   }

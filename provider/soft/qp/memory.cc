@@ -4,6 +4,7 @@
 #include "provider/soft/qp/memory.h"
 
 #include <algorithm>
+#include <thread>
 
 #include "provider/queue_pair_rules.h"
 #include "provider/soft/limits.h"
@@ -93,7 +94,7 @@ void DeviceCore::Quiesce(std::uint32_t stag) {
   }
   const Time give_up = Time(std::chrono::steady_clock::now()) + kRevokePatience;
   while (!touching.empty() && Time(std::chrono::steady_clock::now()) < give_up) {
-    sched_yield();
+    std::this_thread::yield();
     std::lock_guard lock(queue_pairs_mutex_);
     std::erase_if(touching, [&](std::uint32_t number) {
       const auto found = queue_pairs_.find(number);

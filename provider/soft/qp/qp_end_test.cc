@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ends of connections, streams and registrations: no data is lost, no descriptor stays open, and no thread
 // sleeps for ever.
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <barrier>
 #include <future>
-#include <set>
 #include <thread>
 
 #include "provider/soft/qp/testing.h"
+#include "provider/soft/qp/testing_os.h"
 
 namespace nd::provider::soft {
 namespace {
@@ -34,16 +32,6 @@ INSTANTIATE_TEST_SUITE_P(Links, EndTest,
                          testing::Values(Link::kShared, Link::kSharedRingOnly, Link::kIwarp,
                                          Link::kIwarpForeign),
                          [](const auto& c) { return std::string(NameOf(c.param)); });
-
-// The open files, by device and inode, with multiplicity.
-std::multiset<std::pair<dev_t, ino_t>> OpenDescriptors() {
-  std::multiset<std::pair<dev_t, ino_t>> open;
-  struct stat file;
-  for (int fd = 0; fd < 1024; ++fd) {
-    if (fstat(fd, &file) == 0) open.emplace(file.st_dev, file.st_ino);
-  }
-  return open;
-}
 
 // Polls like an application, up to the time-out of the test.
 bool PollFor(CompletionQueue& cq, std::size_t completions) {

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The mover of data: an application that polls, one that waits, or the progress thread for any other.
-#include <poll.h>
-
 #include <optional>
 #include <thread>
 
@@ -82,8 +80,7 @@ TEST_P(PutOffTest, NotifyEndsThePollingThatTheThreadWaitedFor) {
       ASSERT_EQ(b->cq->Poll({&got, 1}), 0u);  // As an application does to avoid a missed completion.
     }
     Send();
-    pollfd ready{b->cq->handle(), POLLIN, 0};
-    ASSERT_EQ(poll(&ready, 1, 5000), 1) << "nobody fetched the message";
+    ASSERT_TRUE(Readable(b->cq->handle(), std::chrono::seconds(5))) << "nobody fetched the message";
     b->cq->ConsumeNotification();
     ASSERT_EQ(b->cq->Poll({&got, 1}), 1u);
     EXPECT_EQ(a->Next().status, StatusCode::kSuccess);
@@ -180,8 +177,9 @@ class ManyTest : public QpTest {
 
   void SetUp() override {
     held_up.emplace();
-    a = std::make_unique<End>();
-    b = std::make_unique<End>();
+    // A receiver without a processor for a second would end a connection.
+    a = std::make_unique<End>(Tuning{.rnr_timeout = kPatience});
+    b = std::make_unique<End>(Tuning{.rnr_timeout = kPatience});
     from.emplace(*a, 64, GetParam().shared_memory);
     to.emplace(*b, 64 * kMany, GetParam().shared_memory);
     for (std::size_t i = 0; i < kMany; ++i) {
@@ -295,6 +293,7 @@ TEST_P(ManyTest, SeveralThreadsPollAndWaitWithoutLossOrDuplicates) {
   std::thread threads[] = {std::thread(send), std::thread(send), std::thread(receive, false),
                            std::thread(receive, true)};
   for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(a->closed, 0) << a->seen->cause.ToString();
   Completion none;
   EXPECT_EQ(a->cq->Poll({&none, 1}) + b->cq->Poll({&none, 1}), 0u);
   EXPECT_EQ(received, kMessages);

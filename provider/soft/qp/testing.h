@@ -3,9 +3,6 @@
 #pragma once
 
 #include <gtest/gtest.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -18,6 +15,10 @@
 
 #include "base/fd_lane.h"
 #include "base/memfd.h"
+#include "base/os/accept.h"
+#include "base/os/descriptor.h"
+#include "base/os/socket.h"
+#include "base/os/wait.h"
 #include "provider/qp.h"
 #include "provider/soft/limits.h"
 #include "provider/soft/qp/soft_device.h"
@@ -37,18 +38,20 @@ struct HandOffs {
 };
 
 inline void ConnectedTcp(UniqueFd* a, UniqueFd* b) {
-  UniqueFd listener(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t length = sizeof address;
-  ASSERT_EQ(bind(listener.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
-  ASSERT_EQ(listen(listener.get(), 1), 0);
-  ASSERT_EQ(getsockname(listener.get(), reinterpret_cast<sockaddr*>(&address), &length), 0);
-  *a = UniqueFd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  ASSERT_EQ(connect(a->get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
-  *b = UniqueFd(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  const UniqueFd listener = os::ListenTcp(nd::Address::V4({127, 0, 0, 1}, 0), 1);
+  ASSERT_TRUE(listener);
+  const std::uint16_t port = os::LocalAddress(listener.get()).port();
+  *a = os::ConnectTcp("127.0.0.1", port, SystemClock().Now() + std::chrono::seconds(20)).socket;
+  ASSERT_TRUE(*a);
+  os::Watched wait[] = {{listener.get()}};
+  ASSERT_EQ(os::Wait(wait, std::chrono::seconds(20)), 1);
+  *b = os::Accept(listener.get()).fd;
   ASSERT_TRUE(*b);
+}
+
+inline bool Readable(int fd, Duration patience = Duration::zero()) {
+  os::Watched wait[] = {{fd}};
+  return os::Wait(wait, patience) == 1;
 }
 
 inline HandOffs MakeHandOffs(Link link, std::uint32_t limit = 16) {
@@ -63,7 +66,7 @@ inline HandOffs MakeHandOffs(Link link, std::uint32_t limit = 16) {
     auto segment = CreateSealedMemfd("test-segment", kSegmentSize);
     UniqueFd a, b;
     EXPECT_TRUE(MakeSeqpacketPair(&a, &b).ok());
-    both.active.fds.emplace_back(dup(segment->get()));
+    both.active.fds.push_back(os::Duplicate(segment->get()));
     both.active.fds.push_back(std::move(a));
     both.passive.fds.push_back(std::move(segment).value());
     both.passive.fds.push_back(std::move(b));

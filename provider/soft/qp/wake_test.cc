@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // No thread sleeps for ever: in every order of polls, visits of the progress thread and sleepers, the next
 // message wakes its receiver.
-#include <poll.h>
-#include <sched.h>
-#include <unistd.h>
-
 #include <condition_variable>
 #include <optional>
 #include <thread>
@@ -12,16 +8,12 @@
 #include "provider/soft/qp/completion_queue.h"
 #include "provider/soft/qp/queue_pair.h"
 #include "provider/soft/qp/testing.h"
+#include "provider/soft/qp/testing_os.h"
 
 namespace nd::provider::soft {
 namespace {
 
 constexpr Duration kSoon = std::chrono::seconds(5);
-
-bool Readable(int fd, int timeout_ms = 0) {
-  pollfd ready{fd, POLLIN, 0};
-  return poll(&ready, 1, timeout_ms) == 1;
-}
 
 // Returns false when the caller was not woken. Wait polls once more at its deadline, so its status does not
 // tell.
@@ -35,7 +27,7 @@ class VisitTest : public testing::Test {
  protected:
   void SetUp() override {
     HandOffs both = MakeHandOffs(Link::kSharedRingOnly);
-    doorbell_ = UniqueFd(dup(both.active.fds[1].get()));
+    doorbell_ = os::Duplicate(both.active.fds[1].get());
     ASSERT_TRUE(a_.qp->Attach(std::move(both.active)).ok());
     ASSERT_TRUE(b_.qp->Attach(std::move(both.passive)).ok());
     for (int i = 0; i < 16; ++i) ASSERT_TRUE(a_.qp->Receive(nullptr, {}).ok());
@@ -84,13 +76,6 @@ TEST_F(VisitTest, PollThatTakesTheDoorbellDuringAVisitCausesAnotherVisit) {
 
 class WakeTest : public QpTest {};
 
-void PinTo(int cpu) {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  CPU_SET(cpu, &set);
-  ASSERT_EQ(sched_setaffinity(0, sizeof set, &set), 0);
-}
-
 // On one processor, so that the first woken thread finishes before the other one checks the signal.
 TEST_P(WakeTest, TwoThreadsInWaitAndTwoCompletionsAtOnce) {
   Connect();
@@ -98,9 +83,9 @@ TEST_P(WakeTest, TwoThreadsInWaitAndTwoCompletionsAtOnce) {
   std::condition_variable changed;
   int round = 0, waiting = 0, got = 0;
   bool over = false;
-  const int cpu = sched_getcpu();
+  const int cpu = CurrentProcessor();
   const auto wait = [&] {
-    PinTo(cpu);
+    ASSERT_TRUE(PinThisThread(cpu));
     for (int mine = 0;;) {
       {
         std::unique_lock lock(mutex);
@@ -194,7 +179,7 @@ TEST_P(WakeTest, HandleReportsAllMessagesBeforeNotify) {
     ASSERT_TRUE(b->cq->Notify(NotifyType::kAny).ok());
     received = b->cq->Poll({&got, 1}) == 1;
     if (received) break;
-    ASSERT_TRUE(Readable(b->cq->handle(), 5000)) << "the rest is here, and nothing tells of it";
+    ASSERT_TRUE(Readable(b->cq->handle(), kSoon)) << "the rest is here, and nothing tells of it";
     b->cq->ConsumeNotification();
     received = b->cq->Poll({&got, 1}) == 1;
   }

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// Peers that die, and children of fork(): this process must neither crash nor hang, and must report the
+// cause.
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "provider/soft/qp/testing.h"
+
+namespace nd::provider::soft {
+namespace {
+
+using ms = std::chrono::milliseconds;
+
+TEST(HostileHandOff, SegmentWithoutSealsIsRefused) {
+  End end;
+  HandOffs both = MakeHandOffs(Link::kShared);
+  UniqueFd unsealed(memfd_create("x", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  ASSERT_EQ(ftruncate(unsealed.get(), kSegmentSize), 0);
+  HandOff bad;
+  bad.record = both.passive.record;
+  bad.fds.push_back(std::move(unsealed));
+  bad.fds.push_back(os::Duplicate(both.passive.fds[1].get()));
+  EXPECT_FALSE(end.qp->Attach(std::move(bad)).ok());
+  EXPECT_TRUE(end.qp->Attach(std::move(both.passive)).ok());
+}
+
+class Death : public testing::TestWithParam<Link> {};
+INSTANTIATE_TEST_SUITE_P(Links, Death, testing::Values(Link::kShared, Link::kIwarp),
+                         [](const auto& c) { return NameOf(c.param); });
+
+TEST_P(Death, KilledPeerIsReported) {
+  HandOffs both = MakeHandOffs(GetParam());
+  int ready[2];
+  ASSERT_EQ(pipe(ready), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    both.passive.fds.clear();
+    End end;
+    if (!end.qp->Attach(std::move(both.active)).ok()) _exit(1);
+    [[maybe_unused]] const ssize_t n = write(ready[1], "x", 1);
+    for (;;) pause();
+  }
+  both.active.fds.clear();
+  End end;
+  const Status attached = end.qp->Attach(std::move(both.passive));
+  ASSERT_TRUE(attached.ok()) << attached.ToString();
+  Memory r(end, 64, false);
+  Sge in = r.At(0, 64);
+  ASSERT_TRUE(end.qp->Receive(Tag(1), {&in, 1}).ok());
+  char c;
+  ASSERT_EQ(read(ready[0], &c, 1), 1);
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  EXPECT_EQ(end.Next().status, StatusCode::kCanceled);
+  EXPECT_TRUE(end.Until([&] { return end.closed == 1; }));
+  EXPECT_EQ(end.reason.load(), DisconnectReason::kPeerProcessDied);
+  close(ready[0]);
+  close(ready[1]);
+}
+
+// A Send without a receive stops the stream, but its end is still reported.
+TEST_P(Death, HeldSendDoesNotHideIt) {
+  for (const bool sleeps : {false, true}) {
+    HandOffs both = MakeHandOffs(GetParam());
+    int ready[2];
+    ASSERT_EQ(pipe(ready), 0);
+    const pid_t child = fork();
+    if (child == 0) {
+      prctl(PR_SET_PDEATHSIG, SIGKILL);
+      both.passive.fds.clear();
+      End end;
+      if (!end.qp->Attach(std::move(both.active)).ok()) _exit(1);
+      Memory m(end, 64, false);
+      Sge out = m.At(0, 8);
+      if (!end.qp->Send(nullptr, {&out, 1}, 0).ok()) _exit(1);
+      [[maybe_unused]] const ssize_t n = write(ready[1], "x", 1);
+      for (;;) pause();
+    }
+    both.active.fds.clear();
+    End end({.rnr_timeout = 3 * kPatience});
+    const Status attached = end.qp->Attach(std::move(both.passive));
+    ASSERT_TRUE(attached.ok()) << attached.ToString();
+    Memory m(end, 64, false);
+    Sge out = m.At(0, 8);
+    char c;
+    ASSERT_EQ(read(ready[0], &c, 1), 1);
+    Completion none;
+    EXPECT_EQ(end.cq->Poll({&none, 1}), 0u);  // The Send is held from here on.
+    // This Send is not answered either, because the child is stopped before it arrives.
+    kill(child, SIGSTOP);
+    ASSERT_TRUE(end.qp->Send(Tag(1), {&out, 1}, 0).ok());
+    kill(child, SIGKILL);
+    waitpid(child, nullptr, 0);
+    if (sleeps) {
+      EXPECT_EQ(end.Next().status, StatusCode::kCanceled);
+    }
+    EXPECT_TRUE(end.Until([&] { return end.closed == 1; }));
+    EXPECT_EQ(end.reason.load(), DisconnectReason::kPeerProcessDied);
+    if (!sleeps) {
+      EXPECT_EQ(end.Next().status, StatusCode::kCanceled);
+    }
+    close(ready[0]);
+    close(ready[1]);
+  }
+}
+
+TEST_P(Death, ForkedChildCannotUseTheParentsConnection) {
+  End a, b;
+  HandOffs both = MakeHandOffs(GetParam());
+  ASSERT_TRUE(a.qp->Attach(std::move(both.active)).ok());
+  ASSERT_TRUE(b.qp->Attach(std::move(both.passive)).ok());
+  Memory m(a, 64, false), r(b, 64, false);
+  Sge out = m.At(0, 8), in = r.At(0, 64);
+  const pid_t child = fork();
+  if (child == 0) {
+    bool good = a.qp->Send(nullptr, {&out, 1}, 0).code() == StatusCode::kConnectionInvalid;
+    good = good && a.qp->Flush().code() == StatusCode::kConnectionInvalid;
+    good = good && a.cq->Wait(In(ms(10))).code() == StatusCode::kConnectionInvalid;
+    Completion none;
+    good = good && a.cq->Poll({&none, 1}) == 0;
+    a.qp.reset();
+    b.qp.reset();
+    _exit(good ? 0 : 1);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  ASSERT_TRUE(b.qp->Receive(nullptr, {&in, 1}).ok());
+  ASSERT_TRUE(a.qp->Send(nullptr, {&out, 1}, 0).ok());
+  EXPECT_EQ(b.Next().status, StatusCode::kSuccess);
+  EXPECT_EQ(a.Next().status, StatusCode::kSuccess);
+}
+
+}  // namespace
+}  // namespace nd::provider::soft
