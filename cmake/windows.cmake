@@ -9,6 +9,9 @@ endif()
 add_subdirectory(base)
 add_subdirectory(provider/soft/wire)
 add_subdirectory(provider/soft/qp)
+if(NDBROKER_TESTS)
+  add_subdirectory(tests/windows)
+endif()
 
 # One name a line, for tests/windows/run.sh.
 get_property(tests GLOBAL PROPERTY NDBROKER_WINDOWS_TESTS)

@@ -1,11 +1,23 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Builds for Windows and runs each test program under Wine, in a Wine prefix of its own. Prints a table; exit 0: all
-# passed. usage: tests/windows/run.sh
+# Builds for Windows and runs each test program under Wine, in a Wine prefix of its own, then pairs of processes that
+# exchange data: two on Windows, and one on Windows with one on Linux. Prints a table; exit 0: all passed.
+# usage: tests/windows/run.sh
 set -euo pipefail
 cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../.."
 deploy/windows/build.sh
 build=build/windows
+linux=$build/linux
+mkdir -p "$linux"
+run_linux_build() {
+  cmake -S . -B "$linux" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCMAKE_CXX_FLAGS_RELWITHDEBINFO="-O2 -g1" &&
+    ninja -C "$linux" exchange
+}
+run_linux_build > "$linux/build.log" 2>&1 || {
+  cat "$linux/build.log" >&2
+  echo "the Linux end of the exchange could not be built" >&2
+  exit 1
+}
 WINEPREFIX=$(mktemp -d)
 export WINEPREFIX DISPLAY='' WINEDEBUG=-all
 trap 'wineserver -k 2> /dev/null || true; wineserver -w 2> /dev/null || true; rm -rf "$WINEPREFIX"' EXIT
@@ -17,7 +29,7 @@ printf '%-24s %6s %7s %8s %s\n' program tests passed skipped result
 while read -r name; do
   log=$build/$name.log
   status=0
-  timeout 120 wine "$build/bin/$name.exe" < /dev/null > "$log" 2>&1 || status=$?
+  timeout 600 wine "$build/bin/$name.exe" < /dev/null > "$log" 2>&1 || status=$?
   ran=$(sed -n 's/^\[=*\] \([0-9]*\) tests\{0,1\} from .* ran\..*/\1/p' "$log" | tail -1)
   passed=$(sed -n 's/^\[  PASSED  \] \([0-9]*\) test.*/\1/p' "$log" | tail -1)
   skipped=$(sed -n 's/^\[  SKIPPED \] \([0-9]*\) tests\{0,1\}.*/\1/p' "$log" | tail -1)
@@ -25,4 +37,25 @@ while read -r name; do
   [ "$status" -eq 0 ] && [ -n "$ran" ] && [ "$ran" = "$((${passed:-0} + ${skipped:-0}))" ] || { result="FAILED (exit $status, $log)" && failed=1; }
   printf '%-24s %6s %7s %8s %s\n' "$name" "${ran:--}" "${passed:--}" "${skipped:--}" "$result"
 done < "$build/windows-tests.txt"
+
+on_windows() { timeout 300 wine "$build/bin/exchange.exe" "$@"; }
+on_linux() { timeout 300 "$linux/bin/exchange" "$@"; }
+# pair NAME LISTENER CONNECTOR
+pair() {
+  local log=$build/$1.log port=$WINEPREFIX/$1.port result=ok listener
+  "$2" listen "$port" < /dev/null > "$log" 2>&1 &
+  listener=$!
+  for _ in $(seq 600); do
+    [ ! -e "$port" ] || break
+    sleep 0.1
+  done
+  "$3" connect "$(cat "$port" 2> /dev/null || true)" < /dev/null >> "$log" 2>&1 || result=FAILED
+  wait "$listener" || result=FAILED
+  [ "$result" = ok ] || { result="FAILED ($log)" && failed=1; }
+  printf '%-40s %s %s\n' "$1" "$(sort -u "$log" | tail -1 | tr -d '\r')" "$result"
+}
+echo
+pair windows-with-windows on_windows on_windows
+pair windows-listens-linux-connects on_windows on_linux
+pair linux-listens-windows-connects on_linux on_windows
 exit "$failed"
