@@ -240,6 +240,19 @@ TEST_F(StallTest, FullDescriptorTableFailsOnlyTheOperation) {
   EXPECT_TRUE(Connect(server, listener, client, 7000).mine) << "with the same listener, port and sessions";
 }
 
+TEST_F(StallTest, NewClientsAreServedAfterTheDescriptorTableWasFull) {
+  EXPECT_EQ(GetStatus().sessions(), 0u);  // The administrator's connection is there before.
+  {
+    const FullTable full(*this);
+    const RawLane early(directory_);
+    EXPECT_TRUE(Until([&] { return Logged("accept failed: lane.sock"); }));
+  }
+  RawLane later(directory_);
+  pollfd wait{later.fd(), POLLIN, 0};
+  ASSERT_EQ(::poll(&wait, 1, 10'000), 1) << "nobody accepts it";
+  EXPECT_NE(later.Token(), "");
+}
+
 TEST_F(StallTest, ClientStoppedInAHandOverKeepsItsSession) {
   UniqueFd output;
   const pid_t client = Spawn({"--stopped", directory_}, &output);

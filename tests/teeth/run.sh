@@ -7,8 +7,8 @@
 # A patch begins with the bug, its origin (History: a bug of a real program, Mutant: one decision of ours that was
 # changed), and the tests that catch it, each a program or PROGRAM=GTEST-FILTER; all pass without the patch:
 #   Caught-by:        one of these must fail, mostly unit tests
-#   Caught-by-suite:  each of these must fail: conformance, simulator, integrity, crash, corpora of the fuzz targets,
-#                     attackers (hostile_client=ATTACK)
+#   Caught-by-suite:  each of these must fail: conformance, simulator, integrity, crash, tests of real processes,
+#                     corpora of the fuzz targets, attackers (hostile_client=ATTACK)
 # A time-out is not a catch. Exit 0: every bug was caught.
 set -euo pipefail
 here=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
