@@ -54,13 +54,15 @@ function(nd_precompile_standard)
   endif()
 endfunction()
 
-# nd_test(NAME SOURCES... [OS STEMS...] [LINUX SOURCES...] LIBS...): a GoogleTest program whose cases ctest knows one by
-# one. OS: as in nd_library. LINUX: sources that are not part of the program on Windows; docs/windows.md has the reason for each. A program
-# without other sources does not exist there.
+# nd_test(NAME SOURCES... [OS STEMS...] [LINUX SOURCES...] [WINDOWS SOURCES...] LIBS...): a GoogleTest program whose
+# cases ctest knows one by one. OS: as in nd_library. LINUX, WINDOWS: sources of the program on one system only;
+# docs/windows.md has the reason for each of LINUX. A program without other sources does not exist on Windows.
 function(nd_test name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;OS;LINUX;LIBS;PROPERTIES" ${ARGN})
-  set(system win)
-  if(NOT WIN32)
+  cmake_parse_arguments(ARG "" "" "SOURCES;OS;LINUX;WINDOWS;LIBS;PROPERTIES" ${ARGN})
+  if(WIN32)
+    set(system win)
+    list(APPEND ARG_SOURCES ${ARG_WINDOWS})
+  else()
     set(system linux)
     list(APPEND ARG_SOURCES ${ARG_LINUX})
   endif()

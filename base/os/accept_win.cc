@@ -4,10 +4,27 @@
 #include <cerrno>
 
 #include "base/os/object_win.h"
+#include "base/os/pipe_listener_win.h"
 
 namespace nd::os {
+namespace {
+
+Accepted AcceptPipe(PipeListener& listener) {
+  UniqueFd fd;
+  if (auto pipe = listener.Accept()) fd.reset(PutObject(std::move(pipe)));
+  if (fd) return {Accepted::Result::kConnection, std::move(fd), 0};
+  if (errno == EAGAIN) return {};
+  const bool exhausted = errno == EMFILE || errno == ENOBUFS || errno == ENOMEM;
+  return {exhausted ? Accepted::Result::kExhausted : Accepted::Result::kFailed, {}, errno};
+}
+
+}  // namespace
 
 Accepted Accept(int listener) {
+  const auto object = FindObject(listener);
+  if (object && object->kind() == Object::Kind::kPipeListener) {
+    return AcceptPipe(static_cast<PipeListener&>(*object));
+  }
   const auto socket = FindAs<SocketObject>(listener);
   if (!socket) return {Accepted::Result::kFailed, {}, errno};
   // A bound, because a peer can end connections as fast as they are skipped here.

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/fd_lane.h"
+#include "base/os/user_win.h"
 #include "base/os/wait.h"
 
 namespace nd::os {
@@ -187,6 +188,17 @@ Address LocalAddress(int socket) {
 
 Address PeerAddress(int socket) {
   return AddressOf(socket, ::getpeername);
+}
+
+// Of the process that the kernel names as the client, at the time of the accept.
+std::optional<std::uint32_t> PeerUser(int socket) {
+  const auto pipe = FindAs<PipeObject>(socket);
+  HANDLE token = nullptr;
+  if (!pipe || pipe->peer() == nullptr || ::OpenProcessToken(pipe->peer(), TOKEN_QUERY, &token) == 0) {
+    return std::nullopt;
+  }
+  const Handle owned(token);
+  return UserOfToken(token);
 }
 
 std::optional<SocketKind> KindOf(int socket) {

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Builds for Windows and runs each test program under Wine, in a Wine prefix of its own, then pairs of processes that
-# exchange data: two on Windows, and one on Windows with one on Linux. Prints a table; exit 0: all passed.
+# exchange data: over TCP two on Windows and one on Windows with one on Linux, and over shared memory two on Windows, to
+# which a third one hands the connection. Prints a table; exit 0: all passed.
 # usage: tests/windows/run.sh
 set -euo pipefail
 cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../.."
@@ -51,6 +52,9 @@ pair() {
   done
   "$3" connect "$(cat "$port" 2> /dev/null || true)" < /dev/null >> "$log" 2>&1 || result=FAILED
   wait "$listener" || result=FAILED
+  report "$1"
+}
+report() {
   [ "$result" = ok ] || { result="FAILED ($log)" && failed=1; }
   printf '%-40s %s %s\n' "$1" "$(sort -u "$log" | tail -1 | tr -d '\r')" "$result"
 }
@@ -58,4 +62,16 @@ echo
 pair windows-with-windows on_windows on_windows
 pair windows-listens-linux-connects on_windows on_linux
 pair linux-listens-windows-connects on_linux on_windows
+
+hand_over() { timeout 300 wine "$build/bin/hand_over.exe" "$@" < /dev/null; }
+log=$build/shared-memory.log
+result=ok
+hand_over give "$WINEPREFIX/lane" > "$log" 2>&1 &
+broker=$!
+hand_over take "$WINEPREFIX/lane" >> "$log" 2>&1 &
+client=$!
+hand_over take "$WINEPREFIX/lane" >> "$log" 2>&1 || result=FAILED
+wait "$client" || result=FAILED
+wait "$broker" || result=FAILED
+report shared-memory-between-windows
 exit "$failed"

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/os/pipe_listener_win.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <thread>
+
+#include "base/fd_lane.h"
+#include "base/memfd.h"
+#include "base/os/accept.h"
+#include "base/os/self.h"
+#include "base/os/socket.h"
+#include "base/os/wait.h"
+
+namespace nd::os {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+class PipeListenerTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    auto made = PipeListener::Make(PipeName(path_));
+    ASSERT_TRUE(made);
+    listener_ = UniqueFd(PutObject(std::move(made)));
+  }
+  bool ClientWaits(Duration patience) const {
+    Watched wait[] = {{listener_.get()}};
+    return Wait(wait, patience) == 1;
+  }
+  UniqueFd Connect() const { return ConnectLocal(path_, SocketKind::kMessages, seconds(20)); }
+
+  const std::string path_ = "listener-test-" + std::to_string(ProcessNumber()) + ".sock";
+  UniqueFd listener_;
+};
+
+TEST_F(PipeListenerTest, ClientIsAcceptedWithItsUserAndItsProcess) {
+  EXPECT_FALSE(ClientWaits(milliseconds(10)));
+  EXPECT_EQ(Accept(listener_.get()).result, Accepted::Result::kNone);
+  const UniqueFd client = Connect();
+  ASSERT_TRUE(client);
+  ASSERT_TRUE(ClientWaits(seconds(20)));
+  const Accepted accepted = Accept(listener_.get());
+  ASSERT_EQ(accepted.result, Accepted::Result::kConnection);
+  EXPECT_EQ(KindOf(accepted.fd.get()), SocketKind::kMessages);
+  EXPECT_EQ(PeerUser(accepted.fd.get()), UserNumber());
+  EXPECT_EQ(::GetProcessId(FindAs<PipeObject>(accepted.fd.get())->peer()), ProcessNumber());
+  EXPECT_FALSE(ClientWaits(milliseconds(10)));
+  EXPECT_EQ(Accept(listener_.get()).result, Accepted::Result::kNone);
+}
+
+TEST_F(PipeListenerTest, SharedMemoryCrossesTheAcceptedLane) {
+  const UniqueFd client = Connect();
+  ASSERT_TRUE(ClientWaits(seconds(20)));
+  const Accepted accepted = Accept(listener_.get());
+  const UniqueFd memory = CreateSealedMemfd("lane", 4096).value();
+  const int given[] = {memory.get()};
+  ASSERT_TRUE(SendWithFds(accepted.fd.get(), std::as_bytes(std::span("take", 4)), given).ok());
+  std::byte buffer[16];
+  auto got = ReceiveWithFds(client.get(), buffer, /*blocking=*/true);
+  ASSERT_TRUE(got.ok());
+  ASSERT_EQ(got->fds.size(), 1u);
+  const Mapping here = Mapping::Map(memory.get(), 4096, true).value();
+  const Mapping there = Mapping::Map(got->fds[0].get(), 4096, true).value();
+  std::memcpy(there.data(), "shared", 7);
+  EXPECT_STREQ(reinterpret_cast<const char*>(here.data()), "shared");
+}
+
+TEST_F(PipeListenerTest, ClientsWaitForTheirTurn) {
+  constexpr int kClients = 5;
+  std::thread clients[kClients];
+  for (std::thread& each : clients) {
+    each = std::thread([&] {
+      const UniqueFd client = Connect();
+      ASSERT_TRUE(client);
+      EXPECT_EQ(Send(client.get(), "x", 1), 1);
+      std::byte buffer[16];
+      EXPECT_TRUE(ReceiveWithFds(client.get(), buffer, /*blocking=*/true).ok());
+    });
+  }
+  for (int i = 0; i < kClients;) {
+    ASSERT_TRUE(ClientWaits(seconds(20)));
+    const Accepted accepted = Accept(listener_.get());
+    if (accepted.result != Accepted::Result::kConnection) continue;
+    std::byte buffer[16];
+    EXPECT_TRUE(ReceiveWithFds(accepted.fd.get(), buffer, /*blocking=*/true).ok());
+    EXPECT_EQ(Send(accepted.fd.get(), "y", 1), 1);
+    Watched wait[] = {{accepted.fd.get()}};
+    EXPECT_EQ(Wait(wait, seconds(20)), 1);  // The client has read it and closed its end.
+    ++i;
+  }
+  for (std::thread& each : clients) each.join();
+}
+
+TEST_F(PipeListenerTest, ClientThatHasGoneIsSkipped) {
+  Connect().reset();
+  ASSERT_TRUE(ClientWaits(seconds(20)));
+  EXPECT_EQ(Accept(listener_.get()).result, Accepted::Result::kNone);
+  const UniqueFd client = Connect();
+  ASSERT_TRUE(ClientWaits(seconds(20)));
+  EXPECT_EQ(Accept(listener_.get()).result, Accepted::Result::kConnection);
+}
+
+}  // namespace
+}  // namespace nd::os
