@@ -112,6 +112,10 @@ class QueuePair {
   // the queue pair is as before. Receives posted so far stay posted.
   virtual Status Attach(HandOff hand_off) = 0;
 
+  // How long a Send of the peer waits for a receive of this side before this side ends the connection;
+  // applies to Sends that arrive later. Duration::max(): for ever. The default is one second.
+  virtual Status SetReceivePatience(Duration /*patience*/) { return NotSupported(); }
+
   virtual Status Receive(void* request_context, std::span<const Sge> sges) = 0;
   virtual Status Send(void* request_context, std::span<const Sge> sges, std::uint32_t flags) = 0;
   // A provider that lacks one of these operations does not override it.

@@ -28,6 +28,9 @@ constexpr auto kBetweenTries = std::chrono::milliseconds(20);
 // Reject reasons of InfiniBand's connection manager.
 constexpr int kNoResources = 3, kInvalidServiceId = 8, kConsumerDefined = 28;
 
+// The largest value of a retry counter of InfiniBand that counts for receives.
+constexpr std::uint8_t kEndlessRetries = 7;
+
 // Nobody listens at the moment.
 bool WantsListener(const Status& status) {
   return status.detail() == Detail::kNoListener || status.detail() == Detail::kPaused ||
@@ -52,11 +55,14 @@ void CmId::SetOptions(const rdma_ucm_conn_param& parameters) {
       std::min<std::uint32_t>(parameters.initiator_depth, device_->info.max_outbound_read_limit);
 }
 
-Status CmId::TakeQueuePair(std::uint32_t number) {
-  queue_pair_ = FindQueuePair(number);
+Status CmId::TakeQueuePair(const rdma_ucm_conn_param& parameters) {
+  queue_pair_ = FindQueuePair(parameters.qp_num);
   if (queue_pair_) {
     used_ = queue_pair_->pair();
-    return {};
+    // rdma_cm: how often the peer repeats a Send that finds no receive here. 7 means without end. A smaller
+    // number leaves the time of this library, which is longer than that of most devices.
+    if (parameters.rnr_retry_count < kEndlessRetries) return {};
+    return used_.SetReceivePatience(std::chrono::nanoseconds::max());
   }
   // The program keeps its queue pair to itself, or has none.
   auto queue = device_->adapter()->CreateCompletionQueue(1);
@@ -73,7 +79,7 @@ Status CmId::TakeQueuePair(std::uint32_t number) {
 
 int CmId::Connect(const rdma_ucm_conn_param& parameters) {
   if (!connector_bound_ || passive_) return EINVAL;
-  if (const Status status = TakeQueuePair(parameters.qp_num); !status.ok()) return ErrnoOf(status);
+  if (const Status status = TakeQueuePair(parameters); !status.ok()) return ErrnoOf(status);
   SetOptions(parameters);
   StartConnect(1);
   return 0;
@@ -152,7 +158,7 @@ int CmId::Accept(std::uint64_t uid, const rdma_ucm_conn_param& parameters) {
     return 0;
   }
   if (!passive_) return EINVAL;
-  if (const Status status = TakeQueuePair(parameters.qp_num); !status.ok()) return ErrnoOf(status);
+  if (const Status status = TakeQueuePair(parameters); !status.ok()) return ErrnoOf(status);
   SetOptions(parameters);
   {
     std::lock_guard lock(mutex_);

@@ -57,7 +57,8 @@ bool ToWorkCompletion(const Completion& from, ibv_wc* to) {
   if (!NumberExists(number)) return false;
   std::memset(to, 0, sizeof *to);
   to->wr_id = reinterpret_cast<std::uintptr_t>(from.request_context);
-  to->status = ToWorkStatus(from.status, from.type);
+  to->status = (from.flags & kCompletionNoReceive) != 0 ? IBV_WC_RNR_RETRY_EXC_ERR
+                                                        : ToWorkStatus(from.status, from.type);
   to->opcode = OpcodeOf(from.type);
   to->byte_len = from.bytes_transferred;
   to->qp_num = number;

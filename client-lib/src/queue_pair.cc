@@ -28,6 +28,10 @@ Status CloseAs(const std::shared_ptr<QueuePair::Impl>& impl, Request* request, b
 
 QueuePair::QueuePair(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
+Status QueuePair::SetReceivePatience(std::chrono::nanoseconds patience) {
+  return Post(impl_, [&](provider::QueuePair& real) { return real.SetReceivePatience(patience); });
+}
+
 Status QueuePair::Receive(void* request_context, std::span<const Sge> sges) {
   return Post(impl_, [&](provider::QueuePair& real) { return real.Receive(request_context, sges); });
 }

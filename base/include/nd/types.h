@@ -115,6 +115,10 @@ struct Sge {
 
 enum class RequestType : std::uint8_t { kReceive, kSend, kBind, kInvalidate, kRead, kWrite };
 
+enum CompletionFlags : std::uint8_t {
+  kCompletionNoReceive = 0x1,  // IO_TIMEOUT of a Send: the peer posted no receive for it in time.
+};
+
 // One finished work request, as ND2_RESULT.
 struct Completion {
   StatusCode status = StatusCode::kSuccess;
@@ -122,6 +126,7 @@ struct Completion {
   void* queue_pair_context = nullptr;
   void* request_context = nullptr;
   RequestType type = RequestType::kReceive;
+  std::uint8_t flags = 0;  // CompletionFlags
 };
 
 // Work request flags, with the values of the specification (ND_OP_FLAG_*).

@@ -98,6 +98,12 @@ class QueuePair {
  public:
   QueuePair() = default;
 
+  // How long a Send of the peer waits for a receive of this side: one second at first, nanoseconds::max() for
+  // ever. Then this side ends the connection, and the Send completes with IO_TIMEOUT and
+  // kCompletionNoReceive. Applies to Sends that arrive later. INVALID_PARAMETER: negative. NOT_SUPPORTED: the
+  // provider's devices decide.
+  Status SetReceivePatience(std::chrono::nanoseconds patience);
+
   Status Receive(void* request_context, std::span<const Sge> sges);
   Status Send(void* request_context, std::span<const Sge> sges, std::uint32_t flags = 0);
   Status SendAndInvalidate(void* request_context, std::span<const Sge> sges, std::uint32_t remote_token,

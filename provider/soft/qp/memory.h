@@ -25,8 +25,9 @@ inline constexpr Duration kRevokePatience = std::chrono::seconds(1);
 
 // Settings for tests and embedders.
 struct Tuning {
-  Duration rnr_timeout = std::chrono::seconds(1);  // How long a Send waits for a receive of the peer.
-  std::uint32_t max_ulpdu = 0;                     // iWARP: overrides the choice by peer kind. 0: choose.
+  Duration rnr_timeout =
+      std::chrono::seconds(1);  // How long a Send waits for a receive of the peer, at first.
+  std::uint32_t max_ulpdu = 0;  // iWARP: overrides the choice by peer kind. 0: choose.
   // How long the progress thread leaves a queue pair to an application that polls.
   Duration put_off = std::chrono::milliseconds(1);
   bool direct_access = true;  // Same host: one memcpy into the peer's shared buffers where allowed.

@@ -22,6 +22,31 @@ TEST_P(QpTest, ND_241_SendWithoutReceiveTimesOut) {
   EXPECT_TRUE(a->Until([&] { return a->closed == 1 && b->closed == 1; }));
 }
 
+TEST_P(QpTest, TheReceiverDecidesHowLongASendWaits) {
+  Connect(16, {.rnr_timeout = ms(50)});
+  EXPECT_EQ(b->qp->SetReceivePatience(ms(-1)).code(), StatusCode::kInvalidParameter);
+  ASSERT_TRUE(b->qp->SetReceivePatience(Duration::max()).ok());
+  Memory m = Mem(*a, 64), in = Mem(*b, 64);
+  m.Fill(1);
+  Sge one = m.At(0, 8), sink = in.At(0, 8);
+  ASSERT_TRUE(a->qp->Send(Tag(1), {&one, 1}, 0).ok());
+  std::this_thread::sleep_for(ms(300));  // Several times what the tuning allows.
+  ASSERT_TRUE(b->qp->Receive(Tag(2), {&sink, 1}).ok());
+  EXPECT_EQ(b->Next().status, StatusCode::kSuccess);
+  EXPECT_EQ(std::memcmp(in.data, m.data, 8), 0);
+  const Completion sent = a->Next();
+  EXPECT_EQ(sent.status, StatusCode::kSuccess);
+  EXPECT_EQ(sent.flags, 0);
+
+  ASSERT_TRUE(b->qp->SetReceivePatience(ms(20)).ok());
+  ASSERT_TRUE(a->qp->Send(Tag(3), {&one, 1}, 0).ok());
+  EXPECT_TRUE(a->Until([&] { return a->closed == 1 && b->closed == 1; }));
+  if (foreign()) return;  // Such a Send was complete when it was in the socket.
+  const Completion late = a->Next();
+  EXPECT_EQ(late.status, StatusCode::kIoTimeout);
+  EXPECT_EQ(late.flags, kCompletionNoReceive);
+}
+
 // Each side may wait for its own requests before it posts the receive that the other side's Send needs.
 TEST_P(QpTest, AnswersOvertakeASendThatWaitsForItsReceive) {
   Connect(16, {.rnr_timeout = 3 * kPatience});

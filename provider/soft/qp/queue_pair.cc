@@ -16,6 +16,7 @@ SoftQueuePair::SoftQueuePair(std::shared_ptr<DeviceCore> core, const QpOptions& 
       max_initiator_sge_(options.max_initiator_sge),
       inline_size_(options.inline_size),
       counters_(options.counters),
+      receive_patience_(core_->tuning.rnr_timeout),
       initiator_(options.initiator_depth),
       receives_(srq_ ? 1 : options.receive_depth),
       on_peer_closed_(options.on_peer_closed) {
@@ -144,6 +145,7 @@ void SoftQueuePair::Report(const InitiatorRequest& request, StatusCode status) {
   completion.queue_pair_context = context_;
   completion.request_context = request.context;
   completion.type = TypeOf(request.op);
+  if (request.no_receive) completion.flags = kCompletionNoReceive;
   initiator_cq_->Push(completion, false);
 }
 
@@ -248,12 +250,13 @@ bool SoftQueuePair::InvalidateByPeer(std::uint32_t stag) {
   return true;
 }
 
-void SoftQueuePair::FailAt(std::uint64_t position, StatusCode status) {
+void SoftQueuePair::FailAt(std::uint64_t position, EndCode why) {
   for (std::uint64_t i = initiator_.tail; i < initiator_.head && i <= position; ++i) {
     InitiatorRequest& request = initiator_.at(i);
     if (request.done || !request.started) continue;
     if (i == position) {
-      request.status = status;
+      request.status = StatusOfFailedRequest(why);
+      request.no_receive = why == EndCode::kNoReceive;
       request.done = true;
     } else if (request.op != Op::kRead) {
       request.done = true;

@@ -47,6 +47,7 @@ class SoftQueuePair final : public QueuePair, public std::enable_shared_from_thi
   ~SoftQueuePair() override;
 
   Status Attach(HandOff hand_off) override;
+  Status SetReceivePatience(Duration patience) override;
   Status Receive(void* request_context, std::span<const Sge> sges) override;
   Status Send(void* request_context, std::span<const Sge> sges, std::uint32_t flags) override;
   Status SendAndInvalidate(void* request_context, std::span<const Sge> sges, std::uint32_t flags,
@@ -91,6 +92,8 @@ class SoftQueuePair final : public QueuePair, public std::enable_shared_from_thi
   DeviceCore& core() { return *core_; }
   QpCounters& counters() { return *counters_; }
   std::uint32_t number() const { return number_; }
+  // How long a Send of the peer waits for a receive; Duration::max(): for ever.
+  Duration receive_patience() const { return receive_patience_; }
   WorkRing<InitiatorRequest>& initiator() { return initiator_; }
   // Returns the next request for the wire and executes local requests before it; null when there is none or a
   // fence or an error holds it back. Its memory is checked. The transport then calls Started().
@@ -113,9 +116,9 @@ class SoftQueuePair final : public QueuePair, public std::enable_shared_from_thi
   void OnPeerGoodbye();
   // The connection is lost. `first`: the status of the oldest outstanding initiator request.
   void OnTransportLost(DisconnectReason reason, StatusCode first = StatusCode::kCanceled);
-  // Request `position` failed at the peer: earlier ones succeed, it completes with `status`, and the
-  // connection ends.
-  void FailAt(std::uint64_t position, StatusCode status);
+  // Request `position` failed at the peer for this reason: earlier ones succeed, it completes with the status
+  // of the reason, and the connection ends.
+  void FailAt(std::uint64_t position, EndCode why);
   // This side ends the connection.
   void EndConnection(EndCode code, DisconnectReason reason = DisconnectReason::kUnknown);
 
@@ -157,6 +160,7 @@ class SoftQueuePair final : public QueuePair, public std::enable_shared_from_thi
   QpCounters own_counters_;
   QpCounters* counters_;
   std::uint32_t number_ = 0;
+  Duration receive_patience_;
 
   SpinLock lock_;
   std::atomic<bool> polled_{false};  // Polled since the last visit of the progress thread.

@@ -97,6 +97,14 @@ Status SoftQueuePair::Attach(HandOff hand_off) {
   return Status::Ok();
 }
 
+Status SoftQueuePair::SetReceivePatience(Duration patience) {
+  if (core_->forked()) return InParent();
+  if (patience < Duration::zero()) return {StatusCode::kInvalidParameter, "the patience is negative"};
+  SpinGuard guard(lock_);
+  receive_patience_ = patience;
+  return Status::Ok();
+}
+
 void SoftQueuePair::Leave(Deferred* deferred) {
   if (transport_ && (transport_dead_ || (goodbye_said_ && peer_goodbye_ && transport_->finished()))) {
     CloseTransport();

@@ -43,7 +43,7 @@ Status SoftQueuePair::Post(Op op, void* context, std::span<const Sge> sges, std:
     InitiatorRequest& request = initiator_.at(initiator_.head);
     request.context = context;
     request.op = op;
-    request.started = request.done = false;
+    request.started = request.done = request.no_receive = false;
     request.is_inline = is_inline;
     request.status = StatusCode::kSuccess;
     request.flags = flags;
@@ -97,7 +97,7 @@ Status SoftQueuePair::PostLocal(Op op, void* context, std::shared_ptr<SoftWindow
   InitiatorRequest& request = initiator_.at(initiator_.head);
   request.context = context;
   request.op = op;
-  request.started = request.done = request.is_inline = false;
+  request.started = request.done = request.no_receive = request.is_inline = false;
   request.status = StatusCode::kSuccess;
   request.flags = flags;
   request.token = token;

@@ -86,6 +86,7 @@ struct InitiatorRequest {
   bool started = false;
   bool done = false;
   bool is_inline = false;
+  bool no_receive = false;  // Failed: the peer posted no receive for it.
   StatusCode status = StatusCode::kSuccess;
   std::uint32_t flags = 0;
   std::uint32_t token = 0;  // Remote STag; of a Bind, the new STag; of an Invalidate, the old one.

@@ -152,14 +152,15 @@ void IwarpReceiver::HandleTerminate(const wire::Segment& segment) {
   if (!words) return queue_pair.OnTransportLost(DisconnectReason::kUnknown);
   const wire::Fault& fault = words->fault;
   state_.cause = EndedBy("The other side", fault);
-  const StatusCode status = StatusOfFailedRequest(EndCodeOf(fault));
+  const EndCode why = EndCodeOf(fault);
   if (words->ddp_header) {
     const auto failed = RequestOf(queue_pair.initiator(), *words->ddp_header);
-    if (failed) return queue_pair.FailAt(*failed, status);
+    if (failed) return queue_pair.FailAt(*failed, why);
   }
   // An error of the peer, or one that names no request of this side.
   const bool theirs = fault.layer == wire::Layer::kLlp;
-  queue_pair.OnTransportLost(DisconnectReason::kUnknown, theirs ? StatusCode::kCanceled : status);
+  queue_pair.OnTransportLost(DisconnectReason::kUnknown,
+                             theirs ? StatusCode::kCanceled : StatusOfFailedRequest(why));
 }
 
 }  // namespace nd::provider::soft

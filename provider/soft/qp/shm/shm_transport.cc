@@ -156,7 +156,7 @@ void ShmTransport::OnPeerEnd(std::uint32_t code) {
   if (code == static_cast<std::uint32_t>(EndCode::kLocal) || request == kNoRequest) {
     return queue_pair.OnTransportLost(DisconnectReason::kUnknown);
   }
-  queue_pair.FailAt(request, StatusOfFailedRequest(static_cast<EndCode>(code)));
+  queue_pair.FailAt(request, static_cast<EndCode>(code));
 }
 
 bool ShmTransport::PeerTouches(std::uint32_t stag) {

@@ -54,7 +54,9 @@ class ArrivingSend {
   bool Hold() {
     if (held_) return false;
     held_ = true;
-    deadline_ = Time(std::chrono::steady_clock::now()) + queue_pair_.core().tuning.rnr_timeout;
+    const Duration patience = queue_pair_.receive_patience();
+    const Time now = std::chrono::steady_clock::now();
+    deadline_ = patience < Time::max() - now ? now + patience : Time::max();
     return true;
   }
   void Open(const ReceiveRequest& receive) {
