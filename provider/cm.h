@@ -60,6 +60,7 @@ struct ConnectParams {
   std::uint32_t device_qp = 0;  // The client's queue pair number, for providers that need it.
   std::uint32_t owner_uid = 0;  // Of the application that connects.
   std::uint32_t owner_pid = 0;
+  bool extensions = false;  // Its queue pair knows kHandOffExtensions.
 };
 
 struct AcceptParams {
@@ -68,6 +69,7 @@ struct AcceptParams {
   std::uint32_t device_qp = 0;
   std::uint32_t owner_uid = 0;
   std::uint32_t owner_pid = 0;
+  bool extensions = false;  // Its queue pair knows kHandOffExtensions.
 };
 
 // A request that arrived. `local.port()` is the ND port asked for.

@@ -27,6 +27,8 @@ enum HandOffFlags : std::uint32_t {
   kHandOffConfirm = 0x4,  // Both ends are ndbroker: a zero-length Read confirms delivery (docs/wire.md).
   kHandOffFlushOnGoodbye = 0x10,  // Compatibility: receives complete with CANCELED when the peer disconnects.
   kHandOffShareMemory = 0x8,      // The peer may map this process's nd::Buffer memory and the reverse.
+  // Both libraries, and the brokers between them, know Sends and Writes with immediate and atomic operations.
+  kHandOffExtensions = 0x20,
 };
 
 struct HandOffRecord {

@@ -112,6 +112,10 @@ class QueuePair {
   // the queue pair is as before. Receives posted so far stay posted.
   virtual Status Attach(HandOff hand_off) = 0;
 
+  // From now on requests may be posted before Attach; they wait for it. A request that the connection does
+  // not allow then completes with the status that its post would have returned.
+  virtual Status AllowEarlyRequests() { return NotSupported(); }
+
   // How long a Send of the peer waits for a receive of this side before this side ends the connection;
   // applies to Sends that arrive later. Duration::max(): for ever. The default is one second.
   virtual Status SetReceivePatience(Duration /*patience*/) { return NotSupported(); }
@@ -131,6 +135,27 @@ class QueuePair {
   virtual Status Read(void* /*request_context*/, std::span<const Sge> /*sges*/,
                       std::uint64_t /*remote_address*/, std::uint32_t /*remote_token*/,
                       std::uint32_t /*flags*/) {
+    return NotSupported();
+  }
+  // The next four: NOT_SUPPORTED also when the peer does not know them.
+  virtual Status SendWithImmediate(void* /*request_context*/, std::span<const Sge> /*sges*/,
+                                   std::uint32_t /*immediate*/, std::uint32_t /*flags*/) {
+    return NotSupported();
+  }
+  // Takes a receive of the peer, whose memory stays as it is.
+  virtual Status WriteWithImmediate(void* /*request_context*/, std::span<const Sge> /*sges*/,
+                                    std::uint64_t /*remote_address*/, std::uint32_t /*remote_token*/,
+                                    std::uint32_t /*immediate*/, std::uint32_t /*flags*/) {
+    return NotSupported();
+  }
+  // `result` gets the 8 bytes that were there before.
+  virtual Status FetchAdd(void* /*request_context*/, const Sge& /*result*/, std::uint64_t /*remote_address*/,
+                          std::uint32_t /*remote_token*/, std::uint64_t /*add*/, std::uint32_t /*flags*/) {
+    return NotSupported();
+  }
+  virtual Status CompareSwap(void* /*request_context*/, const Sge& /*result*/,
+                             std::uint64_t /*remote_address*/, std::uint32_t /*remote_token*/,
+                             std::uint64_t /*compare*/, std::uint64_t /*swap*/, std::uint32_t /*flags*/) {
     return NotSupported();
   }
   virtual Status BindWindow(void* /*request_context*/, MemoryRegion& /*region*/, MemoryWindow& /*window*/,

@@ -15,6 +15,9 @@
 
 namespace nd::provider {
 
+// The memory of an atomic operation: one aligned integer.
+inline constexpr std::uint32_t kAtomicSize = 8;
+
 // The caller is a child, made by fork(), of the process that owns the object.
 inline Status InParent() {
   return {StatusCode::kConnectionInvalid, "the device and its objects belong to the parent process"};
@@ -105,13 +108,31 @@ inline Status CheckInline(std::span<const Sge> sges, std::uint32_t length, std::
   return {};
 }
 
+// `result`: where the old value of an atomic operation goes.
+inline Status CheckAtomic(const Sge& result, std::uint64_t remote_address) {
+  if (result.length != kAtomicSize) {
+    return {StatusCode::kInvalidParameter2, "the result of an atomic operation has 8 bytes"};
+  }
+  if (remote_address % kAtomicSize != 0) {
+    return {StatusCode::kInvalidParameter3, "the address of an atomic operation is a multiple of 8"};
+  }
+  return {};
+}
+inline Status NoExtensions() {
+  return {StatusCode::kNotSupported,
+          "the peer knows no requests with immediate data and no atomic operations; its library or broker is "
+          "older, or it is another implementation"};
+}
+
 // `full`: the initiator queue has no room for another request.
 inline Status CheckPostable(RequestType type, bool connected, bool full, std::uint32_t read_outbound) {
   if (!connected) [[unlikely]]
     return {StatusCode::kConnectionInvalid, "the queue pair is not connected"};
   if (full) [[unlikely]]
     return {StatusCode::kNoMoreEntries, "the initiator queue is full"};
-  if (type == RequestType::kRead && read_outbound == 0) [[unlikely]]
+  const bool answered =
+      type == RequestType::kRead || type == RequestType::kFetchAdd || type == RequestType::kCompareSwap;
+  if (answered && read_outbound == 0) [[unlikely]]
     return {StatusCode::kInvalidDeviceRequest, "the negotiated outbound read limit is 0"};
   return {};
 }

@@ -22,11 +22,16 @@ namespace nd::session {
 
 using Bytes = std::vector<std::uint8_t>;
 
+enum ClientFeatures : std::uint32_t {
+  kClientExtensions = 0x1,  // Its queue pairs know requests with immediate data and atomic operations.
+};
+
 // The first message of a session.
 struct Hello {
   Bytes token;
   std::uint32_t min_version = 0, max_version = 0;
   std::string application;
+  std::uint32_t features = 0;  // ClientFeatures
 };
 
 struct ListAdaptersOp {};

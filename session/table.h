@@ -109,7 +109,8 @@ template <>
 struct Table<Hello> {
   static constexpr std::tuple kFields{
       Field<&Hello::token>{1, "token"}, Field<&Hello::min_version>{2, "min_version"},
-      Field<&Hello::max_version>{3, "max_version"}, Field<&Hello::application>{4, "application"}};
+      Field<&Hello::max_version>{3, "max_version"}, Field<&Hello::application>{4, "application"},
+      Field<&Hello::features>{5, "features"}};
 };
 template <>
 struct Table<ListAdaptersOp> {

@@ -60,7 +60,7 @@ void FillDevice(const Device& device, ibv_device_attr* out) {
   out->max_qp_rd_atom = static_cast<int>(std::min<std::uint32_t>(info.max_inbound_read_limit, 128));
   out->max_qp_init_rd_atom = static_cast<int>(std::min<std::uint32_t>(info.max_outbound_read_limit, 128));
   out->max_res_rd_atom = out->max_qp_rd_atom * static_cast<int>(kMaxObjects);
-  out->atomic_cap = IBV_ATOMIC_NONE;
+  out->atomic_cap = IBV_ATOMIC_HCA;
   out->max_srq_wr = static_cast<int>(info.max_shared_receive_queue_depth);
   out->max_srq_sge = static_cast<int>(info.max_receive_sge);
   out->max_pkeys = 1;

@@ -54,6 +54,7 @@ NDBROKER_PUBLIC ibv_mr* ibv_reg_mr_iova2(ibv_pd* domain, void* address, std::siz
   if ((access & IBV_ACCESS_LOCAL_WRITE) != 0) rights |= nd::kAllowLocalWrite | nd::kRdmaReadSink;
   if ((access & IBV_ACCESS_REMOTE_READ) != 0) rights |= nd::kAllowRemoteRead;
   if ((access & IBV_ACCESS_REMOTE_WRITE) != 0) rights |= nd::kAllowRemoteWrite;
+  if ((access & IBV_ACCESS_REMOTE_ATOMIC) != 0) rights |= nd::kAllowRemoteAtomic;
   auto registered = FromAbi(domain->context)->device->adapter()->Register(address, length, rights);
   if (!registered.ok()) return FailWith(nd::verbs_lib::ErrnoOf(registered.status()));
   auto* region = new Region;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The data path: posted requests.
+#include <arpa/inet.h>
+
 #include <cerrno>
 #include <cstdint>
 
@@ -23,10 +25,11 @@ void* ContextOf(std::uint64_t id) {
   return reinterpret_cast<void*>(static_cast<std::uintptr_t>(id));
 }
 
-void KeepFlushed(QueuePair* queue_pair, CompletionQueue* queue, std::uint64_t id, ibv_wc_opcode opcode) {
+void KeepFlushed(QueuePair* queue_pair, CompletionQueue* queue, std::uint64_t id, ibv_wc_opcode opcode,
+                 ibv_wc_status status = IBV_WC_WR_FLUSH_ERR) {
   ibv_wc flushed{};
   flushed.wr_id = id;
-  flushed.status = IBV_WC_WR_FLUSH_ERR;
+  flushed.status = status;
   flushed.opcode = opcode;
   flushed.qp_num = queue_pair->base().qp_num;
   queue->Keep(flushed);
@@ -39,6 +42,10 @@ ibv_wc_opcode OpcodeOf(ibv_wr_opcode opcode) {
       return IBV_WC_RDMA_WRITE;
     case IBV_WR_RDMA_READ:
       return IBV_WC_RDMA_READ;
+    case IBV_WR_ATOMIC_FETCH_AND_ADD:
+      return IBV_WC_FETCH_ADD;
+    case IBV_WR_ATOMIC_CMP_AND_SWP:
+      return IBV_WC_COMP_SWAP;
     default:
       return IBV_WC_SEND;
   }
@@ -75,10 +82,36 @@ int PostOne(QueuePair* queue_pair, const ibv_send_wr& request) {
       status =
           real.Read(context, sges, request.wr.rdma.remote_addr, request.wr.rdma.rkey, flags & ~kOpInline);
       break;
+    case IBV_WR_SEND_WITH_IMM:
+      status = real.SendWithImmediate(context, sges, ntohl(request.imm_data), flags | solicit);
+      break;
+    case IBV_WR_RDMA_WRITE_WITH_IMM:
+      status = real.WriteWithImmediate(context, sges, request.wr.rdma.remote_addr, request.wr.rdma.rkey,
+                                       ntohl(request.imm_data), flags | solicit);
+      break;
+    case IBV_WR_ATOMIC_FETCH_AND_ADD:
+    case IBV_WR_ATOMIC_CMP_AND_SWP: {
+      if (sges.size() != 1) return EINVAL;
+      const auto& atomic = request.wr.atomic;
+      const std::uint32_t kept = flags & ~kOpInline;
+      status =
+          request.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD
+              ? real.FetchAdd(context, sges[0], atomic.remote_addr, atomic.rkey, atomic.compare_add, kept)
+              : real.CompareSwap(context, sges[0], atomic.remote_addr, atomic.rkey, atomic.compare_add,
+                                 atomic.swap, kept);
+      break;
+    }
     default:
       return EOPNOTSUPP;
   }
   if (status.ok()) return 0;
+  if (status == StatusCode::kNotSupported) {
+    // The peer does not know it: fails as on a device, and the queue pair with it.
+    KeepFlushed(queue_pair, queue_pair->send_cq, request.wr_id, OpcodeOf(request.opcode),
+                IBV_WC_LOC_QP_OP_ERR);
+    queue_pair->Flush();
+    return 0;
+  }
   if (status == StatusCode::kConnectionInvalid && queue_pair->base().state == IBV_QPS_RTS) {
     // The connection is over, and the program has not been told or has not looked yet.
     KeepFlushed(queue_pair, queue_pair->send_cq, request.wr_id, OpcodeOf(request.opcode));

@@ -86,6 +86,8 @@ Status QueuePair::Renew() {
   options.inline_data_size = init.cap.max_inline_data;
   auto made = FromAbi(base().context)->device->adapter()->CreateQueuePair(options);
   if (!made.ok()) return made.status();
+  // The state of the ABI says when requests may be posted.
+  if (const Status status = made->AllowEarlyRequests(); !status.ok()) return status;
   nd::QueuePair former;
   {
     std::lock_guard lock(mutex);

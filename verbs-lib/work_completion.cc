@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "verbs-lib/work_completion.h"
 
+#include <arpa/inet.h>
+
 #include <cstring>
 
 #include "verbs-lib/numbers.h"
@@ -22,6 +24,10 @@ ibv_wc_opcode OpcodeOf(RequestType type) {
       return IBV_WC_RDMA_READ;
     case RequestType::kWrite:
       return IBV_WC_RDMA_WRITE;
+    case RequestType::kFetchAdd:
+      return IBV_WC_FETCH_ADD;
+    case RequestType::kCompareSwap:
+      return IBV_WC_COMP_SWAP;
   }
   return IBV_WC_SEND;
 }
@@ -62,6 +68,11 @@ bool ToWorkCompletion(const Completion& from, ibv_wc* to) {
   to->opcode = OpcodeOf(from.type);
   to->byte_len = from.bytes_transferred;
   to->qp_num = number;
+  if ((from.flags & kCompletionImmediate) != 0) {
+    to->wc_flags = IBV_WC_WITH_IMM;
+    to->imm_data = htonl(from.immediate);
+    if ((from.flags & kCompletionOfWrite) != 0) to->opcode = IBV_WC_RECV_RDMA_WITH_IMM;
+  }
   return true;
 }
 

@@ -34,7 +34,7 @@ Status BrokerSession::ConnectLink() {
     state_ = State::kConnecting;
   }
   session::Hello hello{session::Bytes(token->begin(), token->end()), session::kProtocolVersion,
-                       session::kProtocolVersion, options_.application};
+                       session::kProtocolVersion, options_.application, session::kClientExtensions};
   auto greeted = CallWithin({0, std::move(hello)}, "the greeting", options_.greeting_timeout);
   if (!greeted.ok()) return greeted.status();
   if (!options_.open_adapter) return {};

@@ -28,6 +28,10 @@ Status CloseAs(const std::shared_ptr<QueuePair::Impl>& impl, Request* request, b
 
 QueuePair::QueuePair(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
+Status QueuePair::AllowEarlyRequests() {
+  return Post(impl_, [](provider::QueuePair& real) { return real.AllowEarlyRequests(); });
+}
+
 Status QueuePair::SetReceivePatience(std::chrono::nanoseconds patience) {
   return Post(impl_, [&](provider::QueuePair& real) { return real.SetReceivePatience(patience); });
 }
@@ -58,6 +62,36 @@ Status QueuePair::Read(void* request_context, std::span<const Sge> sges, std::ui
                        std::uint32_t remote_token, std::uint32_t flags) {
   return Post(impl_, [&](provider::QueuePair& real) {
     return real.Read(request_context, sges, remote_address, remote_token, flags);
+  });
+}
+
+Status QueuePair::SendWithImmediate(void* request_context, std::span<const Sge> sges, std::uint32_t immediate,
+                                    std::uint32_t flags) {
+  return Post(impl_, [&](provider::QueuePair& real) {
+    return real.SendWithImmediate(request_context, sges, immediate, flags);
+  });
+}
+
+Status QueuePair::WriteWithImmediate(void* request_context, std::span<const Sge> sges,
+                                     std::uint64_t remote_address, std::uint32_t remote_token,
+                                     std::uint32_t immediate, std::uint32_t flags) {
+  return Post(impl_, [&](provider::QueuePair& real) {
+    return real.WriteWithImmediate(request_context, sges, remote_address, remote_token, immediate, flags);
+  });
+}
+
+Status QueuePair::FetchAdd(void* request_context, const Sge& result, std::uint64_t remote_address,
+                           std::uint32_t remote_token, std::uint64_t add, std::uint32_t flags) {
+  return Post(impl_, [&](provider::QueuePair& real) {
+    return real.FetchAdd(request_context, result, remote_address, remote_token, add, flags);
+  });
+}
+
+Status QueuePair::CompareSwap(void* request_context, const Sge& result, std::uint64_t remote_address,
+                              std::uint32_t remote_token, std::uint64_t compare, std::uint64_t swap,
+                              std::uint32_t flags) {
+  return Post(impl_, [&](provider::QueuePair& real) {
+    return real.CompareSwap(request_context, result, remote_address, remote_token, compare, swap, flags);
   });
 }
 

@@ -45,6 +45,7 @@ struct Identity {
   bool foreign_namespace = false;
   std::string unit, container;  // From the cgroup (service/cgroup_name.h); empty: none.
   PodName pod;                  // From the cgroup and the CSI driver (service/pod_name.h).
+  std::uint32_t features = 0;   // session::ClientFeatures of its library.
   std::uint64_t born = 0;       // When the process started, as in Process (lease.h).
 };
 

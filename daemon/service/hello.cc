@@ -31,6 +31,7 @@ Result<HelloFacts> HelloFrom(session::ClientMessage message, const Peer& peer, c
   // Users choose the names of groups below their own, so they are sanitized.
   who.cgroup = ops::Printable(CgroupPath(ops::CgroupsOf(peer.pid)), 4096);
   who.application = std::move(hello->application);
+  who.features = hello->features;
   CgroupOwner owner = OwnerOfCgroup(who.cgroup);
   who.unit = std::move(owner.unit);
   who.container = std::move(owner.container);

@@ -29,10 +29,11 @@ void PutBig(Bytes* to, std::uint64_t value, unsigned bytes) {
 
 class Connection {
  public:
-  Connection(QpRig& rig, std::uint8_t flags)
+  Connection(QpRig& rig, unsigned flags)
       : rig_(rig),
         own_peer_((flags & kForeignPeer) == 0),
         crc_((flags & kNoCrc) == 0),
+        extensions_((flags & kExtended) != 0),
         outbound_(kReadLimits[(flags >> kOutboundShift) & 3]),
         inbound_(kReadLimits[(flags >> kInboundShift) & 3]),
         model_(rig.arena, inbound_, own_peer_, crc_, (flags & kPatient) != 0),
@@ -57,8 +58,10 @@ class Connection {
     peer_ = UniqueFd(ends[1]);
     hand_off_.record.transport = nd::provider::soft::kIwarp;
     hand_off_.record.fd_count = 1;
-    hand_off_.record.flags =
-        (crc_ ? provider::kHandOffCrc : 0u) | (own_peer_ ? provider::kHandOffConfirm : 0u);
+    hand_off_.record.flags = (crc_ ? provider::kHandOffCrc : 0u) |
+                             (own_peer_ ? provider::kHandOffConfirm : 0u) |
+                             (extensions_ ? provider::kHandOffExtensions : 0u);
+    if (extensions_) exact_ = false;
     hand_off_.record.read_inbound = inbound_;
     hand_off_.record.read_outbound = outbound_;
     hand_off_.fds.emplace_back(ends[0]);
@@ -91,7 +94,7 @@ class Connection {
   std::uint64_t OffsetOf(const Step& step) const;
 
   QpRig& rig_;
-  const bool own_peer_, crc_;
+  const bool own_peer_, crc_, extensions_;
   const std::uint32_t outbound_, inbound_;
   RdmapModel model_;
   QpUnderTest end_;
@@ -165,7 +168,8 @@ void Connection::Frame(Bytes ulpdu, bool good) {
 }
 
 void Connection::Segment(const Step& step) {
-  const unsigned opcode = step.a & 7;
+  const bool high = extensions_ && (step.b & kHighOpcode) != 0;
+  const unsigned opcode = (step.a & 7u) | (high ? 8u : 0u);
   const std::size_t length = (step.e | step.f << 8) % 6000;
   const bool tagged = opcode == 0 || opcode == 2;
   Bytes ulpdu = {
@@ -178,14 +182,33 @@ void Connection::Segment(const Step& step) {
     PutBig(&ulpdu, OffsetOf(step), 8);
   } else {
     PutBig(&ulpdu, StagOf(static_cast<Target>(step.b & 7)), 4);
-    PutBig(&ulpdu, opcode == 1 ? 1u : opcode == 7 ? 2u : 0u, 4);
-    const std::uint32_t msn = opcode == 1 ? model_.read_msn() : opcode == 7 ? 1u : model_.send_msn();
+    const bool asks = opcode == 1 || opcode == 10;
+    PutBig(&ulpdu, asks ? 1u : opcode == 7 ? 2u : opcode == 11 ? 3u : 0u, 4);
+    const std::uint32_t msn = high          ? (step.a & kMoreFollows ? 2u : 1u)
+                              : asks        ? model_.read_msn()
+                              : opcode == 7 ? 1u
+                                            : model_.send_msn();
     // The number of a frame behind others is not known in advance, so it counts on from them.
     PutBig(&ulpdu, msn + ((step.a & kOddMsn) != 0 ? odd : 0), 4);
     const bool send = opcode >= 3 && opcode <= 6;
     PutBig(&ulpdu, (send ? model_.message_offset() : 0) + ((step.a & kOddOffset) != 0 ? odd : 0), 4);
   }
-  if (opcode == 1) {
+  if (opcode == 10) {
+    PutBig(&ulpdu, step.f & 3, 4);
+    PutBig(&ulpdu, step.g, 4);
+    PutBig(&ulpdu, StagOf(static_cast<Target>(step.b & 7)), 4);
+    PutBig(&ulpdu, OffsetOf(step), 8);
+    PutBig(&ulpdu, step.e, 8);
+    PutBig(&ulpdu, (step.f & 2) != 0 ? ~std::uint64_t{0} : 0, 8);
+    PutBig(&ulpdu, step.g, 8);
+    PutBig(&ulpdu, ~std::uint64_t{0}, 8);
+  } else if (opcode == 8 || opcode == 9) {
+    PutBig(&ulpdu, step.g, 4);
+    PutBig(&ulpdu, length, 4);
+  } else if (opcode == 11) {
+    PutBig(&ulpdu, model_.asked.empty() ? step.g : model_.asked.front().stag, 4);
+    PutBig(&ulpdu, step.g, 8);
+  } else if (opcode == 1) {
     PutBig(&ulpdu, 0x51A6, 4);
     PutBig(&ulpdu, (step.b & 0x18) == kNearWrap ? ~std::uint64_t{0} - step.c : 16, 8);
     PutBig(&ulpdu, length, 4);
@@ -266,7 +289,13 @@ void Connection::PostRequest(const Step& step) {
   Sge sge = rig_.At(sink ? kLocalPage : kSourcePage, 0, length);
   void* tag = end_.NextInitiator();
   Status status;
-  if (step.kind == StepKind::kSend) {
+  if (extensions_ && (step.c & 64) != 0 && step.kind != StepKind::kRead) {
+    status = step.kind == StepKind::kSend ? end_.qp().SendWithImmediate(tag, {&sge, 1}, 5, flags)
+                                          : end_.qp().WriteWithImmediate(tag, {&sge, 1}, 0x1000, 9, 5, flags);
+  } else if (extensions_ && (step.c & 64) != 0) {
+    sge.length = 8;
+    status = end_.qp().FetchAdd(tag, sge, 0x2000, 11, 1, flags);
+  } else if (step.kind == StepKind::kSend) {
     if ((step.c & 4) != 0) flags |= kOpSendAndSolicit;
     status = (step.c & 8) != 0 ? end_.qp().SendAndInvalidate(tag, {&sge, 1}, flags, 7)
                                : end_.qp().Send(tag, {&sge, 1}, flags);
@@ -322,6 +351,15 @@ void Connection::CheckMessages() {
 
 void Connection::HearSegment(std::span<const std::uint8_t> ulpdu) {
   Header header;
+  if (extensions_ && ulpdu.size() > 1 && (ulpdu[1] & 0x0F) > 7) {
+    wire::Segment segment;
+    Require(!wire::DecodeSegment(std::as_bytes(ulpdu), &segment, true), "an extension is well-formed");
+    if (segment.opcode != wire::Opcode::kAtomicRequest) return;
+    RdmapModel::Asked asked;
+    asked.stag = wire::DecodeAtomicRequest(segment.payload)->id;
+    model_.asked.push_back(asked);
+    return;
+  }
   Require(!JudgeSegment(ulpdu, &header), "what is sent is well-formed");
   const auto payload = ulpdu.subspan(header.size);
   Require(!any_words_, "nothing follows a Terminate");
@@ -475,9 +513,9 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   static QpRig hasty(false), patient(true);
   constexpr std::size_t kMostSteps = 64;
   Input input(data, size);
-  const auto flags = input.Number();
+  const unsigned first = input.Number();
+  const unsigned flags = first | (input.Number() & 1u) << 8;
   Connection connection((flags & kPatient) != 0 ? patient : hasty, flags);
-  input.Number();
   for (std::size_t i = 0; i < kMostSteps && !input.empty(); ++i) {
     Step step;
     const auto raw = input.Take(sizeof step);

@@ -10,6 +10,7 @@
 
 #include <optional>
 
+#include "provider/queue_pair_rules.h"
 #include "provider/soft/qp/segment_layout.h"
 #include "provider/soft/qp/token_table.h"
 #include "provider/soft/transports.h"
@@ -47,7 +48,7 @@ struct Shared {
 class HostileRing {
  public:
   HostileRing(QpRig& rig, Shared& shared, provider::Buffer& buffer, std::uint32_t buffer_stag,
-              std::uint32_t buffer_token, std::uint8_t flags)
+              std::uint32_t buffer_token, unsigned flags)
       : rig_(rig),
         shared_(shared),
         buffer_(buffer),
@@ -67,7 +68,8 @@ class HostileRing {
     record.segment_size = kSegmentSize;
     record.flags = provider::kHandOffConfirm |
                    ((flags & kPeerIsActive) != 0 ? 0u : provider::kHandOffActive) |
-                   ((flags & kShareMemory) != 0 ? provider::kHandOffShareMemory : 0u);
+                   ((flags & kShareMemory) != 0 ? provider::kHandOffShareMemory : 0u) |
+                   ((flags & kRingExtensions) != 0 ? provider::kHandOffExtensions : 0u);
     record.read_inbound = kReadLimits[(flags >> kRingInboundShift) & 3];
     record.read_outbound = kReadLimits[(flags >> kRingOutboundShift) & 3];
     hand_off.fds.emplace_back(dup(shared.segment_fd.get()));
@@ -241,7 +243,16 @@ void HostileRing::Post(const RingStepBytes& step) {
   const std::uint32_t token = StagOf(static_cast<Named>(step.d & 7));
   const std::uint64_t address = AddressOf(remote);
   Status status;
-  if (step.kind == RingStep::kSend) {
+  const bool more = (step.c & 64) != 0;  // Refused without the extensions.
+  if (step.kind == RingStep::kSend && more) {
+    status = end_.qp().SendWithImmediate(tag, {&sge, 1}, step.d, flags);
+  } else if (step.kind == RingStep::kWrite && more) {
+    status = end_.qp().WriteWithImmediate(tag, {&sge, 1}, address, token, step.d, flags);
+  } else if (step.kind == RingStep::kRead && more) {
+    sge.length = provider::kAtomicSize;
+    status = (step.c & 128) != 0 ? end_.qp().CompareSwap(tag, sge, address, token, step.a, step.b, flags)
+                                 : end_.qp().FetchAdd(tag, sge, address, token, step.a, flags);
+  } else if (step.kind == RingStep::kSend) {
     status = (step.c & 8) != 0 ? end_.qp().SendAndInvalidate(tag, {&sge, 1}, flags, token)
                                : end_.qp().Send(tag, {&sge, 1}, flags);
   } else if (step.kind == RingStep::kWrite) {
@@ -386,7 +397,9 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     std::shared_ptr<nd::provider::MemoryRegion> region;
     explicit World(bool patient) : rig(patient) {
       buffer = rig.device->AllocateBuffer(kBufferSize).value();
-      region = rig.device->Register(buffer->data(), kBufferSize, nd::kAllowRemoteRead | nd::kAllowRemoteWrite)
+      region = rig.device
+                   ->Register(buffer->data(), kBufferSize,
+                              nd::kAllowRemoteRead | nd::kAllowRemoteWrite | nd::kAllowRemoteAtomic)
                    .value();
     }
   };
@@ -394,8 +407,8 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   static Shared shared;
   constexpr std::size_t kMostSteps = 64;
   Input input(data, size);
-  const auto flags = input.Number();
-  input.Number();
+  const unsigned first = input.Number();
+  const unsigned flags = first | (input.Number() & 1u) << 8;
   World& world = (flags & kPatientRing) != 0 ? patient : hasty;
   HostileRing ring(world.rig, shared, *world.buffer, world.region->remote_token(),
                    world.region->local_token(), flags);

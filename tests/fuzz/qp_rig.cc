@@ -22,7 +22,7 @@ QpRig::QpRig(bool patient) {
   const auto add = [&](std::size_t page, std::size_t start, std::size_t length, std::uint32_t access) {
     regions[page] = device->Register(arena.page(page) + start, length, access).value();
   };
-  add(kWritablePage, 0, Arena::kPage, kAllowRemoteWrite);
+  add(kWritablePage, 0, Arena::kPage, kAllowRemoteWrite | kAllowRemoteAtomic);
   add(kReadablePage, 0, Arena::kPage, kAllowRemoteRead);
   add(kPartPage, kPartStart, kPartLength, kAllowRemoteRead | kAllowRemoteWrite);
   add(kLocalPage, 0, Arena::kPage, kAllowLocalWrite);

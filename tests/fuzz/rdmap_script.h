@@ -9,7 +9,9 @@ namespace nd::fuzz {
 // First byte of the header.
 inline constexpr std::uint8_t kForeignPeer = 1, kNoCrc = 2, kPatient = 4;
 inline constexpr unsigned kInboundShift = 3, kOutboundShift = 5;  // Two bits each: 0, 1, 4 or 16 Reads.
-inline constexpr std::uint8_t kBeforeAttach = 0x80;               // The first frames wait in the socket.
+inline constexpr unsigned kExtended =
+    0x100;  // Bit 0 of the second byte: kHandOffExtensions, without the model.
+inline constexpr std::uint8_t kBeforeAttach = 0x80;  // The first frames wait in the socket.
 
 enum class StepKind : std::uint8_t {
   kSegment,  // a: opcode and SegmentFlags; b: memory and WhereBits; cd: delta; ef: length; g: MSN or MO delta
@@ -32,6 +34,8 @@ enum class StepKind : std::uint8_t {
 // Of step.a, kSegment.
 inline constexpr std::uint8_t kLastSegment = 0x08, kMoreFollows = 0x10, kSpoiled = 0x20, kOddMsn = 0x40,
                               kOddOffset = 0x80;
+// Of step.b, kSegment: the opcode is 8 higher.
+inline constexpr std::uint8_t kHighOpcode = 0x20;
 // Of step.b: whose STag.
 enum class Target : std::uint8_t {
   kWritable,

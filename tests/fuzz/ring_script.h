@@ -8,6 +8,7 @@ namespace nd::fuzz {
 
 // First byte of the header. Side 0 called Connect.
 inline constexpr std::uint8_t kPeerIsActive = 1, kShareMemory = 2, kPatientRing = 4;
+inline constexpr unsigned kRingExtensions = 0x100;  // Bit 0 of the second byte: kHandOffExtensions.
 inline constexpr unsigned kRingInboundShift = 3, kRingOutboundShift = 5;  // As in rdmap_script.h.
 
 enum class RingStep : std::uint8_t {
@@ -18,10 +19,12 @@ enum class RingStep : std::uint8_t {
   kPoke,         // abc: offset in the segment; d: length of what follows
   kLook,         // Runs one round of the queue pair
   kReceive,      // ab: length; c: 32 into memory that it may not write
-  kSend,         // ab: length; c: 1 inline, 2 silent, 8 with invalidate, 16 from a shared buffer
+  kSend,         // ab: length; c: 1 inline, 2 silent, 8 with invalidate, 16 from a shared buffer,
+                 // 64 with immediate
   kWrite,        // ab: length; c: as above; d: whose STag
-  kRead,         // ab: length; c: 2 silent, 16 into a shared buffer; d: whose STag
-  kBell,         // a: bytes of the datagram
+  kRead,  // ab: length; c: 2 silent, 16 into a shared buffer, 64 an atomic operation, 128 that compares;
+          // d: whose STag
+  kBell,  // a: bytes of the datagram
   kDescriptor,  // a: what is sent, see Sent; b: the kind that the message says; c: buffer number; d: 1 two of
                 // them
   kTableEntry,  // The peer's table: a: which entry; b: access; c: buffer; d: owner; ef: offset; g: length /

@@ -15,7 +15,7 @@ constexpr unsigned kFour = 2, kSixteen = 3;  // Read limits.
 
 // Four Reads each way; with additional `flags`.
 Seed Script(unsigned flags, unsigned reads = kFour) {
-  return Seed().U8(flags | reads << kInboundShift | reads << kOutboundShift).U8(0);
+  return Seed().U8((flags & 0xFF) | reads << kInboundShift | reads << kOutboundShift).U8(flags >> 8);
 }
 
 Step Segment(unsigned opcode, Target target, unsigned length, unsigned a = kLastSegment, unsigned where = 0,
@@ -205,6 +205,22 @@ void AddBadTraffic(RdmapSeeds& seeds) {
   seeds.Add("terminate-of-a-write", {Local(StepKind::kWrite, 7), {StepKind::kTerminate, 2, 3, 1, 1, 1, 0}});
   seeds.Add("terminate-of-a-read", {Local(StepKind::kRead, 7), {StepKind::kTerminate, 2, 1, 1, 0, 1, 1}});
   seeds.Add("terminate-of-nothing", {{StepKind::kTerminate, 2, 2, 200, 0, 2, 7}});
+  constexpr unsigned kHigh = kHighOpcode;
+  seeds.Add("immediate",
+            {Local(StepKind::kReceive, 0), Segment(0, Target::kZero, 8, kLastSegment, kHigh),
+             Segment(1, Target::kZero, 8, kLastSegment | kMoreFollows, kHigh)},
+            kExtended);
+  seeds.Add("send-with-immediate",
+            {Local(StepKind::kReceive, 64), Segment(4, Target::kZero, 9, kLastSegment, kHigh)}, kExtended);
+  seeds.Add("fetch-add", {Segment(2, Target::kWritable, 1, kLastSegment, kHigh)}, kExtended);
+  seeds.Add("compare-swap", {Segment(2, Target::kWritable, 0x201, kLastSegment, kHigh)}, kExtended);
+  seeds.Add("fetch-add-of-read-only-memory", {Segment(2, Target::kReadable, 1, kLastSegment, kHigh)},
+            kExtended);
+  seeds.Add("atomic-answered",
+            {Local(StepKind::kRead, 8, 64), Segment(3, Target::kZero, 1, kLastSegment, kHigh)}, kExtended);
+  seeds.Add("posts-with-immediate",
+            {Local(StepKind::kSend, 8, 64), Local(StepKind::kWrite, 300, 64), Local(StepKind::kWrite, 0, 64)},
+            kExtended);
   seeds.Add("terminate-too-short", {Segment(kTerminateOp, Target::kZero, 3)});
   seeds.Add("cut-off-inside-a-frame", {{StepKind::kBytes, 3, 0, 0}, {StepKind::kHangUp}});
 }
@@ -215,7 +231,7 @@ void AddRing(SeedWriter& writer) {
   const auto add = [&](std::string_view name, std::initializer_list<RingStepBytes> steps,
                        unsigned flags = kShareMemory, unsigned reads = kFour) {
     Seed seed;
-    seed.U8(flags | reads << kRingInboundShift | reads << kRingOutboundShift).U8(0);
+    seed.U8((flags & 0xFF) | reads << kRingInboundShift | reads << kRingOutboundShift).U8(flags >> 8);
     for (const RingStepBytes& step : steps) seed.Raw(step);
     writer.Add("ring", name, seed);
   };
@@ -347,6 +363,31 @@ void AddRing(SeedWriter& writer) {
   add("held-then-received",
       {publish(RecordKind::kSend, kLastPiece, Named::kZero, 3), look, local(RingStep::kReceive, 9), look},
       kShareMemory | kPatientRing | kPeerIsActive);
+  constexpr unsigned kExtendedRing = kShareMemory | kRingExtensions;
+  using provider::soft::kHasImmediate;
+  using provider::soft::kInlineBytes;
+  add("immediate", {local(RingStep::kReceive, 8), publish(RecordKind::kImmediate, 0, Named::kZero, 8), look},
+      kExtendedRing);
+  add("immediate-held",
+      {publish(RecordKind::kImmediate, 0, Named::kZero, 8), look, local(RingStep::kReceive, 8), look},
+      kExtendedRing | kPatientRing);
+  add("send-with-immediate",
+      {local(RingStep::kReceive, 64),
+       publish(RecordKind::kSend, kLastPiece | kInlineBytes | kHasImmediate, Named::kWritable, 9), look},
+      kExtendedRing);
+  add("fetch-add", {publish(RecordKind::kFetchAdd, 0, Named::kWritable, 8), look}, kExtendedRing);
+  add("compare-swap", {publish(RecordKind::kCompareSwap, 0, Named::kBuffer, 8), look}, kExtendedRing);
+  add("fetch-add-of-read-only-memory", {publish(RecordKind::kFetchAdd, 0, Named::kReadable, 8), look},
+      kExtendedRing);
+  add("posts-of-the-extensions",
+      {local(RingStep::kSend, 8, 64),
+       local(RingStep::kWrite, 300, 64),
+       local(RingStep::kWrite, 0, 64 | 16),
+       local(RingStep::kRead, 8, 64),
+       local(RingStep::kRead, 8, 64 | 128),
+       {RingStep::kConsumed},
+       look},
+      kExtendedRing);
   add("flush", {local(RingStep::kReceive, 90),
                 publish(RecordKind::kSend, 0, Named::kZero, 30),
                 look,

@@ -49,9 +49,16 @@ dissect -V >"$work/verbose"
 expect "malformed frames" "$(grep -c 'Malformed' "$work/verbose" || true)" 0
 expect "bad CRCs" "$(grep -c 'Bad CRC' "$work/verbose" || true)" 0
 [ "$(grep -c 'Good CRC' "$work/verbose")" -gt 0 ] || { echo "FAILED: no CRC was checked"; failed=1; }
-for opcode in 0 1 2 3 4 5 6 7; do
-  expect "RDMAP opcode $opcode" "$(count iwarp_rdma.opcode "0x0$opcode")" "$(sent opcode$opcode)"
+for opcode in 0 1 2 3 4 5 6 7 10 11; do
+  expect "RDMAP opcode $opcode" "$(count iwarp_rdma.opcode "$(printf '0x%02x' $opcode)")" "$(sent opcode$opcode)"
 done
+# Each exchange has one FetchAdd of 5 and one CompareSwap of 5 for 14, answered by 9.
+atomics=$(($(sent opcode10) / 2))
+for field in add_data=5 add_mask=0x0000000000000000 swap_data=5 swap_mask=0xffffffffffffffff compare_data=14 \
+             compare_mask=0xffffffffffffffff; do
+  expect "atomic $field" "$(count iwarp_rdma.atomic.${field%%=*} "${field#*=}")" "$atomics"
+done
+expect "atomic answers" "$(count iwarp_rdma.atomic.original_remote_data_value 9)" "$(sent opcode11)"
 for revision in 1 2; do
   requests=$(dissect -Y "iwarp_mpa.req && iwarp_mpa.rev == $revision" | wc -l)
   replies=$(dissect -Y "iwarp_mpa.rep && iwarp_mpa.rev == $revision" | wc -l)

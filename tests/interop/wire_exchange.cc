@@ -142,6 +142,22 @@ void SendEverything(int fd, int back, bool crc) {
   response.stag = 0;
   response.offset = 0;
   SendSegment(back, response, {}, crc);
+  // The atomic operations of RFC 7306.
+  wire::Segment atomic;
+  atomic.opcode = wire::Opcode::kAtomicRequest;
+  wire::AtomicRequest operation{false, 0x77, 0x66, 0x3000, 5, 0};
+  Bytes words(wire::kAtomicRequestSize), answer(wire::kAtomicResponseSize);
+  wire::Segment before;
+  before.opcode = wire::Opcode::kAtomicResponse;
+  for (atomic.msn = 3; atomic.msn <= 4; ++atomic.msn) {
+    wire::EncodeAtomicRequest(operation, std::as_writable_bytes(std::span(words)).data());
+    SendSegment(fd, atomic, words, crc);
+    wire::EncodeAtomicResponse({operation.id, 9}, std::as_writable_bytes(std::span(answer)).data());
+    before.msn = atomic.msn - 2;
+    SendSegment(back, before, answer, crc);
+    operation.compares = true;
+    operation.compare = 14;
+  }
   // The other side refuses the first Read.
   read.msn = 1;
   Bytes offending(wire::kUntaggedHeaderSize + wire::kReadRequestSize);

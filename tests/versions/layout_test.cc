@@ -25,6 +25,7 @@ TEST(Layout, RecordsOfTheLaneAreThoseOfVersion1) {
   EXPECT_EQ(offsetof(HandOffRecord, send_msn_out), 44u);
   EXPECT_EQ(offsetof(HandOffRecord, segment_size), 64u);
   EXPECT_EQ(offsetof(HandOffRecord, peer_pid), 76u);
+  EXPECT_EQ(kHandOffExtensions, 0x20u);
   EXPECT_EQ(sizeof(TokenRecord), 32u);
   EXPECT_EQ(offsetof(TokenRecord, features), 24u);
   EXPECT_EQ(sizeof(CountersPageRecord), 32u);

@@ -113,10 +113,22 @@ struct Sge {
   std::uint32_t local_token = 0;  // MemoryRegion::local_token(); ignored for inline data.
 };
 
-enum class RequestType : std::uint8_t { kReceive, kSend, kBind, kInvalidate, kRead, kWrite };
+enum class RequestType : std::uint8_t {
+  kReceive,
+  kSend,
+  kBind,
+  kInvalidate,
+  kRead,
+  kWrite,
+  kFetchAdd,
+  kCompareSwap
+};
 
 enum CompletionFlags : std::uint8_t {
   kCompletionNoReceive = 0x1,  // IO_TIMEOUT of a Send: the peer posted no receive for it in time.
+  kCompletionImmediate = 0x2,  // Of a receive: `immediate` is valid.
+  kCompletionOfWrite =
+      0x4,  // Of a receive: a Write with immediate took it; `bytes_transferred` is the Write's.
 };
 
 // One finished work request, as ND2_RESULT.
@@ -127,6 +139,7 @@ struct Completion {
   void* request_context = nullptr;
   RequestType type = RequestType::kReceive;
   std::uint8_t flags = 0;  // CompletionFlags
+  std::uint32_t immediate = 0;
 };
 
 // Work request flags, with the values of the specification (ND_OP_FLAG_*).
@@ -145,6 +158,7 @@ enum MemoryAccess : std::uint32_t {
   kAllowRemoteRead = 0x2,
   kAllowRemoteWrite = 0x5,  // Implies local write.
   kRdmaReadSink = 0x8,
+  kAllowRemoteAtomic = 0x101,  // Not of the specification. Implies local write.
 };
 
 enum class NotifyType : std::uint8_t { kErrors = 0, kAny = 1, kSolicited = 2 };

@@ -84,8 +84,8 @@ struct QueuePairOptions {
   std::uint32_t inline_data_size = 64;
 };
 
-// A queue pair. Receive may be posted in any state. Every other post returns CONNECTION_INVALID until the
-// queue pair is connected. Posting returns
+// A queue pair. Receive may be posted in any state. Without AllowEarlyRequests() every other post returns
+// CONNECTION_INVALID until the queue pair is connected. Posting returns
 //   NO_MORE_ENTRIES         when the queue is full,
 //   DATA_OVERRUN            when there are more elements than the queue pair was created for,
 //   BUFFER_OVERFLOW         when there are more bytes than the adapter moves in one request,
@@ -98,6 +98,9 @@ class QueuePair {
  public:
   QueuePair() = default;
 
+  // From now on requests may be posted before the queue pair is connected; they wait for it. NOT_SUPPORTED:
+  // the provider's devices decide.
+  Status AllowEarlyRequests();
   // How long a Send of the peer waits for a receive of this side: one second at first, nanoseconds::max() for
   // ever. Then this side ends the connection, and the Send completes with IO_TIMEOUT and
   // kCompletionNoReceive. Applies to Sends that arrive later. INVALID_PARAMETER: negative. NOT_SUPPORTED: the
@@ -112,6 +115,23 @@ class QueuePair {
                std::uint32_t remote_token, std::uint32_t flags = 0);
   Status Read(void* request_context, std::span<const Sge> sges, std::uint64_t remote_address,
               std::uint32_t remote_token, std::uint32_t flags = 0);
+  // Requests with immediate data and atomic operations go beyond Network Direct. They return NOT_SUPPORTED
+  // when the peer does not know them: over the provider verbs, to other implementations of iWARP, and to
+  // older versions. The receive of the peer completes with kCompletionImmediate.
+  Status SendWithImmediate(void* request_context, std::span<const Sge> sges, std::uint32_t immediate,
+                           std::uint32_t flags = 0);
+  // Takes a receive of the peer behind the Write, which completes with kCompletionOfWrite and leaves its
+  // memory as it is. kOpSendAndSolicit is allowed.
+  Status WriteWithImmediate(void* request_context, std::span<const Sge> sges, std::uint64_t remote_address,
+                            std::uint32_t remote_token, std::uint32_t immediate, std::uint32_t flags = 0);
+  // Atomic operations on 8 bytes at `remote_address`, a multiple of 8, of a region with kAllowRemoteAtomic.
+  // `result`, of 8 bytes, gets the value before. They count against the read limits.
+  Status FetchAdd(void* request_context, const Sge& result, std::uint64_t remote_address,
+                  std::uint32_t remote_token, std::uint64_t add, std::uint32_t flags = 0);
+  // Stores `swap` if the value is `compare`.
+  Status CompareSwap(void* request_context, const Sge& result, std::uint64_t remote_address,
+                     std::uint32_t remote_token, std::uint64_t compare, std::uint64_t swap,
+                     std::uint32_t flags = 0);
   // Lets the peer access [address, address + length) of `region` through `window`. `flags` are kOpAllowRead
   // and kOpAllowWrite.
   Status BindWindow(void* request_context, MemoryRegion& region, MemoryWindow& window, void* address,

@@ -68,8 +68,8 @@ HandshakeStep ActiveHandshake::Start() {
   frame.words.ord = static_cast<std::uint16_t>(offer_.outbound);
   state_ = State::kAwaitReply;
   HandshakeStep step;
-  step.send =
-      EncodeStartFrame(frame, config_.mode, source_port_, destination_port_, Detail::kNone, private_data_);
+  step.send = EncodeStartFrame(frame, config_.mode, source_port_, destination_port_, Detail::kNone,
+                               private_data_, config_.extensions);
   return step;
 }
 
@@ -115,6 +115,7 @@ HandshakeStep ActiveHandshake::OnReply(const wire::MpaFrame& frame, std::size_t 
       return Fail(StatusCode::kConnectionRefused, "the answer is not an ndbroker's", Detail::kProtocol);
     }
     agreement_.confirmation_reads = (header->flags & wire::kNdbConfirmationReads) != 0;
+    agreement_.extensions = config_.extensions && (header->flags & wire::kNdbExtensions) != 0;
     data = data.subspan(wire::kNdbHeaderSize);
   }
   agreement_.crc = config_.crc || frame.crc;

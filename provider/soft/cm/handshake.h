@@ -36,13 +36,15 @@ struct HandshakeConfig {
   PortMode mode = PortMode::kSeparate;
   bool crc = true;                // Ask for CRC32c; on when either side asks (RFC 5044 7.1.1).
   std::uint32_t max_inbound = 0;  // Reads that this adapter can serve on one connection.
+  bool extensions = false;        // Active: the connecting application knows kHandOffExtensions.
 };
 
 // The result of the negotiation, for the hand-over. Valid once Established.
 struct Agreement {
   bool crc = false;
   bool confirmation_reads = false;
-  ReadLimits limits;  // Of this side.
+  bool extensions = false;  // Both applications know kHandOffExtensions.
+  ReadLimits limits;        // Of this side.
   std::uint32_t read_msn_out = 1, read_msn_in = 1;
 };
 
@@ -118,7 +120,8 @@ class PassiveHandshake {
   HandshakeStep OnInput(wire::ByteSpan unread);
   HandshakeStep OnClosed(Ending ending);
   // Only after kRequest. For a peer without peer-to-peer mode Accept returns kEstablished at once.
-  HandshakeStep Accept(const ReadLimits& limits, const Bytes& private_data);
+  // `extensions`: the accepting application knows kHandOffExtensions.
+  HandshakeStep Accept(const ReadLimits& limits, const Bytes& private_data, bool extensions = false);
   HandshakeStep Reject(Detail reason, const Bytes& private_data);
 
   Deadline deadline() const { return state_ == State::kAwaitRequest ? Deadline::kRequest : Deadline::kNone; }
@@ -137,12 +140,12 @@ class PassiveHandshake {
   HandshakeStep OnTerminate(const wire::Segment& segment, const Bytes& private_data);
   HandshakeStep Broken(const wire::Fault& fault, const std::string& message);
   wire::MpaFrame ReplyFrame() const;
-  HandshakeStep SendReply(wire::MpaFrame frame, Detail reason, const Bytes& private_data);
+  HandshakeStep SendReply(wire::MpaFrame frame, Detail reason, const Bytes& private_data, bool extensions);
 
   HandshakeConfig config_;
   State state_ = State::kAwaitRequest;
   std::uint8_t revision_ = 2;
-  bool enhanced_ = false, crc_requested_ = false;
+  bool enhanced_ = false, crc_requested_ = false, peer_extensions_ = false;
   wire::EnhancedWords peer_words_;
   std::uint16_t peer_source_port_ = 0, peer_destination_port_ = 0;
   bool rtr_is_read_ = false;
@@ -157,7 +160,8 @@ Bytes RtrReadFrame(bool crc);
 Bytes ReadResponseFrame(std::uint32_t sink_stag, std::uint64_t sink_offset, bool crc);
 Bytes SendFrame(const Bytes& data, std::uint32_t msn, bool crc);
 Bytes EncodeStartFrame(wire::MpaFrame frame, PortMode mode, std::uint16_t source_port,
-                       std::uint16_t destination_port, Detail reason, const Bytes& private_data);
+                       std::uint16_t destination_port, Detail reason, const Bytes& private_data,
+                       bool extensions = false);
 Bytes ToBytes(wire::ByteSpan span);
 }  // namespace handshake_internal
 

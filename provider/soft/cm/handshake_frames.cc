@@ -72,12 +72,14 @@ Bytes SendFrame(const Bytes& data, std::uint32_t msn, bool crc) {
 }
 
 Bytes EncodeStartFrame(wire::MpaFrame frame, PortMode mode, std::uint16_t source_port,
-                       std::uint16_t destination_port, Detail reason, const Bytes& private_data) {
+                       std::uint16_t destination_port, Detail reason, const Bytes& private_data,
+                       bool extensions) {
   Bytes data;
   if (mode == PortMode::kSeparate) {
     wire::NdbHeader header;
     header.reason = reason;
-    header.flags = wire::kNdbConfirmationReads;
+    header.flags =
+        static_cast<std::uint16_t>(wire::kNdbConfirmationReads | (extensions ? wire::kNdbExtensions : 0));
     header.source_port = source_port;
     header.destination_port = destination_port;
     data.resize(wire::kNdbHeaderSize);

@@ -41,6 +41,22 @@ TEST_P(BothModes, EstablishesInThreeFrames) {
   EXPECT_EQ(pair.passive.agreement().confirmation_reads, GetParam() == PortMode::kSeparate);
 }
 
+// Only separate mode has flags for it.
+TEST_P(BothModes, ExtensionsNeedBothApplications) {
+  for (const unsigned who : {0u, 1u, 2u, 3u}) {
+    HandshakeConfig config = Config(GetParam());
+    config.extensions = (who & 1) != 0;
+    ActiveHandshake active(config, 50001, 7000, {1, 1}, kAsk);
+    PassiveHandshake passive(Config(GetParam()));
+    ASSERT_EQ(passive.OnInput(Span(active.Start().send)).event, Event::kRequest);
+    const HandshakeStep reply = active.OnInput(Span(passive.Accept({1, 1}, kAnswer, (who & 2) != 0).send));
+    ASSERT_EQ(reply.event, Event::kReply);
+    const bool both = who == 3 && GetParam() == PortMode::kSeparate;
+    EXPECT_EQ(active.agreement().extensions, both) << who;
+    EXPECT_EQ(passive.agreement().extensions, both) << who;
+  }
+}
+
 TEST_P(BothModes, CrcIsOnWhenEitherSideAsksForIt) {
   for (const unsigned wish : {0u, 1u, 2u, 3u}) {
     Pair pair(GetParam(), {1, 1}, (wish & 1) != 0, (wish & 2) != 0);

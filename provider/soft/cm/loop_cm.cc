@@ -15,12 +15,13 @@
 namespace nd::provider::soft {
 namespace {
 
-HandOffRecord RecordFor(bool active, bool share, const ReadLimits& limits, std::uint32_t peer_uid,
-                        std::uint32_t peer_pid) {
+HandOffRecord RecordFor(bool active, bool share, bool extensions, const ReadLimits& limits,
+                        std::uint32_t peer_uid, std::uint32_t peer_pid) {
   HandOffRecord record;
   record.transport = kShared;
   record.fd_count = 2;
-  record.flags = (active ? kHandOffActive : 0u) | kHandOffConfirm | (share ? kHandOffShareMemory : 0u);
+  record.flags = (active ? kHandOffActive : 0u) | kHandOffConfirm | (share ? kHandOffShareMemory : 0u) |
+                 (extensions ? kHandOffExtensions : 0u);
   record.read_inbound = limits.inbound;
   record.read_outbound = limits.outbound;
   record.segment_size = kSegmentSize;
@@ -55,6 +56,7 @@ void LoopCm::Connect(const ConnectParams& params, const std::string& adapter) {
   pair->offer = params.offer;
   pair->active_uid = params.owner_uid;
   pair->active_pid = params.owner_pid;
+  pair->extensions = params.extensions;
   sides_[pair->active] = pair;
   sides_[pair->passive] = pair;
   InboundRequest request;
@@ -74,6 +76,7 @@ void LoopCm::Accept(CmId id, const AcceptParams& params) {
   pair->granted = params.limits;
   pair->passive_uid = params.owner_uid;
   pair->passive_pid = params.owner_pid;
+  pair->extensions = pair->extensions && params.extensions;
   sink_.OnReply(pair->active, true, params.limits, params.private_data);
 }
 
@@ -106,10 +109,12 @@ Status LoopCm::MakeSegment(Pair& pair) {
   const ReadLimits passive_limits = pair.granted;
   const ReadLimits active_limits{std::min(pair.offer.inbound, pair.granted.outbound),
                                  std::min(pair.offer.outbound, pair.granted.inbound)};
-  pair.active_hand_off.record = RecordFor(true, share, active_limits, pair.passive_uid, pair.passive_pid);
+  pair.active_hand_off.record =
+      RecordFor(true, share, pair.extensions, active_limits, pair.passive_uid, pair.passive_pid);
   pair.active_hand_off.fds.push_back(std::move(segment).value());
   pair.active_hand_off.fds.push_back(std::move(bell_a));
-  pair.passive_hand_off.record = RecordFor(false, share, passive_limits, pair.active_uid, pair.active_pid);
+  pair.passive_hand_off.record =
+      RecordFor(false, share, pair.extensions, passive_limits, pair.active_uid, pair.active_pid);
   pair.passive_hand_off.fds.push_back(std::move(copy));
   pair.passive_hand_off.fds.push_back(std::move(bell_b));
   return Status::Ok();

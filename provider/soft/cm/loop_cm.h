@@ -39,6 +39,7 @@ class LoopCm {
     CmId active{}, passive{};
     ReadLimits offer, granted;  // Offered by the active side; granted by the passive side.
     std::uint32_t active_uid = 0, active_pid = 0, passive_uid = 0, passive_pid = 0;
+    bool extensions = false;  // Offered by the active side; after Accept: by both.
     HandOff active_hand_off, passive_hand_off;
   };
 

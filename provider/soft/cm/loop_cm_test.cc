@@ -99,6 +99,27 @@ TEST_F(Loop, ProcessOfAnotherUserMayNotMapBuffers) {
   EXPECT_EQ(h.cm->TakeHandOff(CmId{1})->record.flags & kHandOffShareMemory, 0u);
 }
 
+TEST_F(Loop, ExtensionsNeedBothApplications) {
+  for (const unsigned who : {0u, 1u, 2u, 3u}) {
+    ConnectParams connect = To(TestAddress(1, 50001), TestAddress(1, 7000));
+    connect.extensions = (who & 1) != 0;
+    h.cm->Connect(connect);
+    const CmId inbound = Next(h).request.id;
+    AcceptParams accept;
+    accept.extensions = (who & 2) != 0;
+    h.cm->Accept(inbound, accept);
+    EXPECT_EQ(Next(h).kind, Recorded::kReply);
+    h.cm->Confirm(CmId{1});
+    EXPECT_EQ(Next(h).kind, Recorded::kEstablished);
+    EXPECT_EQ(Next(h).kind, Recorded::kEstablished);
+    const std::uint32_t expected = who == 3 ? std::uint32_t{kHandOffExtensions} : 0u;
+    EXPECT_EQ(h.cm->TakeHandOff(inbound)->record.flags & kHandOffExtensions, expected) << who;
+    EXPECT_EQ(h.cm->TakeHandOff(CmId{1})->record.flags & kHandOffExtensions, expected) << who;
+    h.cm->Abort(inbound);
+    h.cm->Abort(CmId{1});
+  }
+}
+
 TEST_F(Loop, RejectionsGoBothWays) {
   h.cm->Reject(Request(), Detail::kPeerRejected, {7});
   Recorded seen = Next(h);

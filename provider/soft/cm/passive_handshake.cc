@@ -81,6 +81,7 @@ HandshakeStep PassiveHandshake::OnRequest(const wire::MpaFrame& frame, std::size
     peer_source_port_ = step.source_port = header->source_port;
     peer_destination_port_ = step.destination_port = header->destination_port;
     agreement_.confirmation_reads = (header->flags & wire::kNdbConfirmationReads) != 0;
+    peer_extensions_ = (header->flags & wire::kNdbExtensions) != 0;
     data = data.subspan(wire::kNdbHeaderSize);
   }
   if (frame.markers) {
@@ -114,13 +115,14 @@ wire::MpaFrame PassiveHandshake::ReplyFrame() const {
   return frame;
 }
 
-HandshakeStep PassiveHandshake::Accept(const ReadLimits& limits, const Bytes& private_data) {
+HandshakeStep PassiveHandshake::Accept(const ReadLimits& limits, const Bytes& private_data, bool extensions) {
   wire::Check(state_ == State::kIncoming, "only an unanswered request is accepted");
   wire::MpaFrame frame = ReplyFrame();
   constexpr std::uint32_t kMax = wire::kMaxMpaReadLimit;
   const ReadLimits capped{std::min(limits.inbound, kMax), std::min(limits.outbound, kMax)};
   agreement_.crc = frame.crc;
   agreement_.limits = capped;
+  agreement_.extensions = extensions && peer_extensions_;
   const bool peer_to_peer = enhanced_ && peer_words_.peer_to_peer;
   if (enhanced_) {
     frame.words.ird = static_cast<std::uint16_t>(capped.inbound);
@@ -133,7 +135,7 @@ HandshakeStep PassiveHandshake::Accept(const ReadLimits& limits, const Bytes& pr
     frame.words.rtr_write = !rtr_is_read_;
     frame.words.rtr_read = rtr_is_read_;
   }
-  HandshakeStep step = SendReply(frame, Detail::kNone, private_data);
+  HandshakeStep step = SendReply(frame, Detail::kNone, private_data, extensions);
   state_ = peer_to_peer ? State::kAwaitRtr : State::kDone;
   if (!peer_to_peer) step.event = Event::kEstablished;
   return step;
@@ -143,18 +145,19 @@ HandshakeStep PassiveHandshake::Reject(Detail reason, const Bytes& private_data)
   wire::Check(state_ == State::kIncoming, "only an unanswered request is rejected");
   wire::MpaFrame frame = ReplyFrame();
   frame.rejected = true;
-  HandshakeStep step = SendReply(frame, reason, private_data);
+  HandshakeStep step = SendReply(frame, reason, private_data, false);
   state_ = State::kDone;
   step.close = Close::kGraceful;
   return step;
 }
 
-HandshakeStep PassiveHandshake::SendReply(wire::MpaFrame frame, Detail reason, const Bytes& private_data) {
+HandshakeStep PassiveHandshake::SendReply(wire::MpaFrame frame, Detail reason, const Bytes& private_data,
+                                          bool extensions) {
   wire::Check(private_data.size() <= (config_.mode == PortMode::kSeparate ? kMaxSeparateData : kMaxTcpData),
               "the core has bounded the private data of Accept and Reject");
   HandshakeStep step;
   step.send = handshake_internal::EncodeStartFrame(frame, config_.mode, peer_destination_port_,
-                                                   peer_source_port_, reason, private_data);
+                                                   peer_source_port_, reason, private_data, extensions);
   return step;
 }
 

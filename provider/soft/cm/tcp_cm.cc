@@ -89,7 +89,9 @@ void TcpCm::Start(const ConnectParams& params, const Adapter& adapter, PortMode 
   connection.adapter = params.adapter;
   connection.local = params.local;
   connection.remote = params.remote;
-  connection.active.emplace(adapter.Handshake(mode), params.local.port(), params.remote.port(), params.offer,
+  HandshakeConfig config = adapter.Handshake(mode);
+  config.extensions = params.extensions;
+  connection.active.emplace(config, params.local.port(), params.remote.port(), params.offer,
                             params.private_data);
   connection.socket->SetHandshakeOptions(options_.keepalive);
   connection.socket->ResetOnClose(true);  // The end of the broker resets the connection.
@@ -286,7 +288,7 @@ void TcpCm::ReportRequest(Connection& connection, HandshakeStep& step) {
 void TcpCm::Accept(CmId id, const AcceptParams& params) {
   Connection* connection = Find(id);
   if (connection == nullptr || !connection->passive) return;
-  Apply(*connection, connection->passive->Accept(params.limits, params.private_data));
+  Apply(*connection, connection->passive->Accept(params.limits, params.private_data, params.extensions));
 }
 
 void TcpCm::Reject(CmId id, Detail detail, const Bytes& private_data) {
@@ -342,7 +344,8 @@ Result<HandOff> TcpCm::TakeHandOff(CmId id) {
   record.transport = kIwarp;
   record.fd_count = 1;
   record.flags = (connection->active ? kHandOffActive : 0u) | (agreement.crc ? kHandOffCrc : 0u) |
-                 (agreement.confirmation_reads ? kHandOffConfirm : 0u);
+                 (agreement.confirmation_reads ? kHandOffConfirm : 0u) |
+                 (agreement.extensions ? kHandOffExtensions : 0u);
   record.read_inbound = agreement.limits.inbound;
   record.read_outbound = agreement.limits.outbound;
   record.read_msn_out = agreement.read_msn_out;

@@ -123,7 +123,8 @@ Result<std::shared_ptr<SoftRegion>> SoftRegion::Register(std::shared_ptr<DeviceC
     return Status(StatusCode::kInvalidBufferSize, "a region has 1 to max_registration_size bytes");
   }
   const auto base = reinterpret_cast<std::uintptr_t>(address);
-  constexpr std::uint32_t kKnown = kAllowLocalWrite | kAllowRemoteRead | kAllowRemoteWrite | kRdmaReadSink;
+  constexpr std::uint32_t kKnown =
+      kAllowLocalWrite | kAllowRemoteRead | kAllowRemoteWrite | kRdmaReadSink | kAllowRemoteAtomic;
   if (length > UINTPTR_MAX - base || (access & ~kKnown) != 0) {
     return Status(StatusCode::kInvalidParameter, "the region wraps around or has unknown access flags");
   }

@@ -78,6 +78,12 @@ std::vector<std::byte> ReadOf(std::uint32_t stag, std::uint64_t from, std::uint3
   return payload;
 }
 
+std::vector<std::byte> AtomicOn(std::uint32_t stag, std::uint64_t at) {
+  std::vector<std::byte> payload(wire::kAtomicRequestSize);
+  wire::EncodeAtomicRequest({.id = 1, .stag = stag, .offset = at, .value = 1}, payload.data());
+  return payload;
+}
+
 TEST(HostileWire, EveryViolationGetsItsTerminateCode) {
   struct Row {
     const char* what;
@@ -141,6 +147,57 @@ TEST(HostileWire, EveryViolationGetsItsTerminateCode) {
        wire::fault::kUnexpectedOpcode},
       {"received more than was sent", [&](RawPeer& p, const Memory&) { p.Send(write(0, 1), {}); },
        wire::fault::kDdpBounds},
+      {"immediate inside a Send",
+       [&](RawPeer& p, const Memory&) {
+         p.Send(Make(wire::Opcode::kSend, 1, 0, false), {});
+         p.Send(Make(wire::Opcode::kImmediate), eight);
+       },
+       wire::fault::kMessageOffset},
+      {"immediate MSN", [&](RawPeer& p, const Memory&) { p.Send(Make(wire::Opcode::kImmediate, 2), eight); },
+       wire::fault::kMsnRange},
+      {"immediate without a receive",
+       [&](RawPeer& p, const Memory&) {
+         p.Send(Make(wire::Opcode::kImmediate), eight);
+         p.Send(Make(wire::Opcode::kImmediateSolicited, 2), eight);
+       },
+       wire::fault::kNoBuffer},
+      {"immediate of a Write that is too long",
+       [&](RawPeer& p, const Memory&) {
+         p.Send(Make(wire::Opcode::kImmediate), std::vector<std::byte>(8, std::byte{0xFF}));
+       },
+       wire::fault::kOperationUnspecified},
+      {"atomic STag",
+       [&](RawPeer& p, const Memory& m) {
+         p.Send(Make(wire::Opcode::kAtomicRequest), AtomicOn(m.token() ^ 1, m.Address()));
+       },
+       wire::fault::kInvalidStag},
+      {"atomic rights",
+       [&](RawPeer& p, const Memory& m) {
+         p.Send(Make(wire::Opcode::kAtomicRequest), AtomicOn(m.token(), m.Address()));
+       },
+       wire::fault::kAccessRights},
+      {"atomic alignment",
+       [&](RawPeer& p, const Memory& m) {
+         p.Send(Make(wire::Opcode::kAtomicRequest), AtomicOn(m.token(), m.Address(4)));
+       },
+       wire::fault::kOperationUnspecified},
+      {"atomic masks",
+       [&](RawPeer& p, const Memory& m) {
+         auto payload = AtomicOn(m.token(), m.Address());
+         payload[30] = std::byte{1};
+         p.Send(Make(wire::Opcode::kAtomicRequest), payload);
+       },
+       wire::fault::kOperationUnspecified},
+      {"atomic MSN",
+       [&](RawPeer& p, const Memory& m) {
+         p.Send(Make(wire::Opcode::kAtomicRequest, 5), AtomicOn(m.token(), m.Address()));
+       },
+       wire::fault::kMsnRange},
+      {"atomic response unasked",
+       [&](RawPeer& p, const Memory&) {
+         p.Send(Make(wire::Opcode::kAtomicResponse), std::vector<std::byte>(12));
+       },
+       wire::fault::kUnexpectedOpcode},
       {"invalidate a region",
        [&](RawPeer& p, const Memory& m) {
          wire::Segment segment = Make(wire::Opcode::kSendInvalidate);

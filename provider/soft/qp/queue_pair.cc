@@ -63,8 +63,8 @@ InitiatorRequest* SoftQueuePair::NextToStart() {
       RunLocal(request);
       continue;
     }
-    const std::uint32_t access = request.op == Op::kRead ? kAllowLocalWrite | kRdmaReadSink : 0u;
-    bool good = true;
+    const std::uint32_t access = IsAnswered(request.op) ? kAllowLocalWrite | kRdmaReadSink : 0u;
+    bool good = request.status == StatusCode::kSuccess;
     for (std::uint32_t i = 0; i < request.list.count && !request.is_inline; ++i) {
       good = good && CheckLocal(request.list.sges[i], access);
     }
@@ -72,7 +72,7 @@ InitiatorRequest* SoftQueuePair::NextToStart() {
     request.started = true;
     ++initiator_.next;
     stopped_ = true;
-    request.status = StatusCode::kAccessViolation;
+    if (request.status == StatusCode::kSuccess) request.status = StatusCode::kAccessViolation;
     request.done = true;
     Retire();
     return nullptr;
@@ -111,11 +111,11 @@ bool SoftQueuePair::EndWindow(SoftWindow& window, std::uint32_t stag) {
 void SoftQueuePair::Started(InitiatorRequest& request) {
   request.started = true;
   ++initiator_.next;
-  if (request.op == Op::kRead) {
+  if (IsAnswered(request.op)) {
     ++reads_started_;
     QpCounters::Add(counters_->tx_reads, 1);
   } else {
-    QpCounters::Add(request.op == Op::kWrite ? counters_->tx_writes : counters_->tx_sends, 1);
+    QpCounters::Add(IsWrite(request.op) ? counters_->tx_writes : counters_->tx_sends, 1);
     QpCounters::Add(counters_->tx_bytes, request.list.length);
   }
 }
@@ -123,7 +123,7 @@ void SoftQueuePair::Started(InitiatorRequest& request) {
 void SoftQueuePair::CompleteInitiator(InitiatorRequest& request, StatusCode status) {
   request.done = true;
   request.status = status;
-  if (request.op == Op::kRead) --reads_started_;
+  if (IsAnswered(request.op)) --reads_started_;
   if (status != StatusCode::kSuccess) stopped_ = true;
   Retire();
 }
@@ -131,7 +131,7 @@ void SoftQueuePair::CompleteInitiator(InitiatorRequest& request, StatusCode stat
 void SoftQueuePair::ConfirmBefore(std::uint64_t position) {
   for (std::uint64_t i = initiator_.tail; i < position; ++i) {
     InitiatorRequest& request = initiator_.at(i);
-    if (request.started && request.op != Op::kRead) request.done = true;
+    if (request.started && !IsAnswered(request.op)) request.done = true;
   }
   Retire();
 }
@@ -214,17 +214,21 @@ ReceiveRequest* SoftQueuePair::CurrentReceive() {
   return &current_;
 }
 
-void SoftQueuePair::CompleteReceive(StatusCode status, std::uint32_t bytes, bool solicited) {
+void SoftQueuePair::CompleteReceive(StatusCode status, std::uint32_t bytes, bool solicited,
+                                    std::uint8_t flags, std::uint32_t immediate) {
   if (!has_current_) return;
   has_current_ = false;
   if (!srq_) ++receives_.tail;
-  if (status == StatusCode::kSuccess) {
+  if ((flags & kCompletionOfWrite) != 0) {
+    // The Write has counted itself.
+  } else if (status == StatusCode::kSuccess) {
     QpCounters::Add(counters_->rx_sends, 1);
     QpCounters::Add(counters_->rx_bytes, bytes);
   } else {
     QpCounters::Add(counters_->errors, 1);
   }
-  receive_cq_->Push({status, bytes, context_, current_.context, RequestType::kReceive}, solicited);
+  receive_cq_->Push({status, bytes, context_, current_.context, RequestType::kReceive, flags, immediate},
+                    solicited);
 }
 
 void SoftQueuePair::CancelReceives() {
@@ -258,7 +262,7 @@ void SoftQueuePair::FailAt(std::uint64_t position, EndCode why) {
       request.status = StatusOfFailedRequest(why);
       request.no_receive = why == EndCode::kNoReceive;
       request.done = true;
-    } else if (request.op != Op::kRead) {
+    } else if (!IsAnswered(request.op)) {
       request.done = true;
     }
   }

@@ -47,6 +47,7 @@ class SoftQueuePair final : public QueuePair, public std::enable_shared_from_thi
   ~SoftQueuePair() override;
 
   Status Attach(HandOff hand_off) override;
+  Status AllowEarlyRequests() override;
   Status SetReceivePatience(Duration patience) override;
   Status Receive(void* request_context, std::span<const Sge> sges) override;
   Status Send(void* request_context, std::span<const Sge> sges, std::uint32_t flags) override;
@@ -56,6 +57,16 @@ class SoftQueuePair final : public QueuePair, public std::enable_shared_from_thi
                std::uint32_t remote_token, std::uint32_t flags) override;
   Status Read(void* request_context, std::span<const Sge> sges, std::uint64_t remote_address,
               std::uint32_t remote_token, std::uint32_t flags) override;
+  Status SendWithImmediate(void* request_context, std::span<const Sge> sges, std::uint32_t immediate,
+                           std::uint32_t flags) override;
+  Status WriteWithImmediate(void* request_context, std::span<const Sge> sges, std::uint64_t remote_address,
+                            std::uint32_t remote_token, std::uint32_t immediate,
+                            std::uint32_t flags) override;
+  Status FetchAdd(void* request_context, const Sge& result, std::uint64_t remote_address,
+                  std::uint32_t remote_token, std::uint64_t add, std::uint32_t flags) override;
+  Status CompareSwap(void* request_context, const Sge& result, std::uint64_t remote_address,
+                     std::uint32_t remote_token, std::uint64_t compare, std::uint64_t swap,
+                     std::uint32_t flags) override;
   Status BindWindow(void* request_context, MemoryRegion& region, MemoryWindow& window, void* address,
                     std::size_t length, std::uint32_t flags) override;
   Status Invalidate(void* request_context, MemoryWindow& window, std::uint32_t flags) override;
@@ -100,7 +111,7 @@ class SoftQueuePair final : public QueuePair, public std::enable_shared_from_thi
   InitiatorRequest* NextToStart();
   void Started(InitiatorRequest& request);
   void CompleteInitiator(InitiatorRequest& request, StatusCode status = StatusCode::kSuccess);
-  // Completes all started requests before `position`, except Reads.
+  // Completes all started requests before `position`, except those that are answered.
   void ConfirmBefore(std::uint64_t position);
   // Checks the access rights of local memory of a request.
   bool CheckLocal(const Sge& sge, std::uint32_t any_of_access) const;
@@ -110,7 +121,9 @@ class SoftQueuePair final : public QueuePair, public std::enable_shared_from_thi
                           std::uint32_t access, Refusal* why) const;
   // The receive for the arriving Send; null, and starved, when none is posted.
   ReceiveRequest* CurrentReceive();
-  void CompleteReceive(StatusCode status, std::uint32_t bytes, bool solicited);
+  // `flags`: CompletionFlags.
+  void CompleteReceive(StatusCode status, std::uint32_t bytes, bool solicited, std::uint8_t flags = 0,
+                       std::uint32_t immediate = 0);
   // Send with Invalidate: false when the STag is not a window bound on this queue pair.
   bool InvalidateByPeer(std::uint32_t stag);
   void OnPeerGoodbye();
@@ -127,10 +140,16 @@ class SoftQueuePair final : public QueuePair, public std::enable_shared_from_thi
 
   SoftQueuePair(std::shared_ptr<DeviceCore> core, const QpOptions& options);
   Status Post(Op op, void* context, std::span<const Sge> sges, std::uint32_t flags,
-              std::uint64_t remote_address, std::uint32_t remote_token);
+              std::uint64_t remote_address, std::uint32_t remote_token, const Operands* operands = nullptr);
+  Status PostAtomic(Op op, void* context, const Sge& result, std::uint64_t remote_address,
+                    std::uint32_t remote_token, std::uint32_t flags, const Operands& operands);
   Status PostLocal(Op op, void* context, std::shared_ptr<SoftWindow> window, std::uint32_t token,
                    std::uint32_t flags);
   Status CheckPostable(RequestType type) const;
+  // Posted before Attach.
+  bool early() const { return early_requests_ && state_ == State::kIdle; }
+  // After Attach: those of the early requests that the connection does not allow will fail.
+  void JudgeEarlyRequests();
   void AfterPost();
   void RunLocal(InitiatorRequest& request);
   // Ends one binding and waits for its users. Returns false for an unknown one.
@@ -173,7 +192,9 @@ class SoftQueuePair final : public QueuePair, public std::enable_shared_from_thi
   bool has_current_ = false;
   std::uint32_t reads_started_ = 0;  // Started and not complete; a read fence waits for them.
   std::uint32_t read_outbound_ = 0;
-  bool stopped_ = false;  // A request failed here; no later one is started.
+  bool early_requests_ = false;
+  bool extensions_ = false;  // The peer knows requests with immediate data and atomic operations.
+  bool stopped_ = false;     // A request failed here; no later one is started.
   bool retiring_ = false;
   std::vector<std::pair<std::uint32_t, std::weak_ptr<SoftWindow>>> windows_;  // Bound on this queue pair.
 

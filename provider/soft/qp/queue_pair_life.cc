@@ -74,7 +74,9 @@ Status SoftQueuePair::Attach(HandOff hand_off) {
     if (!made.ok()) return made.status();
     transport_ = std::move(made).value();
     read_outbound_ = record.read_outbound;
+    extensions_ = (record.flags & kHandOffExtensions) != 0;
     flush_on_goodbye_ = (record.flags & kHandOffFlushOnGoodbye) != 0;
+    JudgeEarlyRequests();
     state_ = State::kConnected;
     fd = transport_->fd();
     os::CloseInChild(fd);
@@ -95,6 +97,21 @@ Status SoftQueuePair::Attach(HandOff hand_off) {
   }
   if (deferred) deferred.Run();
   return Status::Ok();
+}
+
+Status SoftQueuePair::AllowEarlyRequests() {
+  if (core_->forked()) return InParent();
+  SpinGuard guard(lock_);
+  early_requests_ = true;
+  return Status::Ok();
+}
+
+void SoftQueuePair::JudgeEarlyRequests() {
+  for (std::uint64_t i = initiator_.next; i != initiator_.head; ++i) {
+    InitiatorRequest& request = initiator_.at(i);
+    if (IsAnswered(request.op) && read_outbound_ == 0) request.status = StatusCode::kInvalidDeviceRequest;
+    if (IsExtension(request.op) && !extensions_) request.status = StatusCode::kNotSupported;
+  }
 }
 
 Status SoftQueuePair::SetReceivePatience(Duration patience) {

@@ -9,8 +9,8 @@
 namespace nd::provider::soft {
 
 Status SoftQueuePair::CheckPostable(RequestType type) const {
-  return provider::CheckPostable(type, state_ == State::kConnected || state_ == State::kPeerClosed,
-                                 initiator_.full(), read_outbound_);
+  const bool connected = state_ == State::kConnected || state_ == State::kPeerClosed || early();
+  return provider::CheckPostable(type, connected, initiator_.full(), early() ? 1 : read_outbound_);
 }
 
 void SoftQueuePair::AfterPost() {
@@ -23,7 +23,8 @@ void SoftQueuePair::AfterPost() {
 }
 
 Status SoftQueuePair::Post(Op op, void* context, std::span<const Sge> sges, std::uint32_t flags,
-                           std::uint64_t remote_address, std::uint32_t remote_token) {
+                           std::uint64_t remote_address, std::uint32_t remote_token,
+                           const Operands* operands) {
   if (core_->forked()) [[unlikely]]
     return InParent();
   std::uint32_t length = 0;
@@ -38,9 +39,13 @@ Status SoftQueuePair::Post(Op op, void* context, std::span<const Sge> sges, std:
   Deferred deferred;
   {
     SpinGuard guard(lock_);
-    const RequestType type = op == Op::kRead ? RequestType::kRead : RequestType::kSend;
+    const RequestType type = IsAnswered(op) ? RequestType::kRead : RequestType::kSend;
     if (Status status = CheckPostable(type); !status.ok()) return status;
     InitiatorRequest& request = initiator_.at(initiator_.head);
+    if (operands != nullptr) {
+      if (!extensions_ && !early()) return NoExtensions();
+      request.operands = *operands;
+    }
     request.context = context;
     request.op = op;
     request.started = request.done = request.no_receive = false;
@@ -90,6 +95,42 @@ Status SoftQueuePair::Read(void* context, std::span<const Sge> sges, std::uint64
                            std::uint32_t remote_token, std::uint32_t flags) {
   if (Status status = CheckFlags(RequestType::kRead, flags); !status.ok()) return status;
   return Post(Op::kRead, context, sges, flags, remote_address, remote_token);
+}
+
+Status SoftQueuePair::SendWithImmediate(void* context, std::span<const Sge> sges, std::uint32_t immediate,
+                                        std::uint32_t flags) {
+  if (Status status = CheckFlags(RequestType::kSend, flags); !status.ok()) return status;
+  const Operands operands{.immediate = immediate};
+  return Post(Op::kSendImmediate, context, sges, flags, 0, 0, &operands);
+}
+
+Status SoftQueuePair::WriteWithImmediate(void* context, std::span<const Sge> sges,
+                                         std::uint64_t remote_address, std::uint32_t remote_token,
+                                         std::uint32_t immediate, std::uint32_t flags) {
+  // The peer has a receive to wake for.
+  if (Status status = CheckFlags(RequestType::kWrite, flags & ~kOpSendAndSolicit); !status.ok())
+    return status;
+  const Operands operands{.immediate = immediate};
+  return Post(Op::kWriteImmediate, context, sges, flags, remote_address, remote_token, &operands);
+}
+
+Status SoftQueuePair::FetchAdd(void* context, const Sge& result, std::uint64_t remote_address,
+                               std::uint32_t remote_token, std::uint64_t add, std::uint32_t flags) {
+  return PostAtomic(Op::kFetchAdd, context, result, remote_address, remote_token, flags, {.value = add});
+}
+
+Status SoftQueuePair::CompareSwap(void* context, const Sge& result, std::uint64_t remote_address,
+                                  std::uint32_t remote_token, std::uint64_t compare, std::uint64_t swap,
+                                  std::uint32_t flags) {
+  return PostAtomic(Op::kCompareSwap, context, result, remote_address, remote_token, flags,
+                    {.value = swap, .compare = compare});
+}
+
+Status SoftQueuePair::PostAtomic(Op op, void* context, const Sge& result, std::uint64_t remote_address,
+                                 std::uint32_t remote_token, std::uint32_t flags, const Operands& operands) {
+  if (Status status = CheckFlags(TypeOf(op), flags); !status.ok()) return status;
+  if (Status status = CheckAtomic(result, remote_address); !status.ok()) return status;
+  return Post(op, context, {&result, 1}, flags, remote_address, remote_token, &operands);
 }
 
 Status SoftQueuePair::PostLocal(Op op, void* context, std::shared_ptr<SoftWindow> window, std::uint32_t token,

@@ -40,14 +40,19 @@ enum class RecordKind : std::uint8_t {
   kDescriptors = 5,   // Descriptors wait on the socket.
   kAbandonSend = 6,   // The Send whose first pieces were sent is abandoned.
   kGoodbye = 7,
+  // The next three: only with kHandOffExtensions.
+  kImmediate = 8,  // Behind a Write: token is its immediate data, length its length. Takes a receive.
+  kFetchAdd = 9,   // token, address; place: the read's number; bytes: Operands of 8 bytes each.
+  kCompareSwap = 10,
 };
 
 enum RecordFlags : std::uint8_t {
   kLastPiece = 0x1,
   kInlineBytes = 0x2,  // In the slot; else in the data area at `place`.
   kSolicited = 0x4,
-  kInvalidates = 0x8,   // token: the STag to invalidate.
-  kByReference = 0x10,  // address: the number of the sender's buffer, place: offset in it.
+  kInvalidates = 0x8,    // token: the STag to invalidate.
+  kByReference = 0x10,   // address: the number of the sender's buffer, place: offset in it.
+  kHasImmediate = 0x20,  // Last piece of a Send, only with kHandOffExtensions. token: the immediate data.
 };
 
 struct alignas(64) Slot {

@@ -80,6 +80,7 @@ inline HandOffs MakeHandOffs(Link link, std::uint32_t limit = 16) {
     both.passive.fds.resize(1);
     ConnectedTcp(&both.active.fds[0], &both.passive.fds[0]);
   }
+  if (link != Link::kIwarpForeign) record.flags |= kHandOffExtensions;
   both.active.record = both.passive.record = record;
   both.active.record.flags |= kHandOffActive;
   return both;

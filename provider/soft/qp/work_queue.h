@@ -17,17 +17,52 @@
 
 namespace nd::provider::soft {
 
-enum class Op : std::uint8_t { kSend, kSendInvalidate, kWrite, kRead, kBind, kInvalidate };
+enum class Op : std::uint8_t {
+  kSend,
+  kSendInvalidate,
+  kSendImmediate,
+  kWrite,
+  kWriteImmediate,
+  kRead,
+  kFetchAdd,
+  kCompareSwap,
+  kBind,
+  kInvalidate,
+};
+
+constexpr bool IsSend(Op op) {
+  return op <= Op::kSendImmediate;
+}
+constexpr bool IsWrite(Op op) {
+  return op == Op::kWrite || op == Op::kWriteImmediate;
+}
+constexpr bool IsAtomic(Op op) {
+  return op == Op::kFetchAdd || op == Op::kCompareSwap;
+}
+// Only peers with kHandOffExtensions know it.
+constexpr bool IsExtension(Op op) {
+  return op == Op::kSendImmediate || op == Op::kWriteImmediate || IsAtomic(op);
+}
+// The peer answers it, so it counts against the read limit.
+constexpr bool IsAnswered(Op op) {
+  return op == Op::kRead || IsAtomic(op);
+}
 
 constexpr RequestType TypeOf(Op op) {
   switch (op) {
     case Op::kSend:
     case Op::kSendInvalidate:
+    case Op::kSendImmediate:
       return RequestType::kSend;
     case Op::kWrite:
+    case Op::kWriteImmediate:
       return RequestType::kWrite;
     case Op::kRead:
       return RequestType::kRead;
+    case Op::kFetchAdd:
+      return RequestType::kFetchAdd;
+    case Op::kCompareSwap:
+      return RequestType::kCompareSwap;
     case Op::kBind:
       return RequestType::kBind;
     case Op::kInvalidate:
@@ -80,6 +115,13 @@ struct ReceiveRequest {
   SgeList list;
 };
 
+// What only some operations have.
+struct Operands {
+  std::uint32_t immediate = 0;
+  std::uint64_t value = 0;    // To add, or to swap in.
+  std::uint64_t compare = 0;  // Of CompareSwap.
+};
+
 struct InitiatorRequest {
   void* context = nullptr;
   Op op = Op::kSend;
@@ -93,6 +135,7 @@ struct InitiatorRequest {
   std::uint64_t remote_address = 0;
   std::uint64_t mark = 0;  // For the transport.
   SgeList list;
+  Operands operands;                   // Of requests with immediate data and of atomic operations.
   std::byte* inline_data = nullptr;    // The inline buffer of this slot.
   std::shared_ptr<SoftWindow> window;  // Bind, Invalidate
 };

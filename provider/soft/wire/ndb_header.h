@@ -16,6 +16,7 @@ inline constexpr std::uint8_t kNdbVersion = 1;
 
 enum NdbFlags : std::uint16_t {
   kNdbConfirmationReads = 0x1,  // Answers zero-length Read Requests in delivery order.
+  kNdbExtensions = 0x2,         // The sender's application knows the opcodes of wire::IsExtension().
 };
 
 struct NdbHeader {

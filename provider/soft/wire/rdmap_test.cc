@@ -227,5 +227,81 @@ TEST(Ddp, HeaderThatHasNotArrivedIsALengthFault) {
   EXPECT_FALSE(DecodeDdpPrefix(bytes, 1000, &header));
 }
 
+constexpr Opcode kExtensions[] = {Opcode::kImmediate,     Opcode::kImmediateSolicited,
+                                  Opcode::kAtomicRequest, Opcode::kAtomicResponse,
+                                  Opcode::kSendImmediate, Opcode::kSendSolicitedImmediate};
+
+TEST(RdmapExtensions, AreUnknownWithoutTheAgreement) {
+  for (const Opcode opcode : kExtensions) {
+    Segment sent = Example(opcode);
+    if (CarriesImmediate(opcode)) sent.invalidate_stag = 0x80000001;
+    const std::vector<std::byte> bytes = Encode(sent, TypicalPayload(opcode));
+    Segment got;
+    EXPECT_EQ(DecodeSegment(bytes, &got), fault::kUnexpectedOpcode) << RuleOf(opcode).name;
+    ASSERT_FALSE(DecodeSegment(bytes, &got, true)) << RuleOf(opcode).name;
+    EXPECT_EQ(got.opcode, opcode);
+    EXPECT_EQ(got.msn, sent.msn);
+    EXPECT_EQ(got.message_offset, sent.message_offset);
+    EXPECT_EQ(got.invalidate_stag, sent.invalidate_stag);
+    EXPECT_EQ(ToInt(bytes[9]), RuleOf(opcode).queue);
+    for (std::size_t size = 0; size < bytes.size(); ++size) {
+      EXPECT_EQ(DecodeSegment(ByteSpan(bytes).first(size), &got, true),
+                size < HeaderSize(opcode) ? fault::kLength : fault::kOperationUnspecified);
+    }
+  }
+  // The others stay unknown.
+  std::array<std::byte, 18> unknown{};
+  for (const unsigned opcode : {14u, 15u}) {
+    unknown[0] = std::byte{0x41};
+    unknown[1] = static_cast<std::byte>(0x40 | opcode);
+    Segment got;
+    EXPECT_EQ(DecodeSegment(unknown, &got, true), fault::kUnexpectedOpcode);
+  }
+}
+
+// The figures of RFC 7306, sections 5.1.1, 5.2.1 and 5.2.2.
+TEST(RdmapExtensions, PayloadsHaveTheLayoutOfTheRfc) {
+  std::byte immediate[kImmediateSize];
+  EncodeImmediate({0x01020304, 0x05060708}, immediate);
+  EXPECT_EQ(ToInt(immediate[0]), 1);
+  EXPECT_EQ(ToInt(immediate[7]), 8);
+  EXPECT_EQ(DecodeImmediate(immediate), (Immediate{0x01020304, 0x05060708}));
+
+  AtomicRequest request{
+      true, 0x11121314, 0x21222324, 0x3132333435363738, 0x4142434445464748, 0x5152535455565758};
+  std::byte bytes[kAtomicRequestSize];
+  EncodeAtomicRequest(request, bytes);
+  EXPECT_EQ(ToInt(bytes[3]), 2);
+  EXPECT_EQ(ToInt(bytes[4]), 0x11);
+  EXPECT_EQ(ToInt(bytes[8]), 0x21);
+  EXPECT_EQ(ToInt(bytes[12]), 0x31);
+  EXPECT_EQ(ToInt(bytes[20]), 0x41);
+  EXPECT_EQ(ToInt(bytes[28]), 0xFF);
+  EXPECT_EQ(ToInt(bytes[36]), 0x51);
+  EXPECT_EQ(ToInt(bytes[51]), 0xFF);
+  EXPECT_EQ(DecodeAtomicRequest(bytes), request);
+  // Masked operations and other codes are not offered.
+  bytes[30] = std::byte{0};
+  EXPECT_FALSE(DecodeAtomicRequest(bytes));
+  request.compares = false;
+  request.compare = 0;
+  EncodeAtomicRequest(request, bytes);
+  EXPECT_EQ(ToInt(bytes[3]), 0);
+  EXPECT_EQ(DecodeAtomicRequest(bytes), request);
+  bytes[35] = std::byte{1};
+  EXPECT_FALSE(DecodeAtomicRequest(bytes));
+  EncodeAtomicRequest(request, bytes);
+  for (const int code : {1, 3, 15}) {
+    bytes[3] = static_cast<std::byte>(code);
+    EXPECT_FALSE(DecodeAtomicRequest(bytes));
+  }
+
+  std::byte response[kAtomicResponseSize];
+  EncodeAtomicResponse({0x01020304, 0x0506070809101112}, response);
+  EXPECT_EQ(ToInt(response[0]), 1);
+  EXPECT_EQ(ToInt(response[11]), 0x12);
+  EXPECT_EQ(DecodeAtomicResponse(response), (AtomicResponse{0x01020304, 0x0506070809101112}));
+}
+
 }  // namespace
 }  // namespace nd::provider::soft::wire

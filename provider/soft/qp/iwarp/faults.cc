@@ -63,13 +63,12 @@ std::optional<std::uint64_t> RequestOf(const WorkRing<InitiatorRequest>& queue,
     const InitiatorRequest& request = queue.at(i);
     bool hit = false;
     if (header.tagged) {
-      hit = request.op == Op::kWrite && request.token == header.stag &&
-            header.offset >= request.remote_address &&
+      hit = IsWrite(request.op) && request.token == header.stag && header.offset >= request.remote_address &&
             header.offset - request.remote_address <= request.list.length;
     } else if (header.queue == wire::kSendQueue) {
-      hit = (request.op == Op::kSend || request.op == Op::kSendInvalidate) && request.mark == header.msn;
+      hit = (IsSend(request.op) || request.op == Op::kWriteImmediate) && request.mark == header.msn;
     } else if (header.queue == wire::kReadRequestQueue) {
-      hit = request.op == Op::kRead && request.mark == header.msn;
+      hit = IsAnswered(request.op) && request.mark == header.msn;
     }
     if (hit) return i;
   }

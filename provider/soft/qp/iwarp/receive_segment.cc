@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Judges one segment by its kind, and places it.
+#include <algorithm>
 #include <cstring>
 
 #include "provider/soft/qp/iwarp/faults.h"
@@ -24,7 +25,8 @@ bool IwarpReceiver::Violation(const wire::Fault& fault, wire::ByteSpan ulpdu) {
 
 bool IwarpReceiver::Handle(wire::ByteSpan ulpdu) {
   wire::Segment segment;
-  if (const auto fault = wire::DecodeSegment(ulpdu, &segment)) return Violation(*fault, ulpdu);
+  if (const auto fault = wire::DecodeSegment(ulpdu, &segment, state_.extensions))
+    return Violation(*fault, ulpdu);
   switch (segment.opcode) {
     case wire::Opcode::kWrite:
       return HandleWrite(segment, ulpdu);
@@ -35,6 +37,13 @@ bool IwarpReceiver::Handle(wire::ByteSpan ulpdu) {
     case wire::Opcode::kTerminate:
       HandleTerminate(segment);
       return false;
+    case wire::Opcode::kImmediate:
+    case wire::Opcode::kImmediateSolicited:
+      return HandleImmediate(segment, ulpdu);
+    case wire::Opcode::kAtomicRequest:
+      return HandleAtomicRequest(segment, ulpdu);
+    case wire::Opcode::kAtomicResponse:
+      return HandleAtomicResponse(segment, ulpdu);
     default:
       return HandleSend(segment, ulpdu);
   }
@@ -77,7 +86,30 @@ bool IwarpReceiver::HandleSend(const wire::Segment& segment, wire::ByteSpan ulpd
   }
   ++send_msn_;
   ++state_.messages_in;
-  arriving_.Complete(wire::IsSolicited(segment.opcode));
+  const bool immediate = wire::CarriesImmediate(segment.opcode);
+  arriving_.Complete(wire::IsSolicited(segment.opcode), immediate ? kCompletionImmediate : 0,
+                     immediate ? segment.invalidate_stag : 0);
+  return true;
+}
+
+bool IwarpReceiver::HandleImmediate(const wire::Segment& segment, wire::ByteSpan ulpdu) {
+  if (segment.msn != send_msn_) return Violation(wire::fault::kMsnRange, ulpdu);
+  if (arriving_.incomplete()) return Violation(wire::fault::kMessageOffset, ulpdu);
+  const wire::Immediate immediate = wire::DecodeImmediate(segment.payload);
+  if (immediate.length > kMaxTransferLength) return Violation(wire::fault::kOperationUnspecified, ulpdu);
+  const bool drops = arriving_.MustDrop();
+  const ReceiveRequest* receive = drops ? nullptr : arriving_.Find();
+  if (drops || (receive == nullptr && state_.goodbye_sent)) {
+    ++send_msn_;  // As a Send: the sender counts it as undelivered.
+    return true;
+  }
+  if (receive == nullptr) {
+    if (arriving_.Hold()) looked_to_ = begin_;
+    return false;
+  }
+  ++send_msn_;
+  ++state_.messages_in;
+  arriving_.CompleteWrite(immediate.length, immediate.data, wire::IsSolicited(segment.opcode));
   return true;
 }
 
@@ -98,7 +130,7 @@ bool IwarpReceiver::HandleReport(std::uint64_t count, wire::ByteSpan ulpdu) {
   const auto& queue = state_.queue_pair.initiator();
   std::uint64_t end = state_.confirm_end;
   for (std::uint64_t missing = state_.messages_out - count; missing != 0 && end > queue.tail;) {
-    if (Counts(queue.at(--end))) --missing;
+    missing -= std::min<std::uint64_t>(missing, Messages(queue.at(--end)));
   }
   if (end <= queue.tail) return true;
   // The memory of confirmed requests returns to the application, even if the peer confirmed falsely.
@@ -121,7 +153,28 @@ bool IwarpReceiver::HandleReadRequest(const wire::Segment& segment, wire::ByteSp
   ++read_msn_;
   state_.confirmed_in = state_.messages_in;
   if (request.size == 0) ++state_.empty_responses;
-  state_.responses.Push({request, 0});
+  state_.responses.Push({request, 0, false, {}});
+  return true;
+}
+
+// The operation itself is done with its answer, in the order of the Reads.
+bool IwarpReceiver::HandleAtomicRequest(const wire::Segment& segment, wire::ByteSpan ulpdu) {
+  if (segment.msn != read_msn_) return Violation(wire::fault::kMsnRange, ulpdu);
+  if (state_.responses.full()) return Violation(wire::fault::kNoBuffer, ulpdu);
+  const auto operation = wire::DecodeAtomicRequest(segment.payload);
+  if (!operation || operation->offset % kAtomicSize != 0) {
+    return Violation(wire::fault::kOperationUnspecified, ulpdu);
+  }
+  SoftQueuePair::Refusal why;
+  if (state_.queue_pair.RemoteTarget(operation->stag, operation->offset, kAtomicSize, kAllowRemoteAtomic,
+                                     &why) == nullptr) {
+    return Violation(ReadFault(why), ulpdu);
+  }
+  ++read_msn_;
+  state_.confirmed_in = state_.messages_in;
+  wire::ReadRequest size;
+  size.size = kAtomicSize;
+  state_.responses.Push({size, 0, true, *operation});
   return true;
 }
 
@@ -129,21 +182,43 @@ bool IwarpReceiver::HandleReadResponse(const wire::Segment& segment, wire::ByteS
   if (state_.reads.empty()) return Violation(wire::fault::kUnexpectedOpcode, ulpdu);
   const IwarpRead& read = state_.reads.oldest();
   // The response precedes the request, whose memory may still be in the socket.
-  if (state_.batch.stream_sent() < read.wire_end) return Violation(wire::fault::kUnexpectedOpcode, ulpdu);
+  if (read.atomic || state_.batch.stream_sent() < read.wire_end) {
+    return Violation(wire::fault::kUnexpectedOpcode, ulpdu);
+  }
   const auto size = static_cast<std::uint32_t>(segment.payload.size());
   if (segment.stag != read.sink_stag) return Violation(wire::fault::kDdpInvalidStag, ulpdu);
   if (segment.offset != read.done || !read.Expects(size, segment.last)) {
     return Violation(wire::fault::kDdpBounds, ulpdu);
   }
   if (!state_.reads.Place(size, CopyFrom(segment.payload))) return false;
-  if (!segment.last) return true;
-  state_.reads.Finish();
+  if (segment.last) FinishRead();
+  return true;
+}
+
+bool IwarpReceiver::HandleAtomicResponse(const wire::Segment& segment, wire::ByteSpan ulpdu) {
+  if (segment.msn != atomic_response_msn_) return Violation(wire::fault::kMsnRange, ulpdu);
+  if (state_.reads.empty() || !state_.reads.oldest().atomic) {
+    return Violation(wire::fault::kUnexpectedOpcode, ulpdu);
+  }
+  const IwarpRead& read = state_.reads.oldest();
+  const wire::AtomicResponse answer = wire::DecodeAtomicResponse(segment.payload);
+  if (state_.batch.stream_sent() < read.wire_end || answer.id != read.sink_stag) {
+    return Violation(wire::fault::kUnexpectedOpcode, ulpdu);
+  }
+  ++atomic_response_msn_;
+  const auto* const before = reinterpret_cast<const std::byte*>(&answer.before);
+  if (!state_.reads.Place(kAtomicSize, CopyFrom({before, kAtomicSize}))) return false;
+  FinishRead();
+  return true;
+}
+
+void IwarpReceiver::FinishRead() {
+  const IwarpRead& read = state_.reads.Finish();
   if (read.confirmation) state_.confirmation_in_flight = false;
   if (state_.confirm) state_.queue_pair.ConfirmBefore(read.confirms);
   if (read.request != kNoRequest && state_.queue_pair.live()) {
     state_.queue_pair.CompleteInitiator(state_.queue_pair.initiator().at(read.request));
   }
-  return true;
 }
 
 void IwarpReceiver::HandleTerminate(const wire::Segment& segment) {

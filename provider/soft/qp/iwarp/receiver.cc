@@ -165,11 +165,13 @@ void IwarpReceiver::TakeAnswersBehindHeldSend() {
     const wire::FpduDecoded frame = wire::DecodeFpdu({from, end_ - at}, state_.crc);
     wire::Segment segment;
     if (frame.verdict != wire::Verdict::kComplete || !frame.crc_ok ||
-        wire::DecodeSegment(frame.ulpdu, &segment)) {
+        wire::DecodeSegment(frame.ulpdu, &segment, state_.extensions)) {
       break;
     }
-    if (segment.opcode == wire::Opcode::kReadResponse) {
-      if (!HandleReadResponse(segment, frame.ulpdu)) return;
+    const bool atomic = segment.opcode == wire::Opcode::kAtomicResponse;
+    if (segment.opcode == wire::Opcode::kReadResponse || atomic) {
+      if (!(atomic ? HandleAtomicResponse(segment, frame.ulpdu) : HandleReadResponse(segment, frame.ulpdu)))
+        return;
     } else {
       if (at != looked_to_) std::memmove(buffer_.get() + looked_to_, from, frame.size);
       looked_to_ += frame.size;

@@ -46,10 +46,15 @@ class IwarpReceiver {
   // ended.
   bool Handle(wire::ByteSpan ulpdu);
   bool HandleSend(const wire::Segment& segment, wire::ByteSpan ulpdu);
+  bool HandleImmediate(const wire::Segment& segment, wire::ByteSpan ulpdu);
   bool HandleWrite(const wire::Segment& segment, wire::ByteSpan ulpdu);
   bool HandleReport(std::uint64_t count, wire::ByteSpan ulpdu);
   bool HandleReadRequest(const wire::Segment& segment, wire::ByteSpan ulpdu);
   bool HandleReadResponse(const wire::Segment& segment, wire::ByteSpan ulpdu);
+  bool HandleAtomicRequest(const wire::Segment& segment, wire::ByteSpan ulpdu);
+  bool HandleAtomicResponse(const wire::Segment& segment, wire::ByteSpan ulpdu);
+  // The oldest Read is answered.
+  void FinishRead();
   void HandleTerminate(const wire::Segment& segment);
   // Ends the connection.
   bool Violation(const wire::Fault& fault, wire::ByteSpan ulpdu);
@@ -61,6 +66,7 @@ class IwarpReceiver {
   bool end_read_ = false;            // The socket reported the end of the stream.
   int lost_error_ = 0;               // The socket failed behind a held Send.
   std::uint32_t send_msn_, read_msn_;
+  std::uint32_t atomic_response_msn_ = 1;
   ArrivingSend arriving_;
   std::optional<wire::Terminate> last_words_;
 };

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <utility>
 
+#include "provider/soft/qp/transfer/atomic_operation.h"
 #include "provider/soft/qp/transfer/placement.h"
 #include "provider/soft/wire/mpa.h"
 
@@ -60,8 +61,26 @@ std::uint32_t IwarpSender::Room(wire::Opcode opcode) const {
   return static_cast<std::uint32_t>((max_ulpdu_ - wire::HeaderSize(opcode)) & ~std::size_t{7});
 }
 
+bool IwarpSender::FrameAtomicResponse(IwarpResponse& answer) {
+  const wire::AtomicRequest& operation = answer.operation;
+  std::byte* const word = AtomicTarget(state_.queue_pair, operation.stag, operation.offset);
+  if (word == nullptr) return false;
+  const std::uint64_t before =
+      Operate(word, operation.compares, {.value = operation.value, .compare = operation.compare});
+  std::byte payload[wire::kAtomicResponseSize];
+  wire::EncodeAtomicResponse({operation.id, before}, payload);
+  wire::Segment segment;
+  segment.opcode = wire::Opcode::kAtomicResponse;
+  segment.msn = atomic_response_msn_++;
+  state_.batch.AddCopy(segment, payload, sizeof payload);
+  QpCounters::Add(state_.queue_pair.counters().rx_reads, 1);
+  state_.responses.Pop();
+  return true;
+}
+
 bool IwarpSender::FrameResponse() {
   IwarpResponse& read = state_.responses.oldest();
+  if (read.atomic) return FrameAtomicResponse(read);
   const std::uint32_t size = std::min(read.request.size - read.done, Room(wire::Opcode::kReadResponse));
   const std::byte* from = nullptr;
   if (size != 0) {
@@ -91,6 +110,10 @@ void IwarpSender::FrameReadRequest(InitiatorRequest* request) {
   IwarpRead& read = state_.reads.Start({});
   read.confirms = position;
   wire::ReadRequest body;
+  std::byte payload[wire::kAtomicRequestSize];
+  std::uint32_t size = wire::kReadRequestSize;
+  wire::Segment segment;
+  segment.opcode = wire::Opcode::kReadRequest;
   if (request != nullptr) {
     read.request = position;
     // Only compared with the response; it gives access to no memory.
@@ -107,12 +130,18 @@ void IwarpSender::FrameReadRequest(InitiatorRequest* request) {
   }
   confirmed_to_ = position;
   awaited_ = false;
-  std::byte payload[wire::kReadRequestSize];
-  wire::EncodeReadRequest(body, payload);
-  wire::Segment segment;
-  segment.opcode = wire::Opcode::kReadRequest;
+  if (request != nullptr && IsAtomic(request->op)) {
+    read.atomic = true;
+    segment.opcode = wire::Opcode::kAtomicRequest;
+    size = wire::kAtomicRequestSize;
+    wire::EncodeAtomicRequest({request->op == Op::kCompareSwap, read.sink_stag, request->token,
+                               request->remote_address, request->operands.value, request->operands.compare},
+                              payload);
+  } else {
+    wire::EncodeReadRequest(body, payload);
+  }
   segment.msn = read_msn_++;
-  state_.batch.AddCopy(segment, payload, sizeof payload);
+  state_.batch.AddCopy(segment, payload, size);
   read.wire_end = state_.batch.stream_framed();
 }
 
@@ -122,28 +151,37 @@ bool IwarpSender::FrameRequest() {
     if (state_.goodbye_wanted) return false;
     InitiatorRequest* next = queue_pair.NextToStart();
     if (next == nullptr || !queue_pair.live()) return false;
-    if (next->op == Op::kRead) {
+    if (IsAnswered(next->op)) {
       if (state_.reads.full()) return false;
       FrameReadRequest(next);
       return true;
     }
     partial_.Begin(queue_pair.initiator().next, next->list);
-    next->mark = next->op == Op::kWrite ? 0 : send_msn_++;
+    next->mark =
+        next->op == Op::kWrite ? 0 : send_msn_++;  // Of a Write with immediate: that of Immediate Data.
     queue_pair.Started(*next);
   }
   InitiatorRequest& request = queue_pair.initiator().at(partial_.position);
+  if (request.op == Op::kWriteImmediate && partial_.done == request.list.length) {
+    FrameImmediate(request);
+    return true;
+  }
   wire::Segment segment;
   const bool solicit = (request.flags & kOpSendAndSolicit) != 0;
-  if (request.op == Op::kWrite) {
+  if (IsWrite(request.op)) {
     segment.opcode = wire::Opcode::kWrite;
     segment.stag = request.token;
     // An empty Write to STag 0 with an offset would report a count.
-    segment.offset = Counts(request) ? request.remote_address + partial_.done : 0;
+    segment.offset = Messages(request) != 0 ? request.remote_address + partial_.done : 0;
   } else {
     segment.opcode = request.op == Op::kSendInvalidate
                          ? (solicit ? wire::Opcode::kSendSolicitedInvalidate : wire::Opcode::kSendInvalidate)
                          : (solicit ? wire::Opcode::kSendSolicited : wire::Opcode::kSend);
     segment.invalidate_stag = request.op == Op::kSendInvalidate ? request.token : 0;
+    if (request.op == Op::kSendImmediate) {
+      segment.opcode = solicit ? wire::Opcode::kSendSolicitedImmediate : wire::Opcode::kSendImmediate;
+      segment.invalidate_stag = request.operands.immediate;
+    }
     segment.msn = static_cast<std::uint32_t>(request.mark);
     segment.message_offset = partial_.done;
   }
@@ -151,14 +189,27 @@ bool IwarpSender::FrameRequest() {
   segment.last = partial_.done + size == request.list.length;
   state_.batch.Add(segment, partial_.from, size);
   partial_.done += size;
-  if (segment.last) {
-    batch_end_ = state_.confirm_end = partial_.position + 1;
-    partial_.End();
-    quiet_polls_ = 0;
-    if (Counts(request)) ++state_.messages_out;
-    if ((request.flags & kOpSilentSuccess) == 0) awaited_ = true;
-  }
+  if (segment.last && request.op != Op::kWriteImmediate) FinishRequest(request);
   return true;
+}
+
+void IwarpSender::FrameImmediate(const InitiatorRequest& request) {
+  std::byte payload[wire::kImmediateSize];
+  wire::EncodeImmediate({request.operands.immediate, request.list.length}, payload);
+  wire::Segment segment;
+  const bool solicit = (request.flags & kOpSendAndSolicit) != 0;
+  segment.opcode = solicit ? wire::Opcode::kImmediateSolicited : wire::Opcode::kImmediate;
+  segment.msn = static_cast<std::uint32_t>(request.mark);
+  state_.batch.AddCopy(segment, payload, sizeof payload);
+  FinishRequest(request);
+}
+
+void IwarpSender::FinishRequest(const InitiatorRequest& request) {
+  batch_end_ = state_.confirm_end = partial_.position + 1;
+  partial_.End();
+  quiet_polls_ = 0;
+  state_.messages_out += Messages(request);
+  if ((request.flags & kOpSilentSuccess) == 0) awaited_ = true;
 }
 
 bool IwarpSender::NeedsConfirmation() const {

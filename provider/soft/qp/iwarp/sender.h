@@ -40,9 +40,14 @@ class IwarpSender {
   bool Pump();
   bool Fill();
   bool FrameRequest();
-  // Null: a confirmation.
+  // The immediate data of the partial Write, whose segments are framed.
+  void FrameImmediate(const InitiatorRequest& request);
+  // The last segment of the partial request is framed.
+  void FinishRequest(const InitiatorRequest& request);
+  // Null: a confirmation. Else a Read or an atomic operation.
   void FrameReadRequest(InitiatorRequest* request);
   bool FrameResponse();
+  bool FrameAtomicResponse(IwarpResponse& answer);
   bool NeedsConfirmation() const;
   bool Urgent() const;
   bool Gathers() const;
@@ -55,6 +60,7 @@ class IwarpSender {
   IwarpState& state_;
   const std::uint32_t max_ulpdu_;
   std::uint32_t send_msn_, read_msn_;
+  std::uint32_t atomic_response_msn_ = 1;
   PartialRequest partial_;
   std::uint64_t batch_end_ = 0;     // Requests before this position are entirely in the batch.
   std::uint64_t confirmed_to_ = 0;  // Reads in flight will confirm everything before this position.

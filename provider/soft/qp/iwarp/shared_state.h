@@ -19,6 +19,7 @@ namespace nd::provider::soft {
 // A Read, or a confirmation: a Read of no bytes that no application posted.
 struct IwarpRead : OutboundRead {
   bool confirmation = false;
+  bool atomic = false;  // An Atomic Response answers it; `sink_stag` is the request's id.
   std::uint32_t sink_stag = 0;
   std::uint64_t confirms = 0;  // Its response confirms all requests before this position.
   std::uint64_t wire_end = 0;  // Where its request ends in the outgoing stream.
@@ -27,13 +28,16 @@ struct IwarpRead : OutboundRead {
 struct IwarpResponse {
   wire::ReadRequest request;
   std::uint32_t done = 0;
+  bool atomic = false;  // `operation`, and of `request` only the size.
+  wire::AtomicRequest operation;
 };
 
-// Sends and Writes are counted at both ends, except an empty Write to STag 0, which reports the count on the
-// wire.
-inline bool Counts(const InitiatorRequest& request) {
-  return request.op <= Op::kWrite &&
-         (request.op != Op::kWrite || request.list.length != 0 || request.token != 0);
+// The messages of a request that both ends count: Sends, Writes and Immediate Data, except an empty Write to
+// STag 0, which reports the count on the wire. A Write with immediate of no bytes is Immediate Data alone.
+inline std::uint32_t Messages(const InitiatorRequest& request) {
+  if (IsSend(request.op)) return 1;
+  if (request.op == Op::kWriteImmediate) return request.list.length != 0 ? 2 : 1;
+  return request.op == Op::kWrite && (request.list.length != 0 || request.token != 0) ? 1 : 0;
 }
 
 struct IwarpState {
@@ -41,6 +45,7 @@ struct IwarpState {
       : queue_pair(owner),
         socket(std::move(connected)),
         crc((record.flags & kHandOffCrc) != 0),
+        extensions((record.flags & kHandOffExtensions) != 0),
         own_peer((record.flags & kHandOffConfirm) != 0),
         peer_confirms(own_peer && record.read_inbound != 0),
         confirm(own_peer && record.read_outbound != 0),
@@ -51,6 +56,7 @@ struct IwarpState {
   SoftQueuePair& queue_pair;
   UniqueFd socket;
   const bool crc;
+  const bool extensions;     // The peer may send the opcodes of wire::IsExtension().
   const bool own_peer;       // Both ends are ndbroker.
   const bool peer_confirms;  // Sends of the peer complete only when they were received.
   const bool confirm;        // Requests of this side complete only when the peer received them.

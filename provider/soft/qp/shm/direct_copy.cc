@@ -8,6 +8,8 @@
 #include <cstring>
 
 #include "provider/soft/qp/shm/sender.h"
+#include "provider/soft/qp/transfer/atomic_operation.h"
+#include "provider/soft/qp/transfer/placement.h"
 
 namespace nd::provider::soft {
 
@@ -15,7 +17,9 @@ namespace nd::provider::soft {
 std::byte* ShmSender::PeerMemory(const InitiatorRequest& request, std::uint64_t address,
                                  std::uint32_t length) {
   const auto region = ReadRegion(state_.memory.peer_table(), request.token);
-  const std::uint32_t access = request.op == Op::kWrite ? kAllowRemoteWrite : kAllowRemoteRead;
+  const std::uint32_t access = IsWrite(request.op)    ? kAllowRemoteWrite
+                               : IsAtomic(request.op) ? kAllowRemoteAtomic
+                                                      : kAllowRemoteRead;
   if (!region || (region->access & access) != access || !region->Contains(address, length) ||
       region->buffer == 0 ||
       (region->queue_pair != 0 &&
@@ -29,7 +33,10 @@ std::byte* ShmSender::PeerMemory(const InitiatorRequest& request, std::uint64_t 
       length > mapping->size() - region->buffer_offset - inside) {
     return nullptr;
   }
-  return mapping->data() + region->buffer_offset + inside;
+  std::byte* const memory = mapping->data() + region->buffer_offset + inside;
+  // The peer's table says where its region lies in the buffer.
+  if (IsAtomic(request.op) && reinterpret_cast<std::uintptr_t>(memory) % kAtomicSize != 0) return nullptr;
+  return memory;
 }
 
 // Returns true when the request, or a part of it, was copied. A request that fails a check here goes through
@@ -38,10 +45,11 @@ bool ShmSender::Direct(InitiatorRequest& request, std::size_t* budget, bool* wai
   SoftQueuePair& queue_pair = state_.queue_pair;
   std::atomic<std::uint32_t>& hazard = state_.rings.mine().hazard;
   const bool starts = !partial_.active();
-  const bool write = request.op == Op::kWrite;
+  const bool write = IsWrite(request.op);
   const std::uint32_t done = starts ? 0 : partial_.done;
   const std::uint32_t left = request.list.length - done;
   if (starts && left == 0) return false;
+  if (IsAtomic(request.op)) *budget = std::max<std::size_t>(*budget, kAtomicSize);  // It has no parts.
 
   hazard.store(request.token, std::memory_order_relaxed);
   std::atomic_thread_fence(std::memory_order_seq_cst);
@@ -67,6 +75,9 @@ bool ShmSender::Direct(InitiatorRequest& request, std::size_t* budget, bool* wai
     if (!good) break;
     if (write) {
       std::memcpy(remote + moved, piece.data(), piece.size());
+    } else if (IsAtomic(request.op)) {
+      const std::uint64_t before = Operate(remote, request.op == Op::kCompareSwap, request.operands);
+      std::memcpy(piece.data(), &before, kAtomicSize);
     } else {
       std::memcpy(piece.data(), remote + moved, piece.size());
     }
@@ -76,6 +87,11 @@ bool ShmSender::Direct(InitiatorRequest& request, std::size_t* budget, bool* wai
   }
   hazard.store(0, std::memory_order_release);
   if (good && partial_.done < request.list.length) return true;
+  if (good && request.op == Op::kWriteImmediate) {
+    partial_path_ = Path::kRing;
+    SendPieces(request, budget);
+    return true;
+  }
   partial_.End();
   if (!write && good) {
     QpCounters& counters = queue_pair.counters();
@@ -91,7 +107,7 @@ bool ShmSender::Direct(InitiatorRequest& request, std::size_t* budget, bool* wai
 // The target ended the registration in the middle of a request; its answer in the ring decides.
 bool ShmSender::LeaveDirect(InitiatorRequest& request, std::size_t* budget) {
   partial_path_ = Path::kRing;
-  if (request.op == Op::kWrite) return SendPieces(request, budget);
+  if (IsWrite(request.op)) return SendPieces(request, budget);
   state_.queue_pair.CompleteInitiator(request, StatusCode::kAccessViolation);
   return true;
 }

@@ -98,6 +98,11 @@ bool ShmReceiver::ConsumeOne(const Slot& record) {
       peer_goodbye_ = true;
       if (state_.queue_pair.live()) state_.queue_pair.OnPeerGoodbye();
       return true;
+    case RecordKind::kImmediate:
+      return ConsumeImmediate(record);
+    case RecordKind::kFetchAdd:
+    case RecordKind::kCompareSwap:
+      return ConsumeAtomic(record);
   }
   return Violation();
 }
@@ -147,7 +152,28 @@ bool ShmReceiver::ConsumeSend(const Slot& record) {
     if (state_.queue_pair.live()) state_.queue_pair.EndConnection(EndCode::kRemoteAccess);
     return false;
   }
-  arriving_.Complete((record.flags & kSolicited) != 0);
+  const bool immediate = (record.flags & kHasImmediate) != 0;
+  if (immediate && (!state_.extensions || (record.flags & kInvalidates) != 0)) return Violation();
+  arriving_.Complete((record.flags & kSolicited) != 0, immediate ? kCompletionImmediate : 0,
+                     immediate ? record.token : 0);
+  return true;
+}
+
+bool ShmReceiver::ConsumeImmediate(const Slot& record) {
+  if (!state_.extensions || arriving_.incomplete() || record.length > kMaxTransferLength) return Violation();
+  const bool drops = arriving_.MustDrop();
+  const ReceiveRequest* receive = drops ? nullptr : arriving_.Find();
+  // As for a Send.
+  if (receive == nullptr && (drops || LookBehindHeldSend())) {
+    arriving_.GiveUp();
+    return true;
+  }
+  if (!state_.queue_pair.live()) return false;
+  if (receive == nullptr) {
+    arriving_.Hold();
+    return false;
+  }
+  arriving_.CompleteWrite(record.length, record.token, (record.flags & kSolicited) != 0);
   return true;
 }
 
@@ -169,8 +195,25 @@ bool ShmReceiver::ConsumeWrite(const Slot& record) {
 bool ShmReceiver::ConsumeReadRequest(const Slot& record) {
   if (state_.responses.full() || record.length > kMaxTransferLength) return Violation();
   if (ResponseSource(state_.queue_pair, record.token, record.address, record.length) == nullptr) return false;
-  state_.responses.Push(
-      {static_cast<std::uint32_t>(record.place), record.token, record.length, record.address});
+  state_.responses.Push({static_cast<std::uint32_t>(record.place),
+                         record.token,
+                         record.length,
+                         record.address,
+                         RecordKind::kReadRequest,
+                         {}});
+  state_.memory.ShareRegistration(record.token);
+  return true;
+}
+
+// The operation itself is done with its answer, in the order of the Reads.
+bool ShmReceiver::ConsumeAtomic(const Slot& record) {
+  if (!state_.extensions || state_.responses.full()) return Violation();
+  if (AtomicTarget(state_.queue_pair, record.token, record.address) == nullptr) return false;
+  Operands operands;
+  std::memcpy(&operands.value, record.bytes, kAtomicSize);
+  std::memcpy(&operands.compare, record.bytes + kAtomicSize, kAtomicSize);
+  state_.responses.Push({static_cast<std::uint32_t>(record.place), record.token, kAtomicSize, record.address,
+                         record.kind, operands});
   state_.memory.ShareRegistration(record.token);
   return true;
 }

@@ -39,7 +39,9 @@ class ShmReceiver {
   bool ConsumeOne(const Slot& record);
   bool ConsumeSend(const Slot& record);
   bool ConsumeWrite(const Slot& record);
+  bool ConsumeImmediate(const Slot& record);
   bool ConsumeReadRequest(const Slot& record);
+  bool ConsumeAtomic(const Slot& record);
   bool ConsumeReadResponse(const Slot& record);
   // Ends the connection.
   bool Violation();

@@ -3,7 +3,9 @@
 #include "provider/soft/qp/shm/sender.h"
 
 #include <algorithm>
+#include <cstring>
 
+#include "provider/soft/qp/transfer/atomic_operation.h"
 #include "provider/soft/qp/transfer/placement.h"
 
 namespace nd::provider::soft {
@@ -22,7 +24,7 @@ void ShmSender::OnFlush() {
   state_.rings.OnFlush();
   state_.reads.Flush([](ShmRead&) {});
   if (partial_.active() && partial_path_ != Path::kDirect && partial_.done != 0 &&
-      state_.queue_pair.initiator().at(partial_.position).op != Op::kWrite) {
+      !IsWrite(state_.queue_pair.initiator().at(partial_.position).op)) {
     abandon_wanted_ = true;  // The receiver fills the same receive again from its start.
   }
   partial_.End();
@@ -49,8 +51,7 @@ bool ShmSender::Transmit() {
     InitiatorRequest* request = queue_pair.NextToStart();
     if (request == nullptr || !queue_pair.live()) break;
     bool waits = false;
-    if (state_.memory.peer_table() != nullptr && (request->op == Op::kWrite || request->op == Op::kRead) &&
-        Direct(*request, &budget, &waits)) {
+    if (state_.memory.peer_table() != nullptr && !IsSend(request->op) && Direct(*request, &budget, &waits)) {
       moved = true;
       if (!queue_pair.live()) break;
       continue;
@@ -69,12 +70,12 @@ bool ShmSender::Transmit() {
 bool ShmSender::Start(InitiatorRequest& request) {
   ShmRings& rings = state_.rings;
   const std::uint64_t position = state_.queue_pair.initiator().next;
-  if (request.op == Op::kRead) return StartRead(request);
+  if (IsAnswered(request.op)) return StartRead(request);
   const bool small = request.list.length <= kMaxChunk;
   const bool reference =
-      request.op != Op::kWrite && request.list.length >= kReferenceFrom && CanGoByReference(request);
+      !IsWrite(request.op) && request.list.length >= kReferenceFrom && CanGoByReference(request);
   if (!rings.HasRoom(reference ? 0 : std::min(request.list.length, kMaxChunk))) return false;
-  if (small && !reference) {
+  if (small && !reference && request.op != Op::kWriteImmediate) {
     // The common case: one record.
     Slot& slot = rings.Claim();
     slot.address = request.remote_address;
@@ -92,16 +93,30 @@ bool ShmSender::Start(InitiatorRequest& request) {
 
 // The slot has its bytes and its address.
 void ShmSender::PublishPiece(Slot& slot, const InitiatorRequest& request, std::uint64_t position, bool last) {
-  const bool write = request.op == Op::kWrite;
+  const bool write = IsWrite(request.op);
   slot.kind = write ? RecordKind::kWrite : RecordKind::kSend;
   slot.token = request.token;
   if (last) {
     slot.flags |= kLastPiece;
     if (request.op == Op::kSendInvalidate) slot.flags |= kInvalidates;
+    if (request.op == Op::kSendImmediate) {
+      slot.flags |= kHasImmediate;
+      slot.token = request.operands.immediate;
+    }
     if ((request.flags & kOpSendAndSolicit) != 0) slot.flags |= kSolicited;
   }
-  state_.rings.Publish(slot, position, last);
+  state_.rings.Publish(slot, position, last && request.op != Op::kWriteImmediate);
   if (write) state_.rings.NoteWrite();
+}
+
+void ShmSender::PublishImmediate(const InitiatorRequest& request) {
+  Slot& slot = state_.rings.Claim();
+  slot.kind = RecordKind::kImmediate;
+  slot.token = request.operands.immediate;
+  slot.length = request.list.length;
+  if ((request.flags & kOpSendAndSolicit) != 0) slot.flags |= kSolicited;
+  state_.rings.Publish(slot, partial_.position, true);
+  partial_.End();
 }
 
 bool ShmSender::ContinuePartial(std::size_t* budget) {
@@ -119,6 +134,11 @@ bool ShmSender::SendPieces(InitiatorRequest& request, std::size_t* budget) {
   bool moved = false;
   while (partial_.active() && *budget != 0) {
     const std::uint32_t left = request.list.length - partial_.done;
+    if (left == 0 && request.op == Op::kWriteImmediate) {
+      if (!rings.HasRoom(0)) break;
+      PublishImmediate(request);
+      return true;
+    }
     const std::uint32_t chunk = std::min(left, reference ? kReferencePiece : kMaxChunk);
     if (!rings.HasRoom(reference ? 0 : chunk)) break;
     Slot& slot = rings.Claim();
@@ -133,7 +153,7 @@ bool ShmSender::SendPieces(InitiatorRequest& request, std::size_t* budget) {
     *budget -= std::min<std::size_t>(*budget, reference ? kReferenceCost : slot.length);
     const bool last = partial_.done == request.list.length;
     PublishPiece(slot, request, partial_.position, last);
-    if (last) partial_.End();
+    if (last && request.op != Op::kWriteImmediate) partial_.End();
     moved = true;
   }
   return moved;
@@ -171,6 +191,11 @@ bool ShmSender::StartRead(InitiatorRequest& request) {
   state_.reads.Start({{position, request.list.length, 0, SgeCursor(request.list)}, number});
   Slot& slot = rings.Claim();
   slot.kind = RecordKind::kReadRequest;
+  if (IsAtomic(request.op)) {
+    slot.kind = request.op == Op::kFetchAdd ? RecordKind::kFetchAdd : RecordKind::kCompareSwap;
+    std::memcpy(slot.bytes, &request.operands.value, kAtomicSize);
+    std::memcpy(slot.bytes + kAtomicSize, &request.operands.compare, kAtomicSize);
+  }
   slot.token = request.token;
   slot.address = request.remote_address;
   slot.length = request.list.length;
@@ -188,8 +213,16 @@ bool ShmSender::Respond() {
     ShmResponse& read = state_.responses.oldest();
     const std::uint32_t chunk = std::min(read.remaining, kMaxChunk);
     if (!rings.HasRoom(chunk)) break;
-    const std::byte* from = ResponseSource(state_.queue_pair, read.stag, read.address, chunk);
-    if (from == nullptr) return true;
+    std::uint64_t before = 0;
+    const std::byte* from = reinterpret_cast<const std::byte*>(&before);
+    if (read.kind == RecordKind::kReadRequest) {
+      from = ResponseSource(state_.queue_pair, read.stag, read.address, chunk);
+      if (from == nullptr) return true;
+    } else {
+      std::byte* const word = AtomicTarget(state_.queue_pair, read.stag, read.address);
+      if (word == nullptr) return true;
+      before = Operate(word, read.kind == RecordKind::kCompareSwap, read.operands);
+    }
     Slot& slot = rings.Claim();
     slot.kind = RecordKind::kReadResponse;
     slot.token = read.number;

@@ -34,6 +34,8 @@ class ShmSender {
   bool Respond();
   bool FillByReference(Slot& slot, std::uint32_t limit);
   bool CanGoByReference(const InitiatorRequest& request);
+  // The immediate data of the partial Write, whose bytes are published or copied.
+  void PublishImmediate(const InitiatorRequest& request);
   void PublishPiece(Slot& slot, const InitiatorRequest& request, std::uint64_t position, bool last);
   // --- direct_copy.cc
   std::byte* PeerMemory(const InitiatorRequest& request, std::uint64_t address, std::uint32_t length);

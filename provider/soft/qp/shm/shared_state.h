@@ -22,12 +22,15 @@ struct ShmRead : OutboundRead {
 struct ShmResponse {
   std::uint32_t number = 0, stag = 0, remaining = 0;
   std::uint64_t address = 0;
+  RecordKind kind = RecordKind::kReadRequest;  // Or an atomic operation.
+  Operands operands;
 };
 
 struct ShmState {
   ShmState(SoftQueuePair& owner, const HandOffRecord& record, Mapping segment, UniqueFd socket)
       : queue_pair(owner),
         rings(owner, std::move(segment), std::move(socket), (record.flags & kHandOffActive) != 0 ? 0 : 1),
+        extensions((record.flags & kHandOffExtensions) != 0),
         memory(owner, rings, (record.flags & kHandOffShareMemory) != 0 && owner.core().tuning.direct_access),
         reads(owner, record.read_outbound),
         responses(record.read_inbound) {}
@@ -36,6 +39,7 @@ struct ShmState {
   // The sender publishes into this side's ring. The receiver reads the peer's ring, and acknowledges this
   // side's ring before it acts on the peer's goodbye, because the peer had consumed it by then.
   ShmRings rings;
+  const bool extensions;  // The peer may send the records that need kHandOffExtensions.
   // The receiver gives the peer the buffers that the peer names, and uses the peer's buffers for Sends by
   // reference. The sender gives the peer the buffers that it refers to, and copies into the peer's buffers.
   SharedMemory memory;

@@ -83,9 +83,15 @@ class ArrivingSend {
     return true;
   }
   // The last piece was placed.
-  void Complete(bool solicited) {
+  void Complete(bool solicited, std::uint8_t flags = 0, std::uint32_t immediate = 0) {
     incomplete_ = false;
-    queue_pair_.CompleteReceive(StatusCode::kSuccess, arrived_, solicited);
+    queue_pair_.CompleteReceive(StatusCode::kSuccess, arrived_, solicited, flags, immediate);
+  }
+  // The immediate data of a Write of `bytes` bytes: takes the receive that Find() returned, without a piece.
+  void CompleteWrite(std::uint32_t bytes, std::uint32_t immediate, bool solicited) {
+    Release();
+    queue_pair_.CompleteReceive(StatusCode::kSuccess, bytes, solicited,
+                                kCompletionImmediate | kCompletionOfWrite, immediate);
   }
 
   // --- other events

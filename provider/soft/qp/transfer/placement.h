@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "provider/queue_pair_rules.h"
 #include "provider/soft/qp/queue_pair.h"
 #include "provider/soft/qp/work_queue.h"
 
@@ -41,6 +42,18 @@ SoftQueuePair::Refusal PlaceWrite(SoftQueuePair& queue_pair, std::uint32_t stag,
   QpCounters::Add(counters.rx_bytes, size);
   if (last) QpCounters::Add(counters.rx_writes, 1);
   return SoftQueuePair::Refusal::kNone;
+}
+
+// The word of an atomic operation of the peer. Ends the connection and returns null when the peer may not
+// change it.
+inline std::byte* AtomicTarget(SoftQueuePair& queue_pair, std::uint32_t stag, std::uint64_t address) {
+  SoftQueuePair::Refusal why;
+  std::byte* const word = queue_pair.RemoteTarget(stag, address, kAtomicSize, kAllowRemoteAtomic, &why);
+  if (word == nullptr || address % kAtomicSize != 0) {
+    queue_pair.EndConnection(EndCode::kRemoteAccess);
+    return nullptr;
+  }
+  return word;
 }
 
 // The source of a piece of a Read Response. Ends the connection and returns null when the peer may not read
