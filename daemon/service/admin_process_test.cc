@@ -367,5 +367,105 @@ TEST_F(AdminTest, QueuePairsAndRegionsAreListedDespiteForgedRows) {
   }
 }
 
+TEST_F(AdminTest, CallsAnswerAndRefuse) {
+  RawClient client(directory_);
+  const std::uint64_t listener = client.Listener();
+  pb::ClientMessage listen;
+  listen.mutable_listen()->set_listener(listener);
+  SetLoopback(7000, listen.mutable_listen()->mutable_local());
+  ASSERT_EQ(client.stream.Ask(listen).status().code(), 0u);
+
+  const pb::ListenerList listeners = Call(&Stub::ListListeners, All());
+  ASSERT_EQ(listeners.items_size(), 1);
+  const std::string id = listeners.items(0).id();
+  EXPECT_EQ(id.substr(0, 2), "l-");
+  EXPECT_EQ(listeners.items(0).state(), "listening");
+  pb::ListRequest one;
+  one.set_id(id);
+  EXPECT_EQ(Call(&Stub::ListListeners, one).items_size(), 1);
+  one.set_id("l-1");
+  EXPECT_EQ(Call(&Stub::ListListeners, one).items_size(), 0);
+  one.set_id("nonsense");
+  Call(&Stub::ListListeners, one, grpc::StatusCode::INVALID_ARGUMENT);
+  Call(&Stub::ListConnections, one, grpc::StatusCode::INVALID_ARGUMENT);
+  Call(&Stub::ListPorts, one, grpc::StatusCode::INVALID_ARGUMENT);
+
+  pb::PauseListenerRequest pause;
+  pause.set_id(id);
+  pause.set_pause(true);
+  EXPECT_EQ(Call(&Stub::PauseListener, pause).status().code(), 0u);
+  EXPECT_EQ(Call(&Stub::ListListeners, All()).items(0).state(), "paused");
+  pause.set_id("l-77");
+  EXPECT_EQ(Call(&Stub::PauseListener, pause).status().code(), 0xC0000008);
+  pb::KillRequest kill;
+  kill.set_id("c-77");
+  EXPECT_EQ(Call(&Stub::KillConnection, kill).status().message(), "there is no connection \"c-77\"");
+  pb::SetAdapterRequest adapter;
+  adapter.set_name("nope");
+  EXPECT_EQ(Call(&Stub::SetAdapter, adapter).status().message(),
+            "there is no adapter \"nope\"; adapters: loop0");
+  adapter.set_name("loop0");
+  EXPECT_EQ(Call(&Stub::SetAdapter, adapter).status().code(), 0u);
+  EXPECT_EQ(Call(&Stub::ListAdapters, All()).items(0).state(), "disabled");
+  adapter.set_enabled(true);
+  EXPECT_EQ(Call(&Stub::SetAdapter, adapter).status().code(), 0u);
+  EXPECT_EQ(Call(&Stub::ListAdapters, All()).items(0).state(), "enabled");
+  pb::SkipTimeRequest skip;
+  skip.set_milliseconds(3'600'000);
+  EXPECT_EQ(Call(&Stub::SkipTime, skip).status().code(), 0u);
+  EXPECT_GT(GetStatus().uptime_seconds(), 3600.0);
+
+  kill.set_id(Call(&Stub::ListSessions, All()).items(0).id());
+  EXPECT_EQ(Call(&Stub::KillSession, kill).status().code(), 0u);
+  EXPECT_TRUE(client.lane.ClosedByBroker());
+}
+
+TEST_F(AdminTest, ReloadAppliesAGoodFileAndKeepsTheOldSettingsOtherwise) {
+  const auto reload = [&](const char* text) {
+    Rewrite(text);
+    return Reload().status();
+  };
+  EXPECT_EQ(reload("[core]\nmax-backlog = 0\n").code(), 0xC000000D);
+  const pb::Status refused = reload("[core]\nmax-baklog = 1\n");
+  EXPECT_EQ(refused.message(), directory_ +
+                                   "/config.toml:2:1: unknown key \"max-baklog\" in [core]; the nearest "
+                                   "known one is \"max-backlog\"");
+  EXPECT_EQ(
+      reload("[core]\nmax-backlog = 3\n[timeouts]\nhello = \"1s\"\n[limits]\nsession-queue-bytes = 131072\n"
+             "pending-operations = 100\n")
+          .message(),
+      "in effect now: core.max-backlog = 3");
+  EXPECT_EQ(
+      reload("[[adapter]]\nname = \"x\"\n[timeouts]\nhello = \"1s\"\n").message(),
+      "in effect now: core.max-backlog = 1024; changes in [limits], [[adapter]] take effect at the next "
+      "start");
+  // The new policy applies.
+  EXPECT_EQ(reload("[[rule]]\nquota = { listeners = 0 }\n").code(), 0u);
+  RawClient client(directory_);
+  pb::ClientMessage message;
+  message.mutable_create_listener()->set_adapter(client.adapter);
+  EXPECT_EQ(client.stream.Ask(message).status().code(), 0xC000009A);
+}
+
+TEST_F(AdminTest, WatchReportsEvents) {
+  grpc::ClientContext context;
+  auto watch = admin_->Watch(&context, pb::WatchRequest());
+  watch->WaitForInitialMetadata();
+  { RawClient client(directory_); }
+  pb::WatchEvent event;
+  bool opened = false, closed = false;
+  while (!(opened && closed) && watch->Read(&event)) {
+    opened |= event.type() == "session.opened";
+    if (event.type() == "session.opened") {
+      EXPECT_EQ(event.object(), "s-1");
+    }
+    closed |= event.type() == "session.closed";
+    EXPECT_EQ(event.time().size(), 24u) << event.time();
+  }
+  EXPECT_TRUE(opened && closed);
+  context.TryCancel();
+  watch->Finish();
+}
+
 }  // namespace
 }  // namespace nd::service

@@ -1,64 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// Real daemons that are killed and restarted: no port is stolen in between, and the history is kept.
-// Attackers and peers are other processes of this program.
-#include <fcntl.h>
+// Real daemons that are killed and restarted: no port is stolen in between. Attackers and peers are other
+// processes of this program.
 #include <gtest/gtest.h>
 #include <nd/nd.h>
 #include <signal.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cstdio>
 #include <filesystem>
 #include <future>
-#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "daemon/state/history_db.h"
-#include "tests/testing/daemon.h"
-#include "tests/testing/local_end.h"
-#include "tests/testing/process.h"
+#include "daemon/state/restart_fixture.h"
 
 namespace nd::state {
 namespace {
-
-using std::chrono::minutes;
-using std::chrono::seconds;
-using testing::End;
-using testing::Eventually;
-using testing::Flat;
-using testing::Local;
-using testing::OpenAt;
-
-constexpr std::uint16_t kPort = 7000, kOther = 7001;
-
-// The results of an attacker, in a file that both map.
-struct Score {
-  std::atomic<std::uint64_t> refused;  // Because the port is kept for its holder.
-  std::atomic<std::uint64_t> thefts;
-  std::atomic<bool> stop;
-};
-
-class SharedScore {
- public:
-  explicit SharedScore(const std::string& path) {
-    const UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
-    static_cast<void>(::fchmod(fd.get(), 0666));
-    if (::ftruncate(fd.get(), sizeof(Score)) == 0) {
-      void* at = ::mmap(nullptr, sizeof(Score), PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
-      if (at != MAP_FAILED) score_ = static_cast<Score*>(at);
-    }
-  }
-  Score* operator->() { return score_; }
-
- private:
-  Score* score_ = nullptr;
-};
 
 // Tries to take the port by every operation, as fast as it can, until it is told to stop.
 int Attack(const std::string& directory, const std::string& path) {
@@ -94,12 +53,6 @@ int Hold(const std::string& directory, std::uint16_t port) {
   for (;;) ::pause();
 }
 
-Status ConnectTo(End& end, std::uint16_t port) {
-  if (Status status = end.connector.Bind(Local(0)); !status.ok()) return status;
-  if (Status status = end.connector.Connect(end.pair, Local(port)); !status.ok()) return status;
-  return end.connector.CompleteConnect();
-}
-
 // Connects to kPort and waits for its end.
 int Peer(const std::string& directory) {
   Result<Adapter> adapter = OpenAt(directory);
@@ -108,95 +61,6 @@ int Peer(const std::string& directory) {
   if (!ConnectTo(end, kPort).ok()) return 1;
   for (;;) ::pause();
 }
-
-class RestartTest : public ::testing::Test {
- protected:
-  void StartBroker(const std::string& broker_section, const std::string& mode = "separate") {
-    testing::DaemonOptions options;
-    options.sections["broker"] = broker_section;
-    // Below the ephemeral range of the host, because any program could be given such a port while the broker
-    // is away.
-    options.adapters = {"mode = \"" + mode + "\"\naddresses = [\"127.0.0.1\"]\ntcp-port = " +
-                        std::to_string(25000 + ::getpid() % 7000)};
-    daemon_ = std::make_unique<testing::Daemon>(options);
-    ASSERT_TRUE(daemon_->Start()) << daemon_->log();
-    adapter_ = Open();
-  }
-  void TearDown() override {
-    for (auto& [score, process] : attackers_) {
-      score->stop = true;
-      EXPECT_TRUE(process.Wait(seconds(10)).has_value()) << "an attacker hangs";
-    }
-    std::filesystem::remove_all(scores_);
-  }
-  Adapter Open() {
-    OpenOptions options;
-    options.broker = daemon_->directory();
-    Result<Adapter> adapter = Adapter::Open(options);
-    EXPECT_TRUE(adapter.ok()) << adapter.status().ToString();
-    return adapter.ok() ? *adapter : Adapter();
-  }
-  testing::Process Run(std::vector<std::string> arguments, std::optional<uid_t> uid = {}) {
-    testing::SpawnOptions spawn;
-    spawn.arguments = {testing::BinaryDirectory() + "/state_restart_test"};
-    spawn.arguments.insert(spawn.arguments.end(), arguments.begin(), arguments.end());
-    spawn.uid = uid;
-    return testing::Process::Spawn(spawn);
-  }
-  // Starts one attacker of this user and one of another user.
-  void StartAttackers() {
-    scores_ = testing::MakeTempDirectory("ndscore-");
-    ::chmod(scores_.c_str(), 0755);
-    std::vector<std::optional<uid_t>> users = {std::nullopt};
-    if (::geteuid() == 0) {
-      users.emplace_back(65534);
-    } else {
-      std::printf("SKIPPED LOUDLY: no attacker of another user without root\n");
-    }
-    for (std::size_t i = 0; i < users.size(); ++i) {
-      const std::string path = scores_ + "/" + std::to_string(i);
-      SharedScore score(path);
-      attackers_.emplace_back(score, Run({"--attack", daemon_->directory(), path}, users[i]));
-    }
-  }
-  std::uint64_t Thefts() {
-    std::uint64_t thefts = 0;
-    for (auto& [score, process] : attackers_) thefts += score->thefts;
-    return thefts;
-  }
-  Listener Listen(std::uint16_t port) {
-    Listener listener = adapter_.CreateListener().value();
-    const Status bound = listener.Bind(Local(port));
-    EXPECT_TRUE(bound.ok()) << bound.ToString();
-    EXPECT_TRUE(listener.Listen().ok());
-    return listener;
-  }
-  void KillAndStart() {
-    daemon_->Kill();
-    ASSERT_TRUE(daemon_->Start()) << daemon_->log();
-  }
-  // The owner of a listener may have bound its port and not listen yet: only then is it where a test wants
-  // it.
-  bool Listens(std::uint16_t port) {
-    const Flat listeners = daemon_->Admin("ListListeners");
-    for (std::size_t i = 0; i < listeners.Count("items"); ++i) {
-      const std::string row = "items." + std::to_string(i);
-      if (listeners[row + ".local.port"] == std::to_string(port) && listeners[row + ".state"] == "listening")
-        return true;
-    }
-    return false;
-  }
-  // The kind in the row of ListPorts for this port; "" when there is none.
-  std::string KindOf(std::uint16_t port) {
-    const Flat ports = daemon_->Admin("ListPorts", "id: \"" + Local(port).ToString() + "\"");
-    return ports.Count("items") == 0 ? "" : ports["items.0.kind"];
-  }
-
-  std::unique_ptr<testing::Daemon> daemon_;
-  Adapter adapter_;
-  std::string scores_;
-  std::vector<std::pair<SharedScore, testing::Process>> attackers_;
-};
 
 TEST_F(RestartTest, NoPortIsStolenWhileTheBrokerIsAway) {
   StartBroker("reclaim-grace = \"10min\"");
@@ -456,102 +320,6 @@ TEST_F(RestartTest, MissingJournalIsReportedOnceAndServiceContinues) {
   EXPECT_TRUE(Eventually([&] { return std::filesystem::is_regular_file(journal); }));
   KillAndStart();
   EXPECT_NE(KindOf(kPort), "");
-}
-
-TEST_F(RestartTest, HistoryHasTheEndOfEachConnection) {
-  StartBroker("");
-  Listener listener = Listen(kPort);
-  const auto accept = [&](End& end) {
-    EXPECT_TRUE(listener.GetConnectionRequest(end.connector).ok());
-    Request accepted;
-    static_cast<void>(end.connector.Accept(end.pair, {}, &accepted));
-    EXPECT_TRUE(accepted.GetResult().ok());
-  };
-  const auto pair_up = [&](End& client, End& server) {
-    std::thread other([&] { accept(server); });
-    EXPECT_TRUE(ConnectTo(client, kPort).ok());
-    other.join();
-  };
-  // Waits for the outcomes, newest first.
-  const auto outcomes = [&](const std::string& request) {
-    const Flat rows = daemon_->Admin("ListHistory", request);
-    EXPECT_TRUE(rows.ok()) << rows.error;
-    std::string text;
-    for (std::size_t i = 0; i < rows.Count("items"); ++i) {
-      text += rows["items." + std::to_string(i) + ".outcome"] + " ";
-    }
-    return text;
-  };
-  const auto await = [&](const std::string& wanted) {
-    return Eventually([&] { return outcomes("") == wanted; }, seconds(20)) ? "" : outcomes("");
-  };
-  {
-    End client(adapter_), server(adapter_);
-    pair_up(client, server);
-    EXPECT_TRUE(client.connector.Disconnect().ok());
-    EXPECT_TRUE(Eventually([&] { return outcomes("") == "closed closed "; })) << outcomes("");
-  }
-  {
-    End lonely(adapter_);
-    EXPECT_EQ(ConnectTo(lonely, kOther), StatusCode::kConnectionRefused);
-    EXPECT_EQ(await("failed closed closed "), "");
-  }
-  {
-    testing::Process peer = Run({"--peer", daemon_->directory()});
-    End server(adapter_);
-    accept(server);
-    peer.Kill();
-    EXPECT_TRUE(Eventually([&] {
-      const std::string all = outcomes("");
-      return all.find("died") != all.npos && all.find("broken") != all.npos;
-    })) << outcomes("");
-  }
-  {
-    End client(adapter_), server(adapter_);
-    pair_up(client, server);
-    const Flat rows = daemon_->Admin("ListConnections");
-    std::string id;
-    for (std::size_t i = 0; i < rows.Count("items"); ++i) {
-      const std::string row = "items." + std::to_string(i) + ".";
-      if (rows[row + "state"] == "Connected") id = rows[row + "id"];
-    }
-    EXPECT_TRUE(daemon_->Change("KillConnection", "id: \"" + id + "\"").ok());
-    EXPECT_TRUE(Eventually([&] { return outcomes("").find("killed") != std::string::npos; })) << outcomes("");
-  }
-  EXPECT_EQ(daemon_->Change("KillConnection", "id: \"c-1\""), StatusCode::kInvalidHandle);
-  const std::string failed = outcomes("failed_only: true");
-  EXPECT_NE(failed.find("failed"), failed.npos);
-  EXPECT_NE(failed.find("broken"), failed.npos);
-  EXPECT_EQ(failed.find("closed"), failed.npos);
-  EXPECT_EQ(outcomes("adapter: \"other\""), "");
-  EXPECT_EQ(outcomes("until: \"2001-01-01T00:00:00Z\""), "");
-  EXPECT_FALSE(daemon_->Admin("ListHistory", "since: \"yesterday\"").ok());
-  EXPECT_FALSE(daemon_->Admin("ListHistory", "peer: \"nobody\"").ok());
-  const Flat one = daemon_->Admin("ListHistory", "limit: 1");
-  EXPECT_EQ(one.Count("items"), 1u);
-  EXPECT_EQ(one["truncated"], "true");
-  const Flat why = daemon_->Admin("ListHistory", "failed_only: true peer: \"127.0.0.1:7001\"");
-  ASSERT_EQ(why.Count("items"), 1u);
-  EXPECT_EQ(why["items.0.status"], "CONNECTION_REFUSED");
-  EXPECT_EQ(why["items.0.detail"], "no listener");
-  EXPECT_EQ(why["items.0.owner.pid"], std::to_string(::getpid()));
-  EXPECT_GE(why.Count("items.0.phases"), 1u);
-  // An orderly restart keeps all rows, audit rows included.
-  const std::string before = outcomes("");
-  ASSERT_TRUE(daemon_->Stop());
-  ASSERT_TRUE(daemon_->Start()) << daemon_->log();
-  const std::string after = outcomes("");
-  EXPECT_TRUE(after.ends_with(before)) << after << " / " << before;
-  const auto db = HistoryDb::Open(daemon_->directory() + "/history.db", HistoryDb::Mode::kRead);
-  ASSERT_TRUE(db.ok()) << db.status().ToString();
-  const auto audit = (*db)->ListAudit(10);
-  ASSERT_EQ(audit->size(), 2u);
-  EXPECT_EQ((*audit)[1].type, "admin.connection-kill");
-  EXPECT_EQ((*audit)[1].outcome, "SUCCESS");
-  EXPECT_EQ((*audit)[1].uid, ::getuid());
-  EXPECT_NE((*audit)[1].pid, 0u);
-  EXPECT_EQ((*audit)[0].object, "c-1");
-  EXPECT_EQ((*audit)[0].outcome, "INVALID_HANDLE");
 }
 
 }  // namespace
