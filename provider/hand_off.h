@@ -7,6 +7,8 @@
 // copies the record, checks the copy (docs/wire.md) and uses the copy.
 #pragma once
 
+#include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -45,15 +47,20 @@ struct HandOffRecord {
   std::uint32_t flags = 0;
   std::uint32_t read_inbound = 0;  // Final limits of this side.
   std::uint32_t read_outbound = 0;
-  // iWARP: the next message sequence numbers, queue 0 (Send) and queue 1 (Read Request).
-  std::uint32_t send_msn_out = 1, send_msn_in = 1;
-  std::uint32_t read_msn_out = 1, read_msn_in = 1;
-  std::uint32_t max_ulpdu = 0;     // iWARP: the largest ULPDU to send; 0: decide from the socket.
-  std::uint64_t segment_size = 0;  // Shared: bytes of the memfd.
+  std::array<std::byte, 28> payload{};  // Known to the provider alone: a struct of its own of this size.
   std::uint32_t peer_uid = 0;
   std::uint32_t peer_pid = 0;
 };
 static_assert(std::is_trivially_copyable_v<HandOffRecord>);
+
+template <typename Payload>
+Payload PayloadOf(const HandOffRecord& record) {
+  return std::bit_cast<Payload>(record.payload);
+}
+template <typename Payload>
+void SetPayload(const Payload& payload, HandOffRecord* record) {
+  record->payload = std::bit_cast<decltype(record->payload)>(payload);
+}
 
 struct HandOff {
   HandOffRecord record;

@@ -56,8 +56,7 @@ class Connection {
     Require(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) == 0,
             "a pair of sockets");
     peer_ = UniqueFd(ends[1]);
-    hand_off_.record.transport = nd::provider::soft::kIwarp;
-    hand_off_.record.fd_count = 1;
+    hand_off_.record = provider::soft::IwarpRecord();
     hand_off_.record.flags = (crc_ ? provider::kHandOffCrc : 0u) |
                              (own_peer_ ? provider::kHandOffConfirm : 0u) |
                              (extensions_ ? provider::kHandOffExtensions : 0u);

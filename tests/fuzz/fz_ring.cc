@@ -62,10 +62,8 @@ class HostileRing {
     UniqueFd mine;
     Require(MakeSeqpacketPair(&peer_, &mine).ok(), "a pair of sockets");
     provider::HandOff hand_off;
+    hand_off.record = provider::soft::SharedRecord(kSegmentSize);
     provider::HandOffRecord& record = hand_off.record;
-    record.transport = provider::soft::kShared;
-    record.fd_count = 2;
-    record.segment_size = kSegmentSize;
     record.flags = provider::kHandOffConfirm |
                    ((flags & kPeerIsActive) != 0 ? 0u : provider::kHandOffActive) |
                    ((flags & kShareMemory) != 0 ? provider::kHandOffShareMemory : 0u) |

@@ -38,8 +38,7 @@ QpRig::QpRig(bool patient) {
   Require(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) == 0, "a pair of sockets");
   other_peer_ = UniqueFd(ends[1]);
   HandOff hand_off;
-  hand_off.record.transport = provider::soft::kIwarp;
-  hand_off.record.fd_count = 1;
+  hand_off.record = provider::soft::IwarpRecord();
   hand_off.fds.emplace_back(ends[0]);
   Require(other_qp_->Attach(std::move(hand_off)).ok(), "the other connection");
   other_window = device->CreateWindow().value();

@@ -39,13 +39,9 @@ void AddLane(SeedWriter& writer) {
     writer.Add("lane", name, datagrams.seed());
   };
   const TokenRecord token;
-  HandOffRecord shared, iwarp, verbs;
+  HandOffRecord shared = soft::SharedRecord(0), iwarp = soft::IwarpRecord(), verbs;
   shared.id = 1;
-  shared.transport = soft::kShared;
-  shared.fd_count = 2;
   iwarp.id = 2;
-  iwarp.transport = soft::kIwarp;
-  iwarp.fd_count = 1;
   verbs.id = 3;
   verbs.transport = verbs::kTransport;
   CountersPageRecord page;

@@ -134,11 +134,9 @@ Result Run(const std::vector<Item>& items, const std::vector<std::size_t>& cuts)
   const UniqueFd peer(sockets[0]);
   HandOff hand_off;
   hand_off.fds.emplace_back(sockets[1]);
-  hand_off.record.transport = nd::provider::soft::kIwarp;
-  hand_off.record.fd_count = 1;
+  hand_off.record = nd::provider::soft::IwarpRecord({.max_ulpdu = 1000});
   hand_off.record.flags = kHandOffCrc;
   hand_off.record.read_inbound = hand_off.record.read_outbound = kReads;
-  hand_off.record.max_ulpdu = 1000;
   EXPECT_TRUE(end.qp->Attach(std::move(hand_off)).ok());
   for (std::size_t i = 0; i < kReceives; ++i) {
     const Sge sge = receives.At(i * kReceiveSize, kReceiveSize);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // An established connection of an application, until all its objects are closed.
+#include "provider/soft/transports.h"
 #include "tests/sim/app.h"
 
 #include <algorithm>
@@ -49,10 +50,12 @@ void App::TryUp(Link& link) {
     if (other != common_.records.end()) {
       const provider::HandOffRecord& a = hand_off.transport.record;
       const provider::HandOffRecord& b = other->second;
+      const auto msn_a = provider::PayloadOf<provider::soft::IwarpPayload>(a);
+      const auto msn_b = provider::PayloadOf<provider::soft::IwarpPayload>(b);
       const bool same = a.read_inbound == b.read_outbound && a.read_outbound == b.read_inbound &&
                         ((a.flags ^ b.flags) & (provider::kHandOffCrc | provider::kHandOffConfirm)) == 0 &&
                         ((a.flags ^ b.flags) & provider::kHandOffActive) != 0 &&
-                        a.read_msn_out == b.read_msn_in && a.read_msn_in == b.read_msn_out;
+                        msn_a.read_msn_out == msn_b.read_msn_in && msn_a.read_msn_in == msn_b.read_msn_out;
       if (!same) common_.violation("b.4: the two ends of a connection were told different things");
     }
     link.talk = std::make_unique<Talk>(

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "provider/soft/cm/handshake.h"
+#include "provider/soft/transports.h"
 #include "provider/soft/wire/mpa.h"
 #include "provider/soft/wire/ndb_header.h"
 
@@ -243,7 +244,7 @@ void Foreign::Chat(EndId end, bool crc) {
   const auto found = peers_.find(end);
   if (found == peers_.end() || found->second->talk) return;
   Peer& peer = *found->second;
-  provider::HandOffRecord record;
+  provider::HandOffRecord record = provider::soft::IwarpRecord();
   record.flags = crc ? provider::kHandOffCrc : 0u;
   ++talked;
   peer.messages_left = dice_.Below(5);

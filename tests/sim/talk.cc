@@ -39,10 +39,7 @@ Talk::Talk(Net& net, Dice& dice, EndId end, const provider::HandOffRecord& recor
       record_(record),
       trusted_(trusted),
       callbacks_(std::move(callbacks)),
-      send_msn_out_(record.send_msn_out),
-      send_msn_in_(record.send_msn_in),
-      read_msn_out_(record.read_msn_out),
-      read_msn_in_(record.read_msn_in) {
+      msn_(provider::PayloadOf<provider::soft::IwarpPayload>(record)) {
   net_.Watch(end_, [this, alive = std::weak_ptr<int>(alive_)] {
     if (!alive.expired()) OnChange();
   });
@@ -63,7 +60,7 @@ bool Talk::Frame(const Bytes& ulpdu) {
 bool Talk::SendMessage() {
   if (goodbye_sent_ || closed_) return false;
   const std::size_t size = dice_.Chance(100) ? 0 : dice_.Between(1, 300);
-  const Bytes payload = Payload(end_, send_msn_out_, size);
+  const Bytes payload = Payload(end_, msn_.send_msn_out, size);
   std::size_t at = 0;
   do {
     std::size_t piece = size - at;
@@ -71,7 +68,7 @@ bool Talk::SendMessage() {
     wire::Segment segment;
     segment.opcode = dice_.Chance(200) ? wire::Opcode::kSendSolicited : wire::Opcode::kSend;
     segment.last = at + piece == size;
-    segment.msn = send_msn_out_;
+    segment.msn = msn_.send_msn_out;
     segment.message_offset = static_cast<std::uint32_t>(at);
     Bytes ulpdu(wire::kMaxSegmentHeader);
     ulpdu.resize(wire::EncodeSegmentHeader(segment, std::as_writable_bytes(std::span(ulpdu)).data()));
@@ -80,7 +77,7 @@ bool Talk::SendMessage() {
     if (!Frame(ulpdu)) return false;
     at += piece;
   } while (at < size);
-  ++send_msn_out_;
+  ++msn_.send_msn_out;
   ++sent_;
   return true;
 }
@@ -90,7 +87,7 @@ bool Talk::SendRead() {
   if (reads_out_ >= record_.read_outbound || (record_.flags & provider::kHandOffConfirm) == 0) return true;
   wire::Segment segment;
   segment.opcode = wire::Opcode::kReadRequest;
-  segment.msn = read_msn_out_++;
+  segment.msn = msn_.read_msn_out++;
   ++reads_out_;
   Bytes ulpdu(wire::kMaxSegmentHeader);
   const std::size_t header =
@@ -172,9 +169,9 @@ bool Talk::Handle(wire::ByteSpan ulpdu) {
   switch (segment.opcode) {
     case wire::Opcode::kSend:
     case wire::Opcode::kSendSolicited: {
-      if (segment.msn != send_msn_in_ || segment.message_offset != offset_in_) {
+      if (segment.msn != msn_.send_msn_in || segment.message_offset != offset_in_) {
         Wrong("message " + std::to_string(segment.msn) + " at " + std::to_string(segment.message_offset) +
-              " instead of " + std::to_string(send_msn_in_) + " at " + std::to_string(offset_in_));
+              " instead of " + std::to_string(msn_.send_msn_in) + " at " + std::to_string(offset_in_));
         return false;
       }
       const Bytes expected = Payload(Net::PeerOf(end_), segment.msn, offset_in_ + segment.payload.size());
@@ -190,13 +187,13 @@ bool Talk::Handle(wire::ByteSpan ulpdu) {
       offset_in_ += static_cast<std::uint32_t>(segment.payload.size());
       if (segment.last) {
         offset_in_ = 0;
-        ++send_msn_in_;
+        ++msn_.send_msn_in;
         ++received_;
       }
       return true;
     }
     case wire::Opcode::kReadRequest: {
-      if (segment.msn != read_msn_in_++) {
+      if (segment.msn != msn_.read_msn_in++) {
         Wrong("a read request out of order");
         return false;
       }

@@ -10,6 +10,7 @@
 #include <memory>
 #include <string>
 
+#include "provider/soft/transports.h"
 #include "provider/soft/wire/bytes.h"
 #include "tests/sim/net.h"
 
@@ -61,7 +62,7 @@ class Talk {
   Callbacks callbacks_;
   End ended_ = End::kNone;
   bool reading_ = true, goodbye_sent_ = false, closed_ = false;
-  std::uint32_t send_msn_out_, send_msn_in_, read_msn_out_, read_msn_in_;
+  provider::soft::IwarpPayload msn_;  // The next message sequence numbers.
   std::uint32_t reads_out_ = 0, offset_in_ = 0;
   std::uint32_t sent_ = 0, received_ = 0;
   std::shared_ptr<int> alive_ = std::make_shared<int>(0);

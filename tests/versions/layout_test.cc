@@ -10,6 +10,7 @@
 #include "provider/regions.h"
 #include "provider/sockets_record.h"
 #include "provider/soft/segment.h"
+#include "provider/soft/transports.h"
 #include "provider/soft/wire/ndb_header.h"
 #include "session/limits.h"
 
@@ -22,8 +23,13 @@ TEST(Layout, RecordsOfTheLaneAreThoseOfVersion1) {
   EXPECT_EQ(offsetof(HandOffRecord, id), 8u);
   EXPECT_EQ(offsetof(HandOffRecord, transport), 24u);
   EXPECT_EQ(offsetof(HandOffRecord, flags), 32u);
-  EXPECT_EQ(offsetof(HandOffRecord, send_msn_out), 44u);
-  EXPECT_EQ(offsetof(HandOffRecord, segment_size), 64u);
+  EXPECT_EQ(offsetof(HandOffRecord, payload), 44u);
+  EXPECT_EQ(offsetof(HandOffRecord, peer_uid), 72u);
+  EXPECT_EQ(sizeof(soft::IwarpPayload), sizeof(HandOffRecord::payload));
+  EXPECT_EQ(offsetof(soft::IwarpPayload, read_msn_in), 12u);
+  EXPECT_EQ(offsetof(soft::IwarpPayload, max_ulpdu), 16u);
+  EXPECT_EQ(sizeof(soft::SharedPayload), sizeof(HandOffRecord::payload));
+  EXPECT_EQ(offsetof(soft::SharedPayload, segment_size), 20u);
   EXPECT_EQ(offsetof(HandOffRecord, peer_pid), 76u);
   EXPECT_EQ(kHandOffExtensions, 0x20u);
   EXPECT_EQ(sizeof(TokenRecord), 32u);
@@ -59,7 +65,7 @@ TEST(Layout, TheHeaderOnTheWireIsThatOfVersion1) {
   EXPECT_EQ(bytes[4], std::byte{1});
   EXPECT_EQ(bytes[8], std::byte{0x12});
   EXPECT_EQ(bytes[11], std::byte{0x78});
-  // Of another version: it is not read at all.
+  // A header of another version is refused.
   bytes[4] = std::byte{2};
   EXPECT_FALSE(soft::wire::DecodeNdbHeader(bytes));
 }

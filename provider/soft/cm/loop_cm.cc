@@ -17,14 +17,11 @@ namespace {
 
 HandOffRecord RecordFor(bool active, bool share, bool extensions, const ReadLimits& limits,
                         std::uint32_t peer_uid, std::uint32_t peer_pid) {
-  HandOffRecord record;
-  record.transport = kShared;
-  record.fd_count = 2;
+  HandOffRecord record = SharedRecord(kSegmentSize);
   record.flags = (active ? kHandOffActive : 0u) | kHandOffConfirm | (share ? kHandOffShareMemory : 0u) |
                  (extensions ? kHandOffExtensions : 0u);
   record.read_inbound = limits.inbound;
   record.read_outbound = limits.outbound;
-  record.segment_size = kSegmentSize;
   record.peer_uid = peer_uid;
   record.peer_pid = peer_pid;
   return record;

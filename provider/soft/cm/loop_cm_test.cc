@@ -71,7 +71,7 @@ TEST_F(Loop, HandsOneSealedSegmentToBothSides) {
     EXPECT_EQ(active->record.read_outbound, 8u);
     EXPECT_EQ(passive->record.read_inbound, 8u);
     EXPECT_EQ(passive->record.read_outbound, 4u);
-    EXPECT_EQ(active->record.segment_size, kSegmentSize);
+    EXPECT_EQ(PayloadOf<SharedPayload>(active->record).segment_size, kSegmentSize);
     EXPECT_EQ(active->record.peer_pid, 22u);
     EXPECT_EQ(passive->record.peer_pid, 11u);
     ASSERT_EQ(active->fds.size(), 2u);

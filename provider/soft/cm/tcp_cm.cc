@@ -339,17 +339,15 @@ Result<HandOff> TcpCm::TakeHandOff(CmId id) {
   const Agreement& agreement =
       connection->active ? connection->active->agreement() : connection->passive->agreement();
   HandOff hand_off;
-  HandOffRecord& record = hand_off.record;
   hand_off.transport = kIwarpName;
-  record.transport = kIwarp;
-  record.fd_count = 1;
+  hand_off.record =
+      IwarpRecord({.read_msn_out = agreement.read_msn_out, .read_msn_in = agreement.read_msn_in});
+  HandOffRecord& record = hand_off.record;
   record.flags = (connection->active ? kHandOffActive : 0u) | (agreement.crc ? kHandOffCrc : 0u) |
                  (agreement.confirmation_reads ? kHandOffConfirm : 0u) |
                  (agreement.extensions ? kHandOffExtensions : 0u);
   record.read_inbound = agreement.limits.inbound;
   record.read_outbound = agreement.limits.outbound;
-  record.read_msn_out = agreement.read_msn_out;
-  record.read_msn_in = agreement.read_msn_in;
   connection->socket->SetHandOverOptions();
   hand_off.wire_local = connection->socket->Local();
   hand_off.wire_peer = connection->socket->Peer();

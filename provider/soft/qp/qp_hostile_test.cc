@@ -335,7 +335,7 @@ TEST(HostileHandOff, IsRefusedAndLeavesTheQueuePairAsItWas) {
   HandOff bad = without_descriptors();
   EXPECT_TRUE(refused(std::move(bad)));
   bad = without_descriptors();
-  bad.record.segment_size = 4096;
+  SetPayload(SharedPayload{.segment_size = 4096}, &bad.record);
   bad.fds.push_back(os::Duplicate(both.passive.fds[0].get()));
   bad.fds.push_back(os::Duplicate(both.passive.fds[1].get()));
   EXPECT_TRUE(refused(std::move(bad)));

@@ -57,11 +57,8 @@ inline bool Readable(int fd, Duration patience = Duration::zero()) {
 inline HandOffs MakeHandOffs(Link link, std::uint32_t limit = 16) {
   HandOffs both;
   HandOffRecord record;
-  record.read_inbound = record.read_outbound = limit;
   if (link == Link::kShared || link == Link::kSharedRingOnly) {
-    record.transport = kShared;
-    record.fd_count = 2;
-    record.segment_size = kSegmentSize;
+    record = SharedRecord(kSegmentSize);
     record.flags = kHandOffConfirm | (link == Link::kShared ? kHandOffShareMemory : 0u);
     auto segment = CreateSealedMemfd("test-segment", kSegmentSize);
     UniqueFd a, b;
@@ -71,16 +68,15 @@ inline HandOffs MakeHandOffs(Link link, std::uint32_t limit = 16) {
     both.passive.fds.push_back(std::move(segment).value());
     both.passive.fds.push_back(std::move(b));
   } else {
-    record.transport = kIwarp;
-    record.fd_count = 1;
+    record = IwarpRecord({.max_ulpdu = link == Link::kIwarpForeign ? 1460u - 6 : 0});
     record.flags = kHandOffCrc;
     if (link == Link::kIwarp) record.flags |= kHandOffConfirm;
-    if (link == Link::kIwarpForeign) record.max_ulpdu = 1460 - 6;
     both.active.fds.resize(1);
     both.passive.fds.resize(1);
     ConnectedTcp(&both.active.fds[0], &both.passive.fds[0]);
   }
   if (link != Link::kIwarpForeign) record.flags |= kHandOffExtensions;
+  record.read_inbound = record.read_outbound = limit;
   both.active.record = both.passive.record = record;
   both.active.record.flags |= kHandOffActive;
   return both;

@@ -6,6 +6,7 @@
 
 #include "base/os/socket.h"
 #include "provider/soft/qp/iwarp/faults.h"
+#include "provider/soft/transports.h"
 #include "provider/soft/wire/mpa.h"
 
 namespace nd::provider::soft {
@@ -31,7 +32,7 @@ Result<std::unique_ptr<Transport>> MakeIwarpTransport(SoftQueuePair& queue_pair,
     return Status(StatusCode::kInvalidParameter, "the read limits are above the adapter's");
   }
   const int fd = hand_off.fds[0].get();
-  std::uint32_t max_ulpdu = record.max_ulpdu;
+  std::uint32_t max_ulpdu = PayloadOf<IwarpPayload>(record).max_ulpdu;
   if (queue_pair.core().tuning.max_ulpdu != 0) max_ulpdu = queue_pair.core().tuning.max_ulpdu;
   if (max_ulpdu == 0 && (record.flags & kHandOffConfirm) != 0) max_ulpdu = kOwnUlpdu;
   if (max_ulpdu == 0) {

@@ -181,7 +181,7 @@ bool IwarpReceiver::HandleAtomicRequest(const wire::Segment& segment, wire::Byte
 bool IwarpReceiver::HandleReadResponse(const wire::Segment& segment, wire::ByteSpan ulpdu) {
   if (state_.reads.empty()) return Violation(wire::fault::kUnexpectedOpcode, ulpdu);
   const IwarpRead& read = state_.reads.oldest();
-  // The response precedes the request, whose memory may still be in the socket.
+  // An answer to a request that has not left this side completely.
   if (read.atomic || state_.batch.stream_sent() < read.wire_end) {
     return Violation(wire::fault::kUnexpectedOpcode, ulpdu);
   }

@@ -9,6 +9,7 @@
 
 #include "base/os/socket.h"
 #include "provider/soft/qp/iwarp/faults.h"
+#include "provider/soft/transports.h"
 #include "provider/soft/wire/mpa.h"
 
 namespace nd::provider::soft {
@@ -21,8 +22,8 @@ constexpr std::size_t kBytesPerRound = 1024 * 1024;
 
 IwarpReceiver::IwarpReceiver(IwarpState& state, const HandOffRecord& record)
     : state_(state),
-      send_msn_(record.send_msn_in),
-      read_msn_(record.read_msn_in),
+      send_msn_(PayloadOf<IwarpPayload>(record).send_msn_in),
+      read_msn_(PayloadOf<IwarpPayload>(record).read_msn_in),
       arriving_(state.queue_pair) {}
 
 bool IwarpReceiver::Receive() {

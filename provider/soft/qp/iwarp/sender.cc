@@ -7,6 +7,7 @@
 
 #include "provider/soft/qp/transfer/atomic_operation.h"
 #include "provider/soft/qp/transfer/placement.h"
+#include "provider/soft/transports.h"
 #include "provider/soft/wire/mpa.h"
 
 namespace nd::provider::soft {
@@ -22,7 +23,10 @@ constexpr std::uint64_t kMaxDrained = 8 * 1024 * 1024;
 }  // namespace
 
 IwarpSender::IwarpSender(IwarpState& state, const HandOffRecord& record, std::uint32_t max_ulpdu)
-    : state_(state), max_ulpdu_(max_ulpdu), send_msn_(record.send_msn_out), read_msn_(record.read_msn_out) {}
+    : state_(state),
+      max_ulpdu_(max_ulpdu),
+      send_msn_(PayloadOf<IwarpPayload>(record).send_msn_out),
+      read_msn_(PayloadOf<IwarpPayload>(record).read_msn_out) {}
 
 void IwarpSender::OnPost() {
   if (Gathers()) {

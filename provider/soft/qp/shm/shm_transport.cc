@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/os/socket.h"
+#include "provider/soft/transports.h"
 
 namespace nd::provider::soft {
 namespace {
@@ -28,7 +29,7 @@ Status Ended(const std::string& side, std::uint32_t code) {
 
 Result<std::unique_ptr<Transport>> MakeShmTransport(SoftQueuePair& queue_pair, HandOff& hand_off) {
   const HandOffRecord& record = hand_off.record;
-  if (hand_off.fds.size() != 2 || record.segment_size != kSegmentSize) {
+  if (hand_off.fds.size() != 2 || PayloadOf<SharedPayload>(record).segment_size != kSegmentSize) {
     return Status(StatusCode::kInvalidParameter,
                   "a shared connection is a segment of the known size and a socket");
   }
