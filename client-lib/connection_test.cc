@@ -79,21 +79,59 @@ TEST_F(ConnectionTest, RefusesErrorsThatTheBrokerCannotSee) {
   EXPECT_EQ(broker_.Count<session::ConnectOp>(), 0u);
 }
 
+// An order of the broker, which brokers of every version send, must not end the transport a second time.
 TEST_F(ConnectionTest, DisconnectEndsTheTransportThenReportsThenCompletes) {
   Establish();
   broker_.On<session::DisconnectOp>(Hold);
   Request request;
   ASSERT_TRUE(connector_.Disconnect(&request).pending());
+  EXPECT_EQ(fake_->log(), (Log{"attach", "disconnect"}));  // Without any word of the broker.
   const auto asked = broker_.Await<session::DisconnectOp>();
-  broker_.Send(session::TransportCommand{handle_, session::TransportCommand::What::kDisconnect, {}, 5000});
   const auto report = broker_.Await<session::TransportReportOp>();
   EXPECT_EQ(report.what, session::TransportReportOp::What::kDisconnectDone);
   EXPECT_EQ(report.connector, handle_);
-  EXPECT_EQ(fake_->log(), (Log{"attach", "disconnect"}));
+  broker_.Send(session::TransportCommand{handle_, session::TransportCommand::What::kDisconnect, {}, 5000});
+  ASSERT_TRUE(connector_.Cancel().ok());  // A round trip: the order has been handled.
   EXPECT_TRUE(request.GetResult(false).pending());
   broker_.Complete(asked.id);
   EXPECT_TRUE(request.GetResult().ok());
   EXPECT_EQ(fake_->log(), (Log{"attach", "disconnect"}));
+  EXPECT_EQ(broker_.Count<session::TransportReportOp>(), 1u);
+}
+
+// The broker orders a disconnect when the queue pair is closed under a connection.
+TEST_F(ConnectionTest, OrderOfTheBrokerEndsTheTransport) {
+  Establish();
+  broker_.Send(session::TransportCommand{handle_, session::TransportCommand::What::kDisconnect, {}, 5000});
+  EXPECT_EQ(broker_.Await<session::TransportReportOp>().what,
+            session::TransportReportOp::What::kDisconnectDone);
+  EXPECT_EQ(fake_->log(), (Log{"attach", "disconnect"}));
+}
+
+TEST_F(ConnectionTest, DisconnectWaitsForThePeerWhateverTheBrokerAnswersFirst) {
+  for (const StatusCode answer : {StatusCode::kSuccess, StatusCode::kInsufficientResources}) {
+    SCOPED_TRACE(Name(answer));
+    FakeBroker broker;
+    Adapter adapter = broker.Open();
+    CompletionQueue queue = adapter.CreateCompletionQueue(16).value();
+    QueuePairOptions options;
+    options.receive_cq = options.initiator_cq = &queue;
+    QueuePair queue_pair = adapter.CreateQueuePair(options).value();
+    Connector connector = adapter.CreateConnector().value();
+    ASSERT_TRUE(connector.Bind(kHere).ok());
+    ASSERT_TRUE(connector.Connect(queue_pair, kThere).ok());
+    ASSERT_TRUE(connector.CompleteConnect().ok());
+    const std::shared_ptr<FakeQueuePair> fake = broker.device().queue_pair;
+    fake->hold_disconnect = true;
+    broker.On<session::DisconnectOp>(Hold);
+    Request request;
+    ASSERT_TRUE(connector.Disconnect(&request).pending());
+    broker.Complete(broker.Await<session::DisconnectOp>().id, answer);
+    ASSERT_TRUE(connector.Cancel().ok());  // A round trip: the answer has been handled.
+    EXPECT_TRUE(request.GetResult(false).pending());
+    fake->FinishDisconnects();
+    EXPECT_TRUE(request.GetResult().ok());
+  }
 }
 
 TEST_F(ConnectionTest, AfterThePeersDisconnectBothAnswersAreInline) {
@@ -135,7 +173,8 @@ TEST_F(ConnectionTest, EventOfTheBrokerEndsTheConnection) {
   EXPECT_EQ(fake_->log(), (Log{"attach", "disconnect", "flush"}));
 }
 
-TEST_F(ConnectionTest, DisconnectBeforeThatOfThePeerIsNotOvertaken) {
+TEST_F(ConnectionTest, DisconnectOfADeviceBeforeThatOfThePeerIsNotOvertaken) {
+  fake_->number = 7;
   Establish();
   broker_.On<session::DisconnectOp>(Hold);
   Request first, second;
@@ -150,7 +189,8 @@ TEST_F(ConnectionTest, DisconnectBeforeThatOfThePeerIsNotOvertaken) {
   EXPECT_EQ(second.GetResult(), StatusCode::kConnectionInvalid);
 }
 
-TEST_F(ConnectionTest, DisconnectIsPossibleAfterARefusedOne) {
+TEST_F(ConnectionTest, DisconnectOfADeviceIsPossibleAfterARefusedOne) {
+  fake_->number = 7;
   Establish();
   broker_.On<session::DisconnectOp>([](const session::ClientMessage&) {
     Reply reply;

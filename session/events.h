@@ -24,7 +24,8 @@ struct Reply {
   ReadLimits limits;
   Bytes private_data;
   std::uint64_t hand_off = 0;
-  Bytes proof;  // With hand_off: the client shows it in Reattach.
+  Bytes proof;                              // With hand_off: the client shows it in Reattach.
+  std::uint32_t disconnect_timeout_ms = 0;  // With hand_off: how long a Disconnect waits for the peer.
   std::uint32_t counter_slot = 0;
   std::vector<AdapterInfo> adapters;
   // Hello

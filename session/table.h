@@ -253,20 +253,22 @@ struct Table<ReattachOp> {
 template <>
 struct Table<Completion> {
   using C = Completion;
-  static constexpr std::tuple kFields{Field<&C::op_id>{1, "op_id"},
-                                      Field<&C::status>{2, "status"},
-                                      Field<&C::reply, &Reply::handle>{3, "handle"},
-                                      Field<&C::reply, &Reply::address>{4, "address"},
-                                      Field<&C::reply, &Reply::limits>{5, "limits"},
-                                      Field<&C::reply, &Reply::private_data>{6, "private_data"},
-                                      Field<&C::reply, &Reply::hand_off>{7, "hand_off"},
-                                      Field<&C::reply, &Reply::adapters>{8, "adapters"},
-                                      Field<&C::reply, &Reply::version>{9, "version"},
-                                      Field<&C::reply, &Reply::boot_epoch>{10, "boot_epoch"},
-                                      Field<&C::reply, &Reply::counter_slot>{11, "counter_slot"},
-                                      Field<&C::reply, &Reply::broker_version>{12, "broker_version"},
-                                      Field<&C::reply, &Reply::peer>{13, "peer_address"},
-                                      Field<&C::reply, &Reply::proof>{14, "proof"}};
+  static constexpr std::tuple kFields{
+      Field<&C::op_id>{1, "op_id"},
+      Field<&C::status>{2, "status"},
+      Field<&C::reply, &Reply::handle>{3, "handle"},
+      Field<&C::reply, &Reply::address>{4, "address"},
+      Field<&C::reply, &Reply::limits>{5, "limits"},
+      Field<&C::reply, &Reply::private_data>{6, "private_data"},
+      Field<&C::reply, &Reply::hand_off>{7, "hand_off"},
+      Field<&C::reply, &Reply::adapters>{8, "adapters"},
+      Field<&C::reply, &Reply::version>{9, "version"},
+      Field<&C::reply, &Reply::boot_epoch>{10, "boot_epoch"},
+      Field<&C::reply, &Reply::counter_slot>{11, "counter_slot"},
+      Field<&C::reply, &Reply::broker_version>{12, "broker_version"},
+      Field<&C::reply, &Reply::peer>{13, "peer_address"},
+      Field<&C::reply, &Reply::proof>{14, "proof"},
+      Field<&C::reply, &Reply::disconnect_timeout_ms>{15, "disconnect_timeout_ms"}};
 };
 template <>
 struct Table<ConnectEvent> {

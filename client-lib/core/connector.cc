@@ -14,6 +14,9 @@ namespace {
 // broker.
 constexpr std::size_t kMaxCarriedData = 16384;
 
+// A broker of an earlier version does not tell its time-out of a disconnect.
+constexpr Duration kTimeoutOfOlderBrokers = std::chrono::seconds(5);
+
 template <typename Op>
 void SetPrivateData(std::span<const std::byte> data, Op* op) {
   const auto* first = reinterpret_cast<const std::uint8_t*>(data.data());
@@ -246,6 +249,9 @@ Status LocalConnector::Establish(const std::shared_ptr<LocalQueuePair>& queue_pa
       phase_ = Phase::kEstablished;
       limits_ = {reply.transport->record.read_inbound, reply.transport->record.read_outbound};
       proof_ = std::move(reply.proof);
+      disconnect_timeout_ = reply.disconnect_timeout_ms != 0
+                                ? std::chrono::milliseconds(reply.disconnect_timeout_ms)
+                                : kTimeoutOfOlderBrokers;
       flush_on_goodbye_ = !queue_pair->real->sees_goodbye() &&
                           (reply.transport->record.flags & provider::kHandOffFlushOnGoodbye) != 0;
       holds_queue_pair_ = queue_pair->users.AddSuccessor();

@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -103,12 +104,20 @@ class LocalConnector final : public Target, public std::enable_shared_from_this<
   Status Establish(const std::shared_ptr<LocalQueuePair>& queue_pair, Reply& reply);
   void Report(ReportWhat what, DisconnectReason reason, Status status);
   void SendReport(ReportWhat what, DisconnectReason reason, Status status);
-  Status DisconnectLocally(const Caller& caller);
-  // Does what the broker's order to disconnect does, while there is no broker. Returns false when the
-  // connection is not established; `done` is not called then. Otherwise it is called with the queue pair's
-  // answer.
-  bool GoodbyeWithoutBroker(std::function<void(Status)> done);
+  // The goodbye of this side: the queue pair says it, and the broker is told when it is over. BeginGoodbye
+  // returns the queue pair of an established connection, for RunGoodbye, or null. From then on the disconnect
+  // of the peer is the answer to this one.
+  std::shared_ptr<LocalQueuePair> BeginGoodbye();
+  void RunGoodbye(const std::shared_ptr<LocalQueuePair>& used);
+  void GoodbyeOver(Status status);
+  // Calls `then` with the queue pair's answer, at once when it is there already.
+  void AfterGoodbye(std::function<void(Status)> then);
+  // Ends the transport at once, by order of the broker.
+  void Drop(DisconnectReason reason);
   void TellPeerClosedInOrder();  // Requires report_order_.
+  // Disconnect where the broker says the goodbye, or decides what the call answers.
+  Status DisconnectByBroker(const Caller& caller);
+  Status DisconnectLocally(const Caller& caller);
   // A Disconnect failed; if it counts in leaving_, it is subtracted.
   void NotLeaving(bool& counts_as_leaving);
   // True when NotifyDisconnect and Disconnect can be answered without the broker. Requires mutex_.
@@ -136,7 +145,8 @@ class LocalConnector final : public Target, public std::enable_shared_from_this<
   Phase phase_ = Phase::kSettingUp;
   bool peer_close_unreported_ = false;  // The disconnect of the peer is not reported to the broker yet.
   Status cause_;
-  int leaving_ = 0;       // Disconnects submitted before that of the peer was known, and not refused.
+  // Disconnects of a device submitted before that of the peer was known, and not refused.
+  int leaving_ = 0;
   bool removed_ = false;  // Removed with the adapter: the broker answers operations.
   std::shared_ptr<LocalQueuePair> queue_pair_;
   std::shared_ptr<LocalQueuePair> accepting_;  // The queue pair of a pending Accept, for Prepare.
@@ -144,6 +154,9 @@ class LocalConnector final : public Target, public std::enable_shared_from_this<
   Address local_, remote_;
   ReadLimits limits_;
   session::Bytes proof_;           // Of the hand-over, for Reattach.
+  Duration disconnect_timeout_{};  // Of the hand-over.
+  std::optional<Status> goodbye_;  // The answer of the queue pair to its Disconnect.
+  std::vector<std::function<void(Status)>> after_goodbye_;
   bool flush_on_goodbye_ = false;  // Compatibility, where the queue pair does not see the goodbye.
   DisconnectReason reason_ = DisconnectReason::kUnknown;
   std::function<void(DisconnectReason)> callback_;

@@ -6,12 +6,6 @@
 #include "client-lib/core/connector.h"
 
 namespace nd::client {
-namespace {
-
-// The time-out for the answer to a disconnect without a broker.
-constexpr Duration kLocalDisconnectTimeout = std::chrono::seconds(5);
-
-}  // namespace
 
 // Reports in the background, on the keeper.
 void LocalConnector::Report(ReportWhat what, DisconnectReason reason, Status status) {
@@ -118,30 +112,71 @@ void LocalConnector::CompleteLocalNotifies(const Status& status) {
 
 void LocalConnector::OnTransportCommand(const session::TransportCommand& command) {
   if (command.what == session::TransportCommand::What::kPrepare) return Prepare(command.attributes);
+  if (command.what == session::TransportCommand::What::kDrop) return Drop(command.reason);
+  // An order to disconnect. When this side called Disconnect or Close, the goodbye has begun.
+  std::shared_ptr<LocalQueuePair> used;
+  {
+    std::lock_guard lock(mutex_);
+    if (phase_ == Phase::kDisconnecting || goodbye_) return;
+    phase_ = Phase::kDisconnecting;
+    disconnect_timeout_ = std::chrono::milliseconds(command.timeout_ms);
+    used = queue_pair_;
+  }
+  RunGoodbye(used);
+}
+
+void LocalConnector::Drop(DisconnectReason reason) {
   std::shared_ptr<LocalQueuePair> used;
   {
     std::lock_guard lock(mutex_);
     used = queue_pair_;
-    if (command.what == session::TransportCommand::What::kDrop) {
-      // To this side, an end by the administrator looks like the loss of the peer.
-      const bool gone = command.reason == DisconnectReason::kLocalAdministrator;
-      phase_ = gone && phase_ == Phase::kEstablished ? Phase::kPeerClosed : Phase::kDead;
-      // When both sides are ended, the end of the other side may show first; the broker knows the reason.
-      if (command.reason != DisconnectReason::kUnknown) reason_ = command.reason;
-    } else {
-      phase_ = Phase::kDisconnecting;
-    }
+    // To this side, an end by the administrator looks like the loss of the peer.
+    const bool gone = reason == DisconnectReason::kLocalAdministrator;
+    phase_ = gone && phase_ == Phase::kEstablished ? Phase::kPeerClosed : Phase::kDead;
+    // When both sides are ended, the end of the other side may show first; the broker knows the reason.
+    if (reason != DisconnectReason::kUnknown) reason_ = reason;
   }
-  if (command.what == session::TransportCommand::What::kDrop) {
-    if (used) used->real->Drop();
-    return CompleteLocalNotifies({});
+  if (used) used->real->Drop();
+  CompleteLocalNotifies({});
+}
+
+std::shared_ptr<LocalQueuePair> LocalConnector::BeginGoodbye() {
+  std::lock_guard lock(mutex_);
+  if (phase_ != Phase::kEstablished || !queue_pair_ || removed_) return nullptr;
+  phase_ = Phase::kDisconnecting;
+  return queue_pair_;
+}
+
+void LocalConnector::RunGoodbye(const std::shared_ptr<LocalQueuePair>& used) {
+  CompleteLocalNotifies(StatusCode::kConnectionDisconnected);
+  if (!used) return GoodbyeOver({});
+  used->real->Disconnect(disconnect_timeout_, [self = shared_from_this()](Status status) {
+    self->GoodbyeOver(std::move(status));
+  });
+}
+
+void LocalConnector::GoodbyeOver(Status status) {
+  std::vector<std::function<void(Status)>> waiting;
+  {
+    // Both at once: an order of the broker must find the goodbye under way or over.
+    std::lock_guard lock(mutex_);
+    phase_ = Phase::kDead;
+    goodbye_ = status;
+    waiting.swap(after_goodbye_);
   }
-  const auto done = [self = shared_from_this()](Status status) {
-    self->Finished();
-    self->Report(ReportWhat::kDisconnectDone, DisconnectReason::kUnknown, std::move(status));
-  };
-  if (!used) return done({});
-  used->real->Disconnect(std::chrono::milliseconds(command.timeout_ms), done);
+  CompleteLocalNotifies(StatusCode::kConnectionDisconnected);
+  Report(ReportWhat::kDisconnectDone, DisconnectReason::kUnknown, status);
+  for (const auto& then : waiting) then(status);
+}
+
+void LocalConnector::AfterGoodbye(std::function<void(Status)> then) {
+  std::optional<Status> over;
+  {
+    std::lock_guard lock(mutex_);
+    over = goodbye_;
+    if (!over) after_goodbye_.push_back(std::move(then));
+  }
+  if (over) then(*over);
 }
 
 void LocalConnector::Finished() {
@@ -200,35 +235,70 @@ void LocalConnector::Leave(const std::shared_ptr<LocalQueuePair>& used) {
 }
 
 Status LocalConnector::Disconnect(const Caller& caller) {
-  std::shared_ptr<LocalQueuePair> used;
   std::unique_lock order(report_order_);
   bool here;
-  auto counts_as_leaving = std::make_shared<bool>(false);  // This call counts in leaving_.
+  std::shared_ptr<LocalQueuePair> used;
   {
     std::lock_guard lock(mutex_);
     here = AnswersHere();
     used = queue_pair_;
-    *counts_as_leaving = phase_ == Phase::kEstablished;
-    if (*counts_as_leaving) ++leaving_;
   }
+  const bool device = used && used->real->device_number() != 0;
+  if (!here && device) {
+    order.unlock();
+    return DisconnectByBroker(caller);
+  }
+  auto begun = adapter->session->Begin(caller);
+  if (!begun.ok()) return begun.status();
+  const std::shared_ptr<CallState> state = *begun;
+  const Life at = life();
   if (here) {
-    auto begun = adapter->session->Begin(caller);
-    if (!begun.ok()) return begun.status();
-    (*begun)->Abort();
+    state->Abort();
     {
       std::lock_guard lock(mutex_);
       phase_ = Phase::kDead;
     }
     // The answer is final; the broker learns of it before later messages.
     TellPeerClosedInOrder();
-    const Life at = life();
     static_cast<void>(
         adapter->session->Submit(session::DisconnectOp{at.handle}, at.epoch, [](const Reply&) {}));
     order.unlock();
     Leave(used);
     return {};
   }
+  used = BeginGoodbye();
+  if (!used) {
+    state->Abort();
+    order.unlock();
+    return DisconnectByBroker(caller);
+  }
+  const auto answer = [self = shared_from_this(), state](Status status) {
+    self->adapter->session->Finish(state, std::move(status));
+  };
+  BrokerSession::Ticket ticket;
+  Status told = adapter->session->Submit(
+      session::DisconnectOp{at.handle}, at.epoch,
+      [self = shared_from_this(), answer](const Reply& reply) {
+        // The connection ends also when the broker is gone or has no room for the message.
+        const bool untold = IsUnreachable(reply.status) || reply.status == StatusCode::kInsufficientResources;
+        reply.status.ok() || untold ? self->AfterGoodbye(answer) : answer(reply.status);
+      },
+      BrokerSession::Sender::kApplication, caller.blocks() ? &ticket : nullptr);
   order.unlock();
+  // After the message, so that the broker hears of the goodbye before its end.
+  RunGoodbye(used);
+  if (!told.ok()) AfterGoodbye(answer);
+  adapter->session->AwaitReply(ticket);
+  return BrokerSession::Outcome(caller, state);
+}
+
+Status LocalConnector::DisconnectByBroker(const Caller& caller) {
+  auto counts_as_leaving = std::make_shared<bool>(false);  // This call counts in leaving_.
+  {
+    std::lock_guard lock(mutex_);
+    *counts_as_leaving = phase_ == Phase::kEstablished;
+    if (*counts_as_leaving) ++leaving_;
+  }
   const bool waits = caller.blocks();
   Status status = Simple<session::DisconnectOp>(caller, [self = shared_from_this(), counts_as_leaving,
                                                          waits](Reply& reply) {
@@ -240,7 +310,7 @@ Status LocalConnector::Disconnect(const Caller& caller) {
       // The operation ended with the broker, but the connection must still end. A blocking caller does it
       // below.
       if (IsUnreachable(reply.status) && !waits) {
-        self->GoodbyeWithoutBroker([self](const Status&) { self->Finished(); });
+        if (const auto left = self->BeginGoodbye()) self->RunGoodbye(left);
       }
       return reply.status;
     }
@@ -267,19 +337,6 @@ void LocalConnector::NotLeaving(bool& counts_as_leaving) {
   if (std::exchange(counts_as_leaving, false)) --leaving_;
 }
 
-bool LocalConnector::GoodbyeWithoutBroker(std::function<void(Status)> done) {
-  std::shared_ptr<LocalQueuePair> used;
-  {
-    std::lock_guard lock(mutex_);
-    if (phase_ != Phase::kEstablished || !queue_pair_) return false;
-    phase_ = Phase::kDisconnecting;
-    used = queue_pair_;
-  }
-  CompleteLocalNotifies(StatusCode::kConnectionDisconnected);
-  used->real->Disconnect(kLocalDisconnectTimeout, std::move(done));
-  return true;
-}
-
 Status LocalConnector::DisconnectLocally(const Caller& caller) {
   std::shared_ptr<LocalQueuePair> used;
   Phase phase;
@@ -292,24 +349,26 @@ Status LocalConnector::DisconnectLocally(const Caller& caller) {
     case Phase::kSettingUp:
       return {StatusCode::kDeviceRemoved, "the broker went away before the connection was established",
               Detail::kBrokerUnreachable};
-    case Phase::kDisconnecting:
-    case Phase::kDead:
-      return {StatusCode::kConnectionInvalid, "the connection is over"};
     case Phase::kPeerClosed:
       Leave(used);
       return {};
+    case Phase::kDisconnecting:
+    case Phase::kDead:
     case Phase::kEstablished:
       break;
   }
   auto begun = adapter->session->Begin(caller);
   if (!begun.ok()) return begun.status();
-  const bool started = GoodbyeWithoutBroker([self = shared_from_this(), state = *begun](Status status) {
-    self->Finished();
+  used = BeginGoodbye();
+  if (!used) {
+    (*begun)->Abort();
+    return {StatusCode::kConnectionInvalid, "the connection is over"};
+  }
+  RunGoodbye(used);
+  AfterGoodbye([self = shared_from_this(), state = *begun](Status status) {
     self->adapter->session->Finish(state, std::move(status));
   });
-  if (started) return BrokerSession::Outcome(caller, *begun);
-  (*begun)->Abort();
-  return {StatusCode::kConnectionInvalid, "the connection is over"};
+  return BrokerSession::Outcome(caller, *begun);
 }
 
 Status LocalConnector::Cancel() {
@@ -332,16 +391,20 @@ Status LocalConnector::Close(const Caller& caller, bool wait) {
     self->OnClosed();
     direct ? self->adapter->session->Finish(state, {}) : self->adapter->session->FinishClose(state, {});
   };
-  auto locally = [self = shared_from_this(), finish] {
-    if (!self->GoodbyeWithoutBroker([finish](const Status&) { finish(); })) finish();
-  };
   TellPeerClosed();
+  const std::shared_ptr<LocalQueuePair> leaving = OnDevice() ? nullptr : BeginGoodbye();
+  auto locally = [self = shared_from_this(), finish, begun = leaving != nullptr] {
+    const auto used = begun ? nullptr : self->BeginGoodbye();
+    if (used) self->RunGoodbye(used);
+    begun || used ? self->AfterGoodbye([finish](const Status&) { finish(); }) : finish();
+  };
   const Life at = life();
   BrokerSession::Ticket ticket;
   Status sent = adapter->session->Submit(
       session::CloseOp{at.handle}, at.epoch,
       [finish, locally](const Reply& reply) { IsUnreachable(reply.status) ? locally() : finish(); },
       BrokerSession::Sender::kApplication, wait && caller.blocks() ? &ticket : nullptr);
+  if (leaving) RunGoodbye(leaving);
   if (!sent.ok()) locally();
   adapter->session->AwaitReply(ticket);
   return wait ? BrokerSession::Outcome(caller, state) : Status(StatusCode::kPending);

@@ -33,6 +33,11 @@ void Broker::Impl::FinishNotifies(Connector& c, const Status& status) {
   for (Pending& notify : notifies) Finish(c.session, notify, status);
 }
 
+std::uint32_t Broker::Impl::DisconnectTimeoutMs() const {
+  const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(settings_.disconnect_timeout);
+  return static_cast<std::uint32_t>(ms.count());
+}
+
 void Broker::Impl::StartGoodbye(Connector& c) {
   ND_CORE_CHECK(c.state == ConnectorState::kConnected);
   --counters_.active_connection;
@@ -44,11 +49,10 @@ void Broker::Impl::StartGoodbye(Connector& c) {
   Note(Notice::Level::kInfo, "connection.disconnected", Show(c.handle),
        c.local.ToString() + " and " + c.remote.ToString() + ": by this side.");
   if (StateOf(c).description.client_disconnects) {
-    const auto ms =
-        std::chrono::duration_cast<std::chrono::milliseconds>(settings_.disconnect_timeout).count();
-    Emit(SendTransportCommand{{c.handle, TransportCommand::What::kDisconnect, DisconnectReason::kUnknown,
-                               static_cast<std::uint32_t>(ms)},
-                              c.session});
+    // A client that began the goodbye by itself ignores this.
+    Emit(SendTransportCommand{
+        {c.handle, TransportCommand::What::kDisconnect, DisconnectReason::kUnknown, DisconnectTimeoutMs()},
+        c.session});
   } else {
     Emit(CmDisconnect{*c.cm});
   }

@@ -73,7 +73,10 @@ void Broker::Impl::On(const CmEstablished& event) {
   reply.peer = c.remote;
   reply.limits = c.limits;
   reply.hand_off = next_hand_off_++;
-  if (prove_ && StateOf(c).description.client_disconnects) reply.proof = prove_(FactsOf(c));
+  if (StateOf(c).description.client_disconnects) {
+    if (prove_) reply.proof = prove_(FactsOf(c));
+    reply.disconnect_timeout_ms = DisconnectTimeoutMs();
+  }
   // A device does not notice the disconnect; the library flushes the queue pair.
   c.disconnect_event |= settings_.flush_on_peer_disconnect;
   Emit(HandOffTo{c.session, *c.cm, c.handle, reply.hand_off, c.limits, settings_.flush_on_peer_disconnect});

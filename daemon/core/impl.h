@@ -230,6 +230,7 @@ class Broker::Impl {
 
   // ---- disconnecting (broker_disconnect.cc)
   void FinishNotifies(Connector& c, const Status& status);
+  std::uint32_t DisconnectTimeoutMs() const;
   void StartGoodbye(Connector& c);
   void FinishGoodbye(Connector& c, Status status);  // May free it.
   // `seen`: the status of the application's transport, or SUCCESS.

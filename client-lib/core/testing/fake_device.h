@@ -87,6 +87,7 @@ class FakeQueuePair final : public provider::QueuePair {
     held_.push_back(std::move(done));
   }
   void Drop() override { Log("drop"); }
+  std::uint32_t device_number() const override { return number; }
 
   void Log(std::string what) {
     std::lock_guard lock(mutex_);
@@ -109,6 +110,7 @@ class FakeQueuePair final : public provider::QueuePair {
 
   const provider::QpOptions options;
   std::atomic<bool> hold_disconnect{false};
+  std::atomic<std::uint32_t> number{0};  // Not 0: the queue pair of a device.
   provider::HandOffRecord record;
   Status attach_result;
 
