@@ -86,6 +86,7 @@ mode = "tcp"
 tcp-port = 4000
 tcp-networks = ["10.0.0.0/8"]
 crc = false
+datagrams = false
 max-inbound-read-limit = 1
 max-outbound-read-limit = 2
 [[rule]]
@@ -134,6 +135,7 @@ quota = { sessions = 1, connectors = 2, listeners = 3, shared-endpoints = 4, que
   EXPECT_EQ(adapter.addresses.size(), 2u);
   EXPECT_TRUE(adapter.tcp_mode);
   EXPECT_FALSE(adapter.crc);
+  EXPECT_FALSE(adapter.datagrams);
   EXPECT_EQ(adapter.tcp_port, 4000);
   ASSERT_EQ(adapter.tcp_networks.size(), 1u);
   EXPECT_EQ(adapter.tcp_networks[0].bits, 8);

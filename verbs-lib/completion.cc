@@ -22,10 +22,35 @@ struct Channel {
   ibv_comp_channel abi{};
 };
 
+// A poll reads no more datagrams than this, so that the program can post receives in between.
+constexpr int kDriveAtOnce = 16;
+
 }  // namespace
+
+template <typename Action>
+void CompletionQueue::ForEachSource(Action action) {
+  if (source_count_.load(std::memory_order_acquire) == 0) return;
+  std::lock_guard lock(sources_mutex_);
+  for (CompletionSource* source : sources_) action(*source);
+}
+
+void CompletionQueue::AddSource(CompletionSource* source) {
+  std::lock_guard lock(sources_mutex_);
+  sources_.push_back(source);
+  source_count_.store(sources_.size(), std::memory_order_release);
+}
+
+void CompletionQueue::RemoveSource(CompletionSource* source) {
+  std::lock_guard lock(sources_mutex_);
+  std::erase(sources_, source);
+  source_count_.store(sources_.size(), std::memory_order_release);
+}
 
 int CompletionQueue::Poll(int count, ibv_wc* out) {
   int taken = 0;
+  if (kept_count.load(std::memory_order_acquire) == 0) {
+    ForEachSource([count](CompletionSource& source) { source.Drive(std::clamp(count, 1, kDriveAtOnce)); });
+  }
   if (kept_count.load(std::memory_order_acquire) != 0) {
     std::lock_guard lock(mutex);
     while (taken < count && !kept.empty()) {
@@ -57,12 +82,16 @@ void CompletionQueue::TakeAll() {
   }
 }
 
-void CompletionQueue::Keep(const ibv_wc& completion) {
+void CompletionQueue::Keep(const ibv_wc& completion, bool solicited) {
   std::lock_guard lock(mutex);
   TakeAll();
   kept.push_back(completion);
   kept_count.store(kept.size(), std::memory_order_release);
-  if (kept_event && armed.load()) eventfd_write(kept_event.get(), 1);
+  const bool wanted =
+      armed_type.load() == NotifyType::kAny || solicited || completion.status != IBV_WC_SUCCESS;
+  if (!kept_event || !armed.load() || !wanted) return;
+  fired.store(true);
+  eventfd_write(kept_event.get(), 1);
 }
 
 void CompletionQueue::Purge() {
@@ -73,12 +102,20 @@ void CompletionQueue::Purge() {
 }
 
 Status CompletionQueue::Arm(NotifyType type) {
+  const Status status = ArmQueue(type);
+  ForEachSource([](CompletionSource& source) { source.Watch(); });
+  return status;
+}
+
+Status CompletionQueue::ArmQueue(NotifyType type) {
   std::lock_guard lock(mutex);
   // The event is for the next completion. Notify() would fire at once for one that waits already, so those
   // are kept.
   TakeAll();
   kept_count.store(kept.size(), std::memory_order_release);
-  armed.store(true);
+  // An event for every completion is one for solicited completions, too.
+  if (!armed.load() || type == NotifyType::kAny) armed_type.store(type);
+  if (!armed.exchange(true)) fired.store(false);
   return queue.Notify(type);
 }
 

@@ -12,11 +12,22 @@
 #include <cstdint>
 #include <deque>
 #include <mutex>
+#include <vector>
 
 #include "base/unique_fd.h"
 #include "nd/nd.h"
 
 namespace nd::verbs_lib {
+
+// Makes completions that no queue pair of the library makes.
+class CompletionSource {
+ public:
+  virtual ~CompletionSource() = default;
+  // The program polls: adds completions by Keep(), for up to `most` messages.
+  virtual void Drive(int most) = 0;
+  // The program waits for an event: adds completions without being driven.
+  virtual void Watch() = 0;
+};
 
 // Programs hold a pointer to `abi`, as ibv_cq or as ibv_cq_ex.
 struct CompletionQueue {
@@ -32,7 +43,9 @@ struct CompletionQueue {
 
   // Events of the channel. `armed` is true from ibv_req_notify_cq until the event is taken.
   std::atomic<bool> armed{false};
-  UniqueFd kept_event;  // Readable while armed and a completion was kept.
+  std::atomic<NotifyType> armed_type{NotifyType::kAny};
+  std::atomic<bool> fired{false};  // `kept_event` was written since.
+  UniqueFd kept_event;             // Readable while armed and a completion was kept.
   std::condition_variable acknowledged;
   std::uint32_t events_taken = 0, events_acknowledged = 0;  // Under `mutex`.
 
@@ -41,7 +54,14 @@ struct CompletionQueue {
 
   int Poll(int count, ibv_wc* out);
   // Adds a completion behind all that arrived before it.
-  void Keep(const ibv_wc& completion);
+  void Keep(const ibv_wc& completion, bool solicited = false);
+  // True when the program waits for an event that Keep() has not caused yet.
+  bool waits() const { return armed.load() && !fired.load(); }
+  // As many completions wait as the program asked room for.
+  bool full() const { return kept_count.load() >= static_cast<std::size_t>(abi.cqe); }
+  void AddSource(CompletionSource* source);
+  // Returns when the source is not in use.
+  void RemoveSource(CompletionSource* source);
   // Makes the channel readable at the next completion of that kind; those that wait already do not count.
   Status Arm(NotifyType type);
   // Forgets what a destroyed queue pair left.
@@ -49,6 +69,13 @@ struct CompletionQueue {
 
  private:
   void TakeAll();  // Under `mutex`.
+  Status ArmQueue(NotifyType type);
+  template <typename Action>
+  void ForEachSource(Action action);
+
+  std::mutex sources_mutex_;  // Taken before the lock of a source.
+  std::vector<CompletionSource*> sources_;
+  std::atomic<std::size_t> source_count_{0};
 };
 
 inline CompletionQueue* FromAbi(ibv_cq* queue) {

@@ -16,6 +16,7 @@
 
 #include "base/unique_fd.h"
 #include "nd/nd.h"
+#include "verbs-lib/gid.h"
 
 namespace nd::verbs_lib {
 
@@ -61,9 +62,6 @@ const std::vector<Device*>* Devices();
 // The device that has this local address, or null.
 Device* DeviceOf(const Address& local);
 
-// The address as a GID, and back.
-ibv_gid GidOf(const Address& address);
-Address AddressOf(const ibv_gid& gid);
 // The GUID of an adapter in network order.
 __be64 GuidOf(const AdapterInfo& info);
 

@@ -8,6 +8,7 @@
 
 #include "verbs-lib/device.h"
 #include "verbs-lib/export.h"
+#include "verbs-lib/regions.h"
 
 // Names of functions that verbs.h replaces by macros.
 #undef ibv_reg_mr
@@ -19,6 +20,7 @@ namespace {
 struct Region {
   ibv_mr abi{};
   MemoryRegion region;
+  LocalRegion local;
 };
 
 constexpr unsigned kKnownAccess = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
@@ -65,6 +67,11 @@ NDBROKER_PUBLIC ibv_mr* ibv_reg_mr_iova2(ibv_pd* domain, void* address, std::siz
   region->abi.length = length;
   region->abi.lkey = region->region.local_token();
   region->abi.rkey = region->region.remote_token();
+  region->local = {.memory = static_cast<std::byte*>(address),
+                   .length = length,
+                   .iova = iova,
+                   .writable = (access & IBV_ACCESS_LOCAL_WRITE) != 0};
+  nd::verbs_lib::AddRegion(region->abi.lkey, region->local);
   return &region->abi;
 }
 
@@ -80,8 +87,12 @@ NDBROKER_PUBLIC ibv_mr* ibv_reg_mr_iova(ibv_pd* domain, void* address, std::size
 
 NDBROKER_PUBLIC int ibv_dereg_mr(ibv_mr* abi) {
   auto* region = reinterpret_cast<Region*>(abi);
-  const nd::Status status = region->region.Deregister();
-  if (!status.ok()) return nd::verbs_lib::ErrnoOf(status);
+  // First, because another thread may get the same key at once.
+  nd::verbs_lib::RemoveRegion(abi->lkey);
+  if (const nd::Status status = region->region.Deregister(); !status.ok()) {
+    nd::verbs_lib::AddRegion(abi->lkey, region->local);
+    return nd::verbs_lib::ErrnoOf(status);
+  }
   delete region;
   return 0;
 }

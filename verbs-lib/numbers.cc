@@ -7,13 +7,19 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "verbs-lib/datagram_header.h"
+
 namespace nd::verbs_lib {
 namespace {
 
 constexpr std::size_t kSlots = 1u << 16;
 
 // The number that a slot holds now; 0: free.
-std::atomic<std::uint32_t> slots[kSlots];
+std::atomic<std::uint32_t> slots[kSlots], datagram_slots[kSlots];
+
+std::atomic<std::uint32_t>& SlotOf(std::uint32_t number) {
+  return (number >= kDatagramNumbers ? datagram_slots : slots)[number % kSlots];
+}
 
 struct Table {
   std::mutex mutex;
@@ -42,6 +48,13 @@ std::uint32_t AddNumber(const std::shared_ptr<QueuePair>& queue_pair) {
   return 0;
 }
 
+bool AddNumber(std::uint32_t number, const std::shared_ptr<QueuePair>& queue_pair) {
+  std::lock_guard lock(table().mutex);
+  if (!table().queue_pairs.emplace(number, queue_pair).second) return false;
+  SlotOf(number).store(number, std::memory_order_release);
+  return true;
+}
+
 void RemoveNumber(std::uint32_t number) {
   std::shared_ptr<QueuePair> last;  // Destroyed outside the lock.
   std::lock_guard lock(table().mutex);
@@ -49,11 +62,11 @@ void RemoveNumber(std::uint32_t number) {
   if (it == table().queue_pairs.end()) return;
   last = std::move(it->second);
   table().queue_pairs.erase(it);
-  slots[number % kSlots].store(0, std::memory_order_release);
+  SlotOf(number).store(0, std::memory_order_release);
 }
 
 bool NumberExists(std::uint32_t number) {
-  return number != 0 && slots[number % kSlots].load(std::memory_order_acquire) == number;
+  return number != 0 && SlotOf(number).load(std::memory_order_acquire) == number;
 }
 
 std::shared_ptr<QueuePair> FindQueuePair(std::uint32_t number) {

@@ -11,18 +11,9 @@
 namespace nd::verbs_lib {
 namespace {
 
-// A list of ibv_sge is used as a list of Sge, without a copy.
-static_assert(sizeof(ibv_sge) == sizeof(Sge) && offsetof(ibv_sge, addr) == offsetof(Sge, address) &&
-              offsetof(ibv_sge, length) == offsetof(Sge, length) &&
-              offsetof(ibv_sge, lkey) == offsetof(Sge, local_token) &&
-              sizeof(void*) == sizeof(std::uint64_t));
-
-std::span<const Sge> SgesOf(const ibv_sge* list, int count) {
-  return {reinterpret_cast<const Sge*>(list), static_cast<std::size_t>(count)};
-}
-
-void* ContextOf(std::uint64_t id) {
-  return reinterpret_cast<void*>(static_cast<std::uintptr_t>(id));
+template <typename Request>
+std::span<const Sge> PiecesOf(const Request& request) {
+  return SgesOf(std::span(request.sg_list, static_cast<std::size_t>(request.num_sge)));
 }
 
 void KeepFlushed(QueuePair* queue_pair, CompletionQueue* queue, std::uint64_t id, ibv_wc_opcode opcode,
@@ -61,7 +52,7 @@ std::uint32_t FlagsOf(const QueuePair& queue_pair, unsigned send_flags) {
 
 int PostOne(QueuePair* queue_pair, const ibv_send_wr& request) {
   if (request.num_sge < 0 || (request.send_flags & IBV_SEND_IP_CSUM) != 0) return EINVAL;
-  const auto sges = SgesOf(request.sg_list, request.num_sge);
+  const auto sges = PiecesOf(request);
   const std::uint32_t flags = FlagsOf(*queue_pair, request.send_flags);
   const std::uint32_t solicit =
       (request.send_flags & IBV_SEND_SOLICITED) != 0 ? std::uint32_t{kOpSendAndSolicit} : 0;
@@ -126,10 +117,12 @@ int PostSend(ibv_qp* abi, ibv_send_wr* first, ibv_send_wr** bad) {
   QueuePair* queue_pair = FromAbi(abi);
   for (ibv_send_wr* request = first; request != nullptr; request = request->next) {
     int error = 0;
-    if (abi->state == IBV_QPS_ERR) {
+    if (abi->state == IBV_QPS_ERR || abi->state == IBV_QPS_SQE) {
       KeepFlushed(queue_pair, queue_pair->send_cq, request->wr_id, OpcodeOf(request->opcode));
     } else if (abi->state != IBV_QPS_RTS && abi->state != IBV_QPS_SQD) {
       error = EINVAL;
+    } else if (queue_pair->datagrams) {
+      error = queue_pair->datagrams->PostSend(*request);
     } else {
       error = PostOne(queue_pair, *request);
     }
@@ -149,9 +142,10 @@ int PostReceive(ibv_qp* abi, ibv_recv_wr* first, ibv_recv_wr** bad) {
       KeepFlushed(queue_pair, queue_pair->receive_cq, request->wr_id, IBV_WC_RECV);
     } else if (abi->state == IBV_QPS_RESET || request->num_sge < 0) {
       error = EINVAL;
+    } else if (queue_pair->datagrams) {
+      error = queue_pair->datagrams->PostReceive(*request);
     } else {
-      error = ErrnoOf(
-          queue_pair->real.Receive(ContextOf(request->wr_id), SgesOf(request->sg_list, request->num_sge)));
+      error = ErrnoOf(queue_pair->real.Receive(ContextOf(request->wr_id), PiecesOf(*request)));
     }
     if (error != 0) {
       if (bad != nullptr) *bad = request;
@@ -163,10 +157,7 @@ int PostReceive(ibv_qp* abi, ibv_recv_wr* first, ibv_recv_wr** bad) {
 
 int PostSrqReceive(ibv_srq* abi, ibv_recv_wr* first, ibv_recv_wr** bad) {
   for (ibv_recv_wr* request = first; request != nullptr; request = request->next) {
-    const int error = request->num_sge < 0
-                          ? EINVAL
-                          : ErrnoOf(FromAbi(abi)->queue.Receive(ContextOf(request->wr_id),
-                                                                SgesOf(request->sg_list, request->num_sge)));
+    const int error = FromAbi(abi)->Post(*request);
     if (error != 0) {
       if (bad != nullptr) *bad = request;
       return error;

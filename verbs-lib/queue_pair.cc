@@ -10,6 +10,8 @@
 #include "verbs-lib/device.h"
 #include "verbs-lib/export.h"
 #include "verbs-lib/numbers.h"
+#include "verbs-lib/qp_state_rules.h"
+#include "verbs-lib/settings.h"
 
 namespace nd::verbs_lib {
 namespace {
@@ -54,6 +56,15 @@ void Merge(const ibv_qp_attr& from, int mask, ibv_qp_attr* to) {
   take(IBV_QP_DEST_QPN, &ibv_qp_attr::dest_qp_num);
 }
 
+// True when an attribute names a port, a P_Key or a GID that the device does not have.
+bool PointsNowhere(const QueuePair& queue_pair, const ibv_qp_attr& attributes, int mask) {
+  const Device& device = *FromAbi(queue_pair.abi.qp_base.context)->device;
+  return ((mask & IBV_QP_PORT) != 0 && attributes.port_num != 1) ||
+         ((mask & IBV_QP_PKEY_INDEX) != 0 && attributes.pkey_index != 0) ||
+         ((mask & IBV_QP_AV) != 0 && attributes.ah_attr.is_global != 0 &&
+          attributes.ah_attr.grh.sgid_index >= device.info.addresses.size());
+}
+
 // 0, or the errno of capabilities that the device does not have.
 int CheckCapabilities(const AdapterInfo& info, const ibv_qp_cap& cap, bool has_srq) {
   const bool receives_fit = has_srq || (cap.max_recv_wr <= info.max_receive_queue_depth &&
@@ -73,6 +84,10 @@ nd::QueuePair QueuePair::pair() {
 }
 
 Status QueuePair::Renew() {
+  if (datagrams) {
+    datagrams->Reset();
+    return {};
+  }
   QueuePairOptions options;
   options.receive_cq = &receive_cq->queue;
   options.initiator_cq = &send_cq->queue;
@@ -107,6 +122,7 @@ void QueuePair::OnEstablished() {
 
 void QueuePair::Flush() {
   SetState(IBV_QPS_ERR);
+  if (datagrams) return datagrams->Flush();
   static_cast<void>(pair().Flush());
 }
 
@@ -117,7 +133,23 @@ ibv_qp* CreateQpEx(ibv_context* context, ibv_qp_init_attr_ex* wanted) {
     return FailWith(EINVAL);
   }
   if (const int error = CheckCapabilities(info, wanted->cap, wanted->srq != nullptr)) return FailWith(error);
-  if (wanted->qp_type != IBV_QPT_RC || wanted->comp_mask != IBV_QP_INIT_ATTR_PD) return FailWith(EOPNOTSUPP);
+  const bool datagrams = wanted->qp_type == IBV_QPT_UD && !ActsAsIwarp();
+  if ((wanted->qp_type != IBV_QPT_RC && !datagrams) || wanted->comp_mask != IBV_QP_INIT_ATTR_PD) {
+    return FailWith(EOPNOTSUPP);
+  }
+  if (datagrams && (info.flags & kAdapterNoDatagrams) != 0) {
+    std::fprintf(stderr,
+                 "ndbroker: this program wants a UD queue pair; 'datagrams = false' in the broker's "
+                 "configuration forbids them on %s\n",
+                 info.name.c_str());
+    return FailWith(EOPNOTSUPP);
+  }
+  if (wanted->srq != nullptr) {
+    using Use = SharedReceiveQueue::Use;
+    if (const int error = FromAbi(wanted->srq)->UseFor(datagrams ? Use::kDatagrams : Use::kConnected)) {
+      return FailWith(error);
+    }
+  }
   auto made = std::make_shared<QueuePair>();
   ibv_qp& base = made->base();
   base.context = context;
@@ -133,6 +165,15 @@ ibv_qp* CreateQpEx(ibv_context* context, ibv_qp_init_attr_ex* wanted) {
   std::memcpy(&made->init, wanted, sizeof made->init);
   made->send_cq = FromAbi(wanted->send_cq);
   made->receive_cq = FromAbi(wanted->recv_cq);
+  if (datagrams) {
+    made->datagrams = DatagramPair::Open(made.get());
+    if (!made->datagrams) return nullptr;
+    base.qp_num = base.handle = made->datagrams->number();
+    // Another queue pair of this process may have it on other addresses.
+    if (!AddNumber(base.qp_num, made)) return FailWith(EADDRINUSE);
+    made->receive_cq->AddSource(made->datagrams.get());
+    return &base;
+  }
   base.qp_num = base.handle = AddNumber(made);
   if (base.qp_num == 0) return FailWith(ENOMEM);
   if (const Status status = made->Renew(); !status.ok()) {
@@ -164,7 +205,12 @@ NDBROKER_PUBLIC int ibv_modify_qp(ibv_qp* abi, ibv_qp_attr* attributes, int mask
   auto* queue_pair = FromAbi(abi);
   const ibv_qp_state state = (mask & IBV_QP_STATE) != 0 ? attributes->qp_state : abi->state;
   if ((mask & IBV_QP_CUR_STATE) != 0 && attributes->cur_qp_state != abi->state) return EINVAL;
-  if ((mask & IBV_QP_STATE) != 0 && !nd::verbs_lib::MayChange(abi->state, state)) return EINVAL;
+  // The kernel leaves queue pairs of iWARP to their driver.
+  if (nd::verbs_lib::ActsAsIwarp() ? !nd::verbs_lib::MayChange(abi->state, state)
+                                   : !nd::verbs_lib::MayModify(abi->qp_type, abi->state, state, mask)) {
+    return EINVAL;
+  }
+  if (nd::verbs_lib::PointsNowhere(*queue_pair, *attributes, mask)) return EINVAL;
   if ((mask & IBV_QP_DEST_QPN) != 0 && (attributes->dest_qp_num & kConnectedByCm) == 0) {
     std::fprintf(
         stderr,
@@ -201,7 +247,12 @@ NDBROKER_PUBLIC int ibv_destroy_qp(ibv_qp* abi) {
   const std::shared_ptr<nd::verbs_lib::QueuePair> kept = nd::verbs_lib::FindQueuePair(number);
   if (kept.get() != queue_pair) return EINVAL;
   nd::verbs_lib::RemoveNumber(number);
-  static_cast<void>(queue_pair->pair().Close());
+  if (queue_pair->datagrams) {
+    queue_pair->receive_cq->RemoveSource(queue_pair->datagrams.get());
+    queue_pair->datagrams->Close();
+  } else {
+    static_cast<void>(queue_pair->pair().Close());
+  }
   queue_pair->send_cq->Purge();
   if (queue_pair->receive_cq != queue_pair->send_cq) queue_pair->receive_cq->Purge();
   return 0;

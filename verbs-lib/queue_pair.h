@@ -4,11 +4,15 @@
 
 #include <infiniband/verbs.h>
 
+#include <atomic>
+#include <functional>
 #include <memory>
 #include <mutex>
 
 #include "nd/nd.h"
 #include "verbs-lib/completion.h"
+#include "verbs-lib/datagram_pair.h"
+#include "verbs-lib/receive_ring.h"
 
 namespace nd::verbs_lib {
 
@@ -17,9 +21,26 @@ namespace nd::verbs_lib {
 inline constexpr std::uint32_t kConnectedByCm = 0x800000;
 
 struct SharedReceiveQueue {
+  // The first queue pair decides who takes the receives: the library, or UD queue pairs. Receives that were
+  // posted before are in `own`.
+  enum class Use : std::uint8_t { kUndecided, kConnected, kDatagrams };
+
+  SharedReceiveQueue(std::uint32_t wanted_depth, std::uint32_t wanted_sge)
+      : depth(wanted_depth), max_sge(wanted_sge), own(wanted_depth, wanted_sge) {}
+
+  int Post(const ibv_recv_wr& request);
+  // Called for each queue pair that is created with this queue. EINVAL: the other kind uses it.
+  int UseFor(Use wanted);
+  // Calls `fill` with the receives of UD queue pairs.
+  bool TakeForDatagram(const std::function<bool(ReceiveRing&)>& fill);
+
   ibv_srq abi{};
   nd::SharedReceiveQueue queue;
-  std::uint32_t depth = 0, max_sge = 0;
+  const std::uint32_t depth, max_sge;
+
+  std::mutex mutex;
+  std::atomic<Use> use{Use::kUndecided};  // Written under `mutex`.
+  ReceiveRing own;                        // Under `mutex`.
 };
 
 // Programs hold a pointer to `abi`, as ibv_qp or as ibv_qp_ex.
@@ -43,7 +64,8 @@ struct QueuePair {
   // The connection manager says that the connection ended and that devices of this kind flush now.
   void Flush();
 
-  nd::QueuePair real;  // Replaced under `mutex`.
+  nd::QueuePair real;                       // Replaced under `mutex`. Empty in a UD queue pair.
+  std::unique_ptr<DatagramPair> datagrams;  // Of a UD queue pair.
 };
 
 inline QueuePair* FromAbi(ibv_qp* queue_pair) {
@@ -51,6 +73,20 @@ inline QueuePair* FromAbi(ibv_qp* queue_pair) {
 }
 inline SharedReceiveQueue* FromAbi(ibv_srq* queue) {
   return reinterpret_cast<SharedReceiveQueue*>(queue);
+}
+
+// A list of ibv_sge is used as a list of Sge, without a copy.
+static_assert(sizeof(ibv_sge) == sizeof(Sge) && offsetof(ibv_sge, addr) == offsetof(Sge, address) &&
+              offsetof(ibv_sge, length) == offsetof(Sge, length) &&
+              offsetof(ibv_sge, lkey) == offsetof(Sge, local_token) &&
+              sizeof(void*) == sizeof(std::uint64_t));
+
+inline std::span<const Sge> SgesOf(std::span<const ibv_sge> pieces) {
+  return {reinterpret_cast<const Sge*>(pieces.data()), pieces.size()};
+}
+
+inline void* ContextOf(std::uint64_t id) {
+  return reinterpret_cast<void*>(static_cast<std::uintptr_t>(id));
 }
 
 int PostSend(ibv_qp* queue_pair, ibv_send_wr* first, ibv_send_wr** bad);

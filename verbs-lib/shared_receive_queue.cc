@@ -9,6 +9,38 @@
 #include "verbs-lib/queue_pair.h"
 
 namespace nd::verbs_lib {
+namespace {
+
+int PostToLibrary(nd::SharedReceiveQueue& queue, std::uint64_t id, std::span<const ibv_sge> pieces) {
+  return ErrnoOf(queue.Receive(ContextOf(id), SgesOf(pieces)));
+}
+
+}  // namespace
+
+int SharedReceiveQueue::Post(const ibv_recv_wr& request) {
+  if (request.num_sge < 0) return EINVAL;
+  const std::span pieces(request.sg_list, static_cast<std::size_t>(request.num_sge));
+  if (use.load(std::memory_order_acquire) == Use::kConnected)
+    return PostToLibrary(queue, request.wr_id, pieces);
+  std::lock_guard lock(mutex);
+  if (use.load() == Use::kConnected) return PostToLibrary(queue, request.wr_id, pieces);
+  return own.Post(request);
+}
+
+int SharedReceiveQueue::UseFor(Use wanted) {
+  std::lock_guard lock(mutex);
+  if (use.load() != Use::kUndecided) return use.load() == wanted ? 0 : EINVAL;
+  for (; wanted == Use::kConnected && !own.empty(); own.Pop()) {
+    if (const int error = PostToLibrary(queue, own.id(), own.pieces())) return error;
+  }
+  use.store(wanted, std::memory_order_release);
+  return 0;
+}
+
+bool SharedReceiveQueue::TakeForDatagram(const std::function<bool(ReceiveRing&)>& fill) {
+  std::lock_guard lock(mutex);
+  return fill(own);
+}
 
 ibv_srq* CreateSrqEx(ibv_context* context, ibv_srq_init_attr_ex* wanted) {
   const bool basic = (wanted->comp_mask & IBV_SRQ_INIT_ATTR_TYPE) == 0 || wanted->srq_type == IBV_SRQT_BASIC;
@@ -17,10 +49,9 @@ ibv_srq* CreateSrqEx(ibv_context* context, ibv_srq_init_attr_ex* wanted) {
   const std::uint32_t max_sge = std::max(wanted->attr.max_sge, 1u);
   auto made = FromAbi(context)->device->adapter()->CreateSharedReceiveQueue(wanted->attr.max_wr, max_sge);
   if (!made.ok()) return FailWith(ErrnoOf(made.status()));
-  auto* queue = new SharedReceiveQueue;
+  auto* queue = new SharedReceiveQueue(wanted->attr.max_wr, max_sge);
   queue->queue = std::move(made).value();
-  queue->depth = wanted->attr.max_wr;
-  queue->max_sge = wanted->attr.max_sge = max_sge;
+  wanted->attr.max_sge = max_sge;
   queue->abi.context = context;
   queue->abi.srq_context = wanted->srq_context;
   queue->abi.pd = wanted->pd;

@@ -25,12 +25,6 @@ NDBROKER_PUBLIC int ibv_dofork_range(void*, std::size_t) {
   return 0;
 }
 
-NDBROKER_PUBLIC ibv_ah* ibv_create_ah(ibv_pd*, ibv_ah_attr*) {
-  return FailWith(EOPNOTSUPP);
-}
-NDBROKER_PUBLIC int ibv_destroy_ah(ibv_ah*) {
-  return EINVAL;
-}
 NDBROKER_PUBLIC int ibv_attach_mcast(ibv_qp*, const ibv_gid*, std::uint16_t) {
   return EOPNOTSUPP;
 }

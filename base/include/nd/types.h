@@ -74,6 +74,8 @@ enum AdapterFlags : std::uint32_t {
   kAdapterMultiEngine = 0x8,
   kAdapterCqResize = 0x100,
   kAdapterLoopback = 0x10000,
+  // Not of the specification: UD queue pairs of verbs programs are forbidden on this adapter.
+  kAdapterNoDatagrams = 0x80000000,
 };
 
 enum class RdmaTechnology : std::uint8_t { kUndefined = 0, kIwarp, kInfiniBand, kRoce, kRoceV2 };

@@ -173,6 +173,7 @@ std::vector<AdapterDescription> AdapterSet::Describe() const {
     info.max_caller_data = static_cast<std::uint32_t>(options.tcp_mode ? kMaxTcpData : kMaxSeparateData);
     info.max_callee_data = info.max_caller_data;
     info.addresses = adapter.addresses;
+    if (!options.datagrams) info.flags |= kAdapterNoDatagrams;
     description.mode = options.tcp_mode ? "tcp" : "separate";
     description.tcp_port = options.tcp_mode ? std::uint16_t{0} : options.tcp_port;
     description.reserve_ports = description.keep_ports = adapter.HoldsTcpPorts();

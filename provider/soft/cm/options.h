@@ -25,6 +25,7 @@ struct AdapterOptions {
   // Separate mode: networks whose connections, in both directions, use tcp mode.
   std::vector<Network> tcp_networks;
   bool crc = true;
+  bool datagrams = true;  // UD queue pairs of verbs programs may use the addresses.
   std::uint32_t max_inbound_read_limit = 128, max_outbound_read_limit = 128;
 };
 

@@ -34,6 +34,7 @@ AdapterOptions ReadAdapter(OptionTable& table) {
     adapter.tcp_networks.push_back({network, bits});
   });
   table.Bool("crc", &adapter.crc);
+  table.Bool("datagrams", &adapter.datagrams);
   table.Number("max-inbound-read-limit", 0, 16383, &adapter.max_inbound_read_limit);
   table.Number("max-outbound-read-limit", 0, 16383, &adapter.max_outbound_read_limit);
   return adapter;

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// The thread that reads datagrams for programs that wait for an event of their completion queue. It starts
+// with the first such wait, and sleeps in an epoll set. A program that polls never needs it.
+#pragma once
+
+#include <cstdint>
+
+namespace nd::verbs_lib {
+
+// The next datagram of `fd` lets the thread drive the UD queue pair `number`, once, and again while its
+// receive queue waits for an event. `known`: the thread has seen `fd` before. True when it knows it now.
+bool WatchDatagrams(int fd, std::uint32_t number, bool known);
+
+}  // namespace nd::verbs_lib
