@@ -33,6 +33,8 @@ int FillPort(ibv_context* context, std::uint8_t port, ibv_port_attr* out, std::s
   attributes.gid_tbl_len = static_cast<int>(FromAbi(context)->device->info.addresses.size());
   attributes.max_msg_sz = FromAbi(context)->device->info.max_transfer_length;
   attributes.pkey_tbl_len = 1;
+  const auto& addresses = FromAbi(context)->device->info.addresses;
+  attributes.lid = addresses.empty() ? std::uint16_t{0} : LidOf(addresses.front());
   attributes.active_width = 2;
   attributes.active_speed = 32;
   attributes.phys_state = 5;

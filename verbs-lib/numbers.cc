@@ -17,14 +17,19 @@ constexpr std::size_t kSlots = 1u << 16;
 // The number that a slot holds now; 0: free.
 std::atomic<std::uint32_t> slots[kSlots], datagram_slots[kSlots];
 
+// Numbers of one port have slots of their own, because a port may outlive its use for numbers.
 std::atomic<std::uint32_t>& SlotOf(std::uint32_t number) {
-  return (number >= kDatagramNumbers ? datagram_slots : slots)[number % kSlots];
+  if (number >= kDatagramNumbers) return datagram_slots[number % kSlots];
+  return slots[(number + (number >> 16) * 509) % kSlots];
 }
+
+constexpr std::uint32_t kGenerations = 127;
 
 struct Table {
   std::mutex mutex;
   // Processes begin at different numbers, because peers see them.
   std::uint32_t next = static_cast<std::uint32_t>(getpid()) * 2654435761u >> 9;
+  std::uint32_t portless = 0;
   std::unordered_map<std::uint32_t, std::shared_ptr<QueuePair>> queue_pairs;
 };
 
@@ -36,13 +41,15 @@ Table& table() {
 
 }  // namespace
 
-std::uint32_t AddNumber(const std::shared_ptr<QueuePair>& queue_pair) {
+std::uint32_t AddNumber(const std::shared_ptr<QueuePair>& queue_pair, std::uint16_t port) {
   std::lock_guard lock(table().mutex);
-  for (std::size_t tries = 0; tries < kSlots; ++tries) {
-    const std::uint32_t number = table().next++ & 0x7fffff;
-    if (number < 2 || slots[number % kSlots].load() != 0) continue;
+  const std::uint32_t tries = port != 0 ? kGenerations : kSlots;
+  for (std::uint32_t i = 0; i < tries; ++i) {
+    const std::uint32_t low = port != 0 ? port : 1 + table().portless++ % (kFirstPortOfNumbers - 1);
+    const std::uint32_t number = (1 + table().next++ % kGenerations) << 16 | low;
+    if (SlotOf(number).load() != 0) continue;
     table().queue_pairs.emplace(number, queue_pair);
-    slots[number % kSlots].store(number, std::memory_order_release);
+    SlotOf(number).store(number, std::memory_order_release);
     return number;
   }
   return 0;

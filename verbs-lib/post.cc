@@ -23,7 +23,7 @@ void KeepFlushed(QueuePair* queue_pair, CompletionQueue* queue, std::uint64_t id
   flushed.status = status;
   flushed.opcode = opcode;
   flushed.qp_num = queue_pair->base().qp_num;
-  queue->Keep(flushed);
+  if (!queue_pair->KeepsBack(flushed)) queue->Keep(flushed);
 }
 
 ibv_wc_opcode OpcodeOf(ibv_wr_opcode opcode) {
@@ -124,6 +124,9 @@ int PostSend(ibv_qp* abi, ibv_send_wr* first, ibv_send_wr** bad) {
     } else if (queue_pair->datagrams) {
       error = queue_pair->datagrams->PostSend(*request);
     } else {
+      if (queue_pair->by_number && queue_pair->by_number->waiting()) {
+        queue_pair->by_number->OnPosted(TimeOfRetries(queue_pair->attributes));
+      }
       error = PostOne(queue_pair, *request);
     }
     if (error != 0) {

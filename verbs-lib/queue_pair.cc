@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 
 #include "verbs-lib/device.h"
@@ -123,6 +122,7 @@ void QueuePair::OnEstablished() {
 void QueuePair::Flush() {
   SetState(IBV_QPS_ERR);
   if (datagrams) return datagrams->Flush();
+  ReportKeptBack();
   static_cast<void>(pair().Flush());
 }
 
@@ -174,7 +174,8 @@ ibv_qp* CreateQpEx(ibv_context* context, ibv_qp_init_attr_ex* wanted) {
     made->receive_cq->AddSource(made->datagrams.get());
     return &base;
   }
-  base.qp_num = base.handle = AddNumber(made);
+  if (!ActsAsIwarp()) made->by_number = ByNumber::Make(FromAbi(context)->device);
+  base.qp_num = base.handle = AddNumber(made, made->by_number ? made->by_number->port() : 0);
   if (base.qp_num == 0) return FailWith(ENOMEM);
   if (const Status status = made->Renew(); !status.ok()) {
     RemoveNumber(base.qp_num);
@@ -201,7 +202,6 @@ NDBROKER_PUBLIC ibv_qp_ex* ibv_qp_to_qp_ex(ibv_qp*) {
 }
 
 NDBROKER_PUBLIC int ibv_modify_qp(ibv_qp* abi, ibv_qp_attr* attributes, int mask) {
-  using nd::verbs_lib::kConnectedByCm;
   auto* queue_pair = FromAbi(abi);
   const ibv_qp_state state = (mask & IBV_QP_STATE) != 0 ? attributes->qp_state : abi->state;
   if ((mask & IBV_QP_CUR_STATE) != 0 && attributes->cur_qp_state != abi->state) return EINVAL;
@@ -211,21 +211,20 @@ NDBROKER_PUBLIC int ibv_modify_qp(ibv_qp* abi, ibv_qp_attr* attributes, int mask
     return EINVAL;
   }
   if (nd::verbs_lib::PointsNowhere(*queue_pair, *attributes, mask)) return EINVAL;
-  if ((mask & IBV_QP_DEST_QPN) != 0 && (attributes->dest_qp_num & kConnectedByCm) == 0) {
-    std::fprintf(
-        stderr,
-        "ndbroker: this program connects queue pairs by number; only connections by rdma_cm are offered "
-        "(perftest: -R)\n");
-    return EOPNOTSUPP;
+  if ((mask & IBV_QP_DEST_QPN) != 0) {
+    if (const int error = nd::verbs_lib::ExpectPeer(queue_pair, *attributes)) return error;
   }
   nd::verbs_lib::Merge(*attributes, mask, &queue_pair->attributes);
   if ((mask & IBV_QP_STATE) == 0) return 0;
   if (state == IBV_QPS_RESET && abi->state != IBV_QPS_RESET) {
+    if (queue_pair->by_number) queue_pair->by_number->Leave();
+    queue_pair->ForgetKeptBack();
     if (const nd::Status status = queue_pair->Renew(); !status.ok()) return nd::verbs_lib::ErrnoOf(status);
     queue_pair->send_cq->Purge();
   }
   if (state == IBV_QPS_ERR) {
     queue_pair->Flush();
+    if (queue_pair->by_number) queue_pair->by_number->Leave();
   } else {
     queue_pair->SetState(state);
   }
@@ -251,7 +250,8 @@ NDBROKER_PUBLIC int ibv_destroy_qp(ibv_qp* abi) {
     queue_pair->receive_cq->RemoveSource(queue_pair->datagrams.get());
     queue_pair->datagrams->Close();
   } else {
-    static_cast<void>(queue_pair->pair().Close());
+    queue_pair->ForgetKeptBack();
+    nd::verbs_lib::CloseQueuePair(queue_pair);
   }
   queue_pair->send_cq->Purge();
   if (queue_pair->receive_cq != queue_pair->send_cq) queue_pair->receive_cq->Purge();

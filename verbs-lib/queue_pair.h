@@ -8,8 +8,10 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <vector>
 
 #include "nd/nd.h"
+#include "verbs-lib/by_number.h"
 #include "verbs-lib/completion.h"
 #include "verbs-lib/datagram_pair.h"
 #include "verbs-lib/receive_ring.h"
@@ -51,6 +53,8 @@ struct QueuePair {
   CompletionQueue* send_cq = nullptr;
   CompletionQueue* receive_cq = nullptr;
 
+  std::shared_ptr<ByNumber> by_number;  // Null: connected by rdma_cm only, as on an RNIC.
+
   std::mutex mutex;  // Guards `pair` against its replacement.
 
   ibv_qp& base() { return abi.qp_base; }
@@ -63,9 +67,24 @@ struct QueuePair {
   void OnEstablished();
   // The connection manager says that the connection ended and that devices of this kind flush now.
   void Flush();
+  // Takes the completion of a request that failed because the peer by number is gone; false: it failed for
+  // another reason. A device notices such an end only by a request of its own that nobody answers: then
+  // that one fails after the time of its retries, and the others and the receives are flushed.
+  bool KeepsBack(const ibv_wc& failed);
+  // Forgets what was kept back, and touches the completion queues no more for it.
+  void ForgetKeptBack();
 
   nd::QueuePair real;                       // Replaced under `mutex`. Empty in a UD queue pair.
   std::unique_ptr<DatagramPair> datagrams;  // Of a UD queue pair.
+
+ private:
+  void ReportKeptBack();
+  void FailAfterRetries(std::uint32_t loss);
+
+  std::mutex report_mutex_;  // Held while completions go to the queues of the program.
+  std::mutex kept_mutex_;
+  std::vector<ibv_wc> kept_sends_, kept_receives_;
+  std::uint32_t loss_ = 0;  // Counts, so that a late timer finds its own.
 };
 
 inline QueuePair* FromAbi(ibv_qp* queue_pair) {

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "verbs-lib/numbers.h"
+#include "verbs-lib/queue_pair.h"
 
 namespace nd::verbs_lib {
 namespace {
@@ -73,7 +74,14 @@ bool ToWorkCompletion(const Completion& from, ibv_wc* to) {
     to->imm_data = htonl(from.immediate);
     if ((from.flags & kCompletionOfWrite) != 0) to->opcode = IBV_WC_RECV_RDMA_WITH_IMM;
   }
-  return true;
+  if (to->status != IBV_WC_WR_FLUSH_ERR && to->status != IBV_WC_RETRY_EXC_ERR) return true;
+  const auto queue_pair = FindQueuePair(number);
+  if (!queue_pair || !queue_pair->by_number) return true;
+  if (from.type != RequestType::kReceive && queue_pair->by_number->TakeExpiry()) {
+    to->status = IBV_WC_RETRY_EXC_ERR;
+    return true;
+  }
+  return !queue_pair->KeepsBack(*to);
 }
 
 }  // namespace nd::verbs_lib
