@@ -38,6 +38,7 @@ void CompletionQueue::AddSource(CompletionSource* source) {
   std::lock_guard lock(sources_mutex_);
   sources_.push_back(source);
   source_count_.store(sources_.size(), std::memory_order_release);
+  if (waits()) source->Watch();  // Armed before.
 }
 
 void CompletionQueue::RemoveSource(CompletionSource* source) {
@@ -247,7 +248,7 @@ NDBROKER_PUBLIC ibv_cq* ibv_create_cq(ibv_context* context, int depth, void* cq_
 }
 
 NDBROKER_PUBLIC int ibv_resize_cq(ibv_cq* abi, int depth) {
-  if (depth <= 0) return EINVAL;
+  if (depth <= 0 || FromAbi(abi)->kept_count.load() > static_cast<std::size_t>(depth)) return EINVAL;
   const nd::Status status = FromAbi(abi)->queue.Resize(static_cast<std::uint32_t>(depth));
   if (status.ok()) abi->cqe = depth;
   return nd::verbs_lib::ErrnoOf(status);

@@ -11,6 +11,7 @@
 
 #include "verbs-lib/completion.h"
 #include "verbs-lib/device.h"
+#include "verbs-lib/domains.h"
 #include "verbs-lib/export.h"
 #include "verbs-lib/queue_pair.h"
 #include "verbs-lib/settings.h"
@@ -101,8 +102,14 @@ using nd::verbs_lib::FromAbi;
 
 NDBROKER_PUBLIC ibv_context* ibv_open_device(ibv_device* device) {
   if (FromAbi(device)->adapter() == nullptr) return nullptr;
-  const int events = eventfd(0, EFD_CLOEXEC);
-  if (events < 0) return nullptr;
+  // Programs may duplicate the descriptor for commands.
+  const int events = eventfd(0, EFD_CLOEXEC), commands = eventfd(0, EFD_CLOEXEC);
+  if (events < 0 || commands < 0) {
+    const int error = errno;
+    close(events);
+    close(commands);
+    return FailWith(error);
+  }
   auto* made = new Context;
   made->device = FromAbi(device);
   made->abi.sz = sizeof made->abi;
@@ -111,9 +118,12 @@ NDBROKER_PUBLIC ibv_context* ibv_open_device(ibv_device* device) {
   made->abi.create_srq_ex = nd::verbs_lib::CreateSrqEx;
   made->abi.create_cq_ex = nd::verbs_lib::CreateCqEx;
   made->abi.create_qp_ex = nd::verbs_lib::CreateQpEx;
+  made->abi.alloc_parent_domain = nd::verbs_lib::AllocParentDomain;
+  made->abi.alloc_td = nd::verbs_lib::AllocThreadDomain;
+  made->abi.dealloc_td = nd::verbs_lib::DeallocThreadDomain;
   ibv_context& context = made->abi.context;
   context.device = device;
-  context.cmd_fd = -1;
+  context.cmd_fd = commands;
   context.async_fd = events;
   context.num_comp_vectors = 1;
   context.abi_compat = __VERBS_ABI_IS_EXTENDED;
@@ -129,6 +139,7 @@ NDBROKER_PUBLIC ibv_context* ibv_open_device(ibv_device* device) {
 
 NDBROKER_PUBLIC int ibv_close_device(ibv_context* context) {
   close(context->async_fd);
+  close(context->cmd_fd);
   pthread_mutex_destroy(&context->mutex);
   delete FromAbi(context);
   return 0;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Protection domains and memory regions.
+// Memory regions.
 #include <infiniband/verbs.h>
 
-#include <atomic>
 #include <cerrno>
 #include <cstdint>
+#include <utility>
 
 #include "verbs-lib/device.h"
 #include "verbs-lib/export.h"
@@ -21,6 +21,7 @@ struct Region {
   ibv_mr abi{};
   MemoryRegion region;
   LocalRegion local;
+  unsigned access = 0;
 };
 
 constexpr unsigned kKnownAccess = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
@@ -32,17 +33,6 @@ constexpr unsigned kKnownAccess = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRI
 using nd::verbs_lib::FailWith;
 using nd::verbs_lib::FromAbi;
 using nd::verbs_lib::Region;
-
-NDBROKER_PUBLIC ibv_pd* ibv_alloc_pd(ibv_context* context) {
-  auto* domain = new ibv_pd{};
-  domain->context = context;
-  return domain;
-}
-
-NDBROKER_PUBLIC int ibv_dealloc_pd(ibv_pd* domain) {
-  delete domain;
-  return 0;
-}
 
 NDBROKER_PUBLIC ibv_mr* ibv_reg_mr_iova2(ibv_pd* domain, void* address, std::size_t length,
                                          std::uint64_t iova, unsigned access) {
@@ -61,6 +51,7 @@ NDBROKER_PUBLIC ibv_mr* ibv_reg_mr_iova2(ibv_pd* domain, void* address, std::siz
   if (!registered.ok()) return FailWith(nd::verbs_lib::ErrnoOf(registered.status()));
   auto* region = new Region;
   region->region = std::move(registered).value();
+  region->access = access;
   region->abi.context = domain->context;
   region->abi.pd = domain;
   region->abi.addr = address;
@@ -95,4 +86,30 @@ NDBROKER_PUBLIC int ibv_dereg_mr(ibv_mr* abi) {
   }
   delete region;
   return 0;
+}
+
+// A new region, whose keys may differ, takes the place of the old one. On an error the old one stays.
+NDBROKER_PUBLIC int ibv_rereg_mr(ibv_mr* abi, int flags, ibv_pd* domain, void* address, std::size_t length,
+                                 int access) {
+  auto* region = reinterpret_cast<Region*>(abi);
+  const bool moves = (flags & IBV_REREG_MR_CHANGE_TRANSLATION) != 0;
+  const bool changes_domain = (flags & IBV_REREG_MR_CHANGE_PD) != 0;
+  if (flags == 0 || (flags & ~int{IBV_REREG_MR_FLAGS_SUPPORTED}) != 0 ||
+      (moves && (address == nullptr || length == 0)) || (changes_domain && domain == nullptr)) {
+    errno = EINVAL;
+    return IBV_REREG_MR_ERR_INPUT;
+  }
+  void* new_address = moves ? address : abi->addr;
+  const unsigned rights =
+      (flags & IBV_REREG_MR_CHANGE_ACCESS) != 0 ? static_cast<unsigned>(access) : region->access;
+  ibv_mr* made =
+      ibv_reg_mr_iova2(changes_domain ? domain : abi->pd, new_address, moves ? length : abi->length,
+                       reinterpret_cast<std::uintptr_t>(new_address), rights);
+  if (made == nullptr) return IBV_REREG_MR_ERR_CMD;
+  auto* fresh = reinterpret_cast<Region*>(made);
+  std::swap(*region, *fresh);
+  if (ibv_dereg_mr(&fresh->abi) == 0) return 0;
+  std::swap(*region, *fresh);
+  static_cast<void>(ibv_dereg_mr(&fresh->abi));
+  return IBV_REREG_MR_ERR_CMD;
 }

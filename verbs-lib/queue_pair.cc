@@ -134,7 +134,13 @@ ibv_qp* CreateQpEx(ibv_context* context, ibv_qp_init_attr_ex* wanted) {
   }
   if (const int error = CheckCapabilities(info, wanted->cap, wanted->srq != nullptr)) return FailWith(error);
   const bool datagrams = wanted->qp_type == IBV_QPT_UD && !ActsAsIwarp();
-  if ((wanted->qp_type != IBV_QPT_RC && !datagrams) || wanted->comp_mask != IBV_QP_INIT_ATTR_PD) {
+  const bool extended = (wanted->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) != 0;
+  constexpr std::uint32_t kKnown =
+      IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS | IBV_QP_INIT_ATTR_CREATE_FLAGS;
+  const bool has_flags =
+      (wanted->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) != 0 && wanted->create_flags != 0;
+  if ((wanted->qp_type != IBV_QPT_RC && !datagrams) || (wanted->comp_mask & ~kKnown) != 0 || has_flags ||
+      (extended && (wanted->send_ops_flags & ~SendOpsOf(wanted->qp_type)) != 0)) {
     return FailWith(EOPNOTSUPP);
   }
   if (datagrams && (info.flags & kAdapterNoDatagrams) != 0) {
@@ -165,6 +171,7 @@ ibv_qp* CreateQpEx(ibv_context* context, ibv_qp_init_attr_ex* wanted) {
   std::memcpy(&made->init, wanted, sizeof made->init);
   made->send_cq = FromAbi(wanted->send_cq);
   made->receive_cq = FromAbi(wanted->recv_cq);
+  if (extended) OfferExtendedPosts(made.get(), wanted->send_ops_flags);
   if (datagrams) {
     made->datagrams = DatagramPair::Open(made.get());
     if (!made->datagrams) return nullptr;
@@ -195,10 +202,6 @@ NDBROKER_PUBLIC ibv_qp* ibv_create_qp(ibv_pd* domain, ibv_qp_init_attr* wanted) 
   extended.comp_mask = IBV_QP_INIT_ATTR_PD;
   extended.pd = domain;
   return nd::verbs_lib::CreateQpEx(domain->context, &extended);
-}
-
-NDBROKER_PUBLIC ibv_qp_ex* ibv_qp_to_qp_ex(ibv_qp*) {
-  return FailWith(EOPNOTSUPP);
 }
 
 NDBROKER_PUBLIC int ibv_modify_qp(ibv_qp* abi, ibv_qp_attr* attributes, int mask) {

@@ -14,6 +14,7 @@
 #include "verbs-lib/by_number.h"
 #include "verbs-lib/completion.h"
 #include "verbs-lib/datagram_pair.h"
+#include "verbs-lib/qp_ex.h"
 #include "verbs-lib/receive_ring.h"
 
 namespace nd::verbs_lib {
@@ -76,6 +77,7 @@ struct QueuePair {
 
   nd::QueuePair real;                       // Replaced under `mutex`. Empty in a UD queue pair.
   std::unique_ptr<DatagramPair> datagrams;  // Of a UD queue pair.
+  std::unique_ptr<ExtendedPosts> extended;  // Of a queue pair with ibv_wr_*.
 
  private:
   void ReportKeptBack();

@@ -35,10 +35,6 @@ NDBROKER_PUBLIC int ibv_resolve_eth_l2_from_gid(ibv_context*, ibv_ah_attr*, std:
   return EOPNOTSUPP;
 }
 
-NDBROKER_PUBLIC int ibv_rereg_mr(ibv_mr*, int, ibv_pd*, void*, std::size_t, int) {
-  errno = EOPNOTSUPP;
-  return IBV_REREG_MR_ERR_INPUT;
-}
 NDBROKER_PUBLIC ibv_mr* ibv_reg_dmabuf_mr(ibv_pd*, std::uint64_t, std::size_t, std::uint64_t, int, int) {
   return FailWith(EOPNOTSUPP);
 }

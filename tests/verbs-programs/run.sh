@@ -96,6 +96,28 @@ while IFS='|' read -r name speed as server client; do
   pair "$name" two "$server" "$client"
 done < "$here/programs.txt"
 
+# rdma-core's own tests, one process for each file. Those of pyverbs_passes.txt must pass.
+pyverbs() {
+  local tests=/usr/share/doc/rdma-core/tests python=/usr/bin/python3 file passed
+  if [ ! -d $tests ] || ! $python -c 'import pyverbs' 2> /dev/null; then
+    missing=$((missing + 1)); echo "-     pyverbs: not installed"; return
+  fi
+  cp -r $tests "$work/tests" && gunzip -f "$work"/tests/*.gz
+  for file in $(sed 's/#.*//; s/\..*//' "$here/pyverbs_passes.txt" | sort -u); do
+    NDBROKER_DIR=$work/near timeout "$patience" "$ndctl" run -- $python "$here/pyverbs_run.py" "$work/tests" \
+      --dev soft0 --port 1 --gid 0 "$file" >> "$work/pyverbs.log" 2> "$work/pyverbs.err"
+  done
+  passed=$(grep -c '^ok ' "$work/pyverbs.log")
+  if grep -v '^#' "$here/pyverbs_passes.txt" | sort | comm -23 - <(sed -n 's/^ok //p' "$work/pyverbs.log" | sort) |
+       sed 's/^/      did not pass: /' | grep .; then
+    failed=$((failed + 1)); echo "FAIL  pyverbs: $passed passed"
+  else
+    ok=$((ok + 1))
+    echo "ok    pyverbs: $passed passed, $(grep -c '^skip ' "$work/pyverbs.log") skipped, $(grep -c '^fail ' "$work/pyverbs.log") failed"
+  fi
+}
+selected pyverbs quick && pyverbs
+
 echo "$ok ok, $failed failed, $missing not installed"
 [ $failed = 0 ] || exit 1
 [ $ok -gt 0 ] || exit 77

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "verbs-lib/domains.h"
+
+#include <atomic>
+#include <cerrno>
+#include <cstdint>
+
+#include "verbs-lib/device.h"
+#include "verbs-lib/export.h"
+
+namespace nd::verbs_lib {
+namespace {
+
+struct ThreadDomain {
+  ibv_td abi{};
+  std::atomic<std::uint32_t> parents{0};
+};
+
+struct Domain {
+  ibv_pd abi{};
+  std::atomic<std::uint32_t> parents{0};
+  // Of a parent domain.
+  Domain* inner = nullptr;
+  ThreadDomain* thread = nullptr;
+};
+
+Domain* DomainOf(ibv_pd* domain) {
+  return reinterpret_cast<Domain*>(domain);
+}
+ThreadDomain* DomainOf(ibv_td* domain) {
+  return reinterpret_cast<ThreadDomain*>(domain);
+}
+
+}  // namespace
+
+ibv_td* AllocThreadDomain(ibv_context* context, ibv_td_init_attr* wanted) {
+  if (wanted->comp_mask != 0) return FailWith(EINVAL);
+  auto* domain = new ThreadDomain;
+  domain->abi.context = context;
+  return &domain->abi;
+}
+
+int DeallocThreadDomain(ibv_td* abi) {
+  if (DomainOf(abi)->parents.load() != 0) return EBUSY;
+  delete DomainOf(abi);
+  return 0;
+}
+
+// The allocators of a parent domain are for memory that a device shares with the program. There is none, so
+// they are never called.
+ibv_pd* AllocParentDomain(ibv_context* context, ibv_parent_domain_init_attr* wanted) {
+  constexpr std::uint32_t kKnown =
+      IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS | IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT;
+  if (wanted->pd == nullptr || (wanted->comp_mask & ~kKnown) != 0) return FailWith(EINVAL);
+  auto* domain = new Domain;
+  domain->abi.context = context;
+  domain->inner = DomainOf(wanted->pd);
+  ++domain->inner->parents;
+  if (wanted->td != nullptr) {
+    domain->thread = DomainOf(wanted->td);
+    ++domain->thread->parents;
+  }
+  return &domain->abi;
+}
+
+}  // namespace nd::verbs_lib
+
+NDBROKER_PUBLIC ibv_pd* ibv_alloc_pd(ibv_context* context) {
+  auto* domain = new nd::verbs_lib::Domain;
+  domain->abi.context = context;
+  return &domain->abi;
+}
+
+NDBROKER_PUBLIC int ibv_dealloc_pd(ibv_pd* abi) {
+  auto* domain = nd::verbs_lib::DomainOf(abi);
+  if (domain->parents.load() != 0) return EBUSY;
+  if (domain->inner != nullptr) --domain->inner->parents;
+  if (domain->thread != nullptr) --domain->thread->parents;
+  delete domain;
+  return 0;
+}
