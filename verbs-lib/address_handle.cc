@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "verbs-lib/by_number.h"
 #include "verbs-lib/device.h"
 #include "verbs-lib/export.h"
 #include "verbs-lib/settings.h"
@@ -55,22 +56,22 @@ using nd::verbs_lib::FromAbi;
 NDBROKER_PUBLIC ibv_ah* ibv_create_ah(ibv_pd* domain, ibv_ah_attr* attributes) {
   if (nd::verbs_lib::ActsAsIwarp()) return FailWith(EOPNOTSUPP);
   const auto& addresses = FromAbi(domain->context)->device->info.addresses;
-  const ibv_global_route& route = attributes->grh;
-  // A port of Ethernet reaches nobody by a LID.
-  if (attributes->is_global == 0 || attributes->port_num != nd::verbs_lib::kPort ||
-      route.sgid_index >= addresses.size()) {
+  const bool global = attributes->is_global != 0;
+  const std::size_t source = global ? attributes->grh.sgid_index : 0;
+  if (attributes->port_num != nd::verbs_lib::kPort || source >= addresses.size() ||
+      (!global && attributes->dlid == 0)) {
     return FailWith(EINVAL);
   }
-  if (nd::verbs_lib::IsMulticast(route.dgid)) return FailWith(EOPNOTSUPP);
-  const nd::Address destination = nd::verbs_lib::AddressOf(route.dgid);
-  if (destination.unspecified() || destination.family() != addresses[route.sgid_index].family()) {
+  if (global && nd::verbs_lib::IsMulticast(attributes->grh.dgid)) return FailWith(EOPNOTSUPP);
+  const nd::Address destination = global ? nd::verbs_lib::AddressOf(attributes->grh.dgid)
+                                         : nd::verbs_lib::WithLid(addresses[source], attributes->dlid);
+  if (destination.unspecified() || destination.family() != addresses[source].family())
     return FailWith(EINVAL);
-  }
   auto* handle = new AddressHandle;
   handle->abi.context = domain->context;
   handle->abi.pd = domain;
   handle->destination = destination;
-  handle->source = route.sgid_index;
+  handle->source = source;
   return &handle->abi;
 }
 
