@@ -50,6 +50,10 @@ bool KeepsPort(StatusCode code) {
          code == StatusCode::kAddressAlreadyExists || code == StatusCode::kInsufficientResources;
 }
 
+bool BrokerIsAway(const Status& status) {
+  return status == StatusCode::kDeviceRemoved;
+}
+
 void Complain(const char* what, const Address& whom, const Status& why) {
   std::fprintf(stderr, "ndbroker: %s %s: %s\n", what, whom.ToString().c_str(), why.ToString().c_str());
 }
@@ -76,6 +80,8 @@ Status ByNumber::TakePort(const Address& local) {
     const auto bound = former.GetLocalAddress();
     if (bound.ok() && *bound == local) return {};
     CloseInBackground(std::move(former));
+    std::lock_guard lock(mutex_);
+    connector_ = {};
   }
   auto made = device_->adapter()->CreateConnector();
   if (!made.ok()) return made.status();
@@ -116,7 +122,9 @@ int ByNumber::Expect(const std::shared_ptr<QueuePair>& queue_pair, const Peer& p
   }
   Leave();
   const bool dials = Dials(peer.local, peer.remote);
-  if (const Status status = dials ? TakePort(peer.local) : StartListening(peer.local); !status.ok()) {
+  // Without a broker at the moment it goes on in the background.
+  if (const Status status = dials ? TakePort(peer.local) : StartListening(peer.local);
+      !status.ok() && !BrokerIsAway(status)) {
     Complain("no connection by number from", peer.local, status);
     return ErrnoOf(status);
   }
@@ -159,11 +167,6 @@ void ByNumber::Leave(std::function<void()> then) {
           CountClosing(-1);
           if (then) then();
         });
-}
-
-bool ByNumber::Current(Round round) {
-  std::lock_guard lock(mutex_);
-  return round == round_;
 }
 
 nd::QueuePair ByNumber::pair() {
@@ -240,18 +243,37 @@ void ByNumber::DialAgain(Round round, const Status& why) {
 
 void ByNumber::AwaitRequest(Round round) {
   Listener listener;
+  Address local;
   {
     std::lock_guard lock(mutex_);
     if (round != round_) return;
     listener = listener_;
+    local = peer_.local;
+  }
+  if (!listener.impl()) {
+    if (const Status status = StartListening(local); !status.ok()) return AwaitBroker(round, status);
+    std::lock_guard lock(mutex_);
+    listener = listener_;
+    if (round != round_) {
+      listener_ = {};
+      return;
+    }
   }
   auto made = device_->adapter()->CreateConnector();
-  if (!made.ok()) return GiveUp(round, made.status());
+  if (!made.ok()) return AwaitBroker(round, made.status());
   Connector connector = std::move(made).value();
   Begin([&](Request* request) { return listener.GetConnectionRequest(connector, request); },
         [weak = weak_from_this(), round, connector](const Status& status) {
           if (auto self = weak.lock()) self->OnRequest(round, connector, status);
         });
+}
+
+void ByNumber::AwaitBroker(Round round, const Status& why) {
+  if (!BrokerIsAway(why)) return GiveUp(round, why);
+  // The library takes the listener to the next broker.
+  RunLater(kLongestPause, [weak = weak_from_this(), round] {
+    if (auto self = weak.lock()) self->AwaitRequest(round);
+  });
 }
 
 void ByNumber::OnRequest(Round round, Connector connector, const Status& status) {
@@ -261,13 +283,8 @@ void ByNumber::OnRequest(Round round, Connector connector, const Status& status)
     if (round != round_) return;
     peer = peer_;
   }
-  if (!status.ok()) {
-    // The broker restarts; the library takes the listener to the next one.
-    RunLater(kLongestPause, [weak = weak_from_this(), round] {
-      if (auto self = weak.lock()) self->AwaitRequest(round);
-    });
-    return;
-  }
+  // A listener that came back to a new broker and does not listen yet answers an error, too.
+  if (!status.ok()) return AwaitBroker(round, StatusCode::kDeviceRemoved);
   const Names expected = NamesOf(peer.number, peer.own_number);
   const auto from = connector.GetPeerAddress();
   const auto names = connector.GetPrivateData();

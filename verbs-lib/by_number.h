@@ -71,7 +71,6 @@ class ByNumber : public std::enable_shared_from_this<ByNumber> {
   // Each Expect() and Leave() begins a round; what belongs to an earlier one is dropped.
   using Round = std::uint64_t;
 
-  bool Current(Round round);
   // Binds `connector` to the port at `local` unless it is bound there already.
   Status TakePort(const Address& local);
   Status StartListening(const Address& local);
@@ -79,6 +78,8 @@ class ByNumber : public std::enable_shared_from_this<ByNumber> {
   void OnReplied(Round round, const Status& status);
   void DialAgain(Round round, const Status& why);
   void AwaitRequest(Round round);
+  // The listener does not work at the moment.
+  void AwaitBroker(Round round, const Status& why);
   void OnRequest(Round round, Connector connector, const Status& status);
   void Accept(Round round, Connector connector);
   void OnEstablished(Round round);

@@ -9,6 +9,8 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <optional>
 #include <set>
 #include <thread>
@@ -348,6 +350,30 @@ TEST(ByNumber, ResetNeedsNothingOfThePeer) {
     ASSERT_EQ(b.Send(4, "anybody?"), 0);
     EXPECT_EQ(StatusOf(b.sent, 4), IBV_WC_RETRY_EXC_ERR);
   }
+}
+
+// by_number_test.sh restarts the broker when it sees the file "please" and makes "done".
+TEST(ByNumber, WaitForThePeerOutlivesTheBroker) {
+  const char* folder = std::getenv("NDBROKER_TEST_RESTART");
+  if (folder == nullptr) GTEST_SKIP() << "nobody restarts the broker";
+  const std::filesystem::path please = std::filesystem::path(folder) / "please",
+                              done = std::filesystem::path(folder) / "done";
+  End a, b, c, d;
+  ASSERT_EQ(a.Name(b.number()), 0);
+  ASSERT_EQ(d.Name(c.number()), 0);
+  ASSERT_EQ(a.Receive(1), 0);
+  ASSERT_EQ(d.Receive(1), 0);
+  std::ofstream(please).close();
+  const auto until = Clock::now() + kPatience;
+  while (!std::filesystem::exists(done) && Clock::now() < until) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  ASSERT_EQ(b.Name(a.number()), 0);
+  ASSERT_EQ(c.Name(d.number()), 0);
+  ASSERT_EQ(b.Send(2, "still here"), 0);
+  ASSERT_EQ(c.Send(2, "still here"), 0);
+  EXPECT_EQ(StatusOf(a.received, 1), IBV_WC_SUCCESS);
+  EXPECT_EQ(StatusOf(d.received, 1), IBV_WC_SUCCESS);
 }
 
 TEST(ByNumber, PeerByLidAlone) {

@@ -13,12 +13,15 @@ failed=0
 check() { if ! eval "$2"; then echo "FAIL: $1"; tail -20 "$work/out" "$work/err" 2> /dev/null; failed=1; fi; }
 
 start_broker() {  # NAME, then options; in the place of the former broker, which has the TCP port
-  [ ${#pids[@]} = 0 ] || { kill "${pids[-1]}"; wait "${pids[-1]}"; }
+  [ ${#pids[@]} = 0 ] || { kill "${pids[-1]}"; wait "${pids[-1]}"; unset "pids[-1]"; }
   mkdir "$work/$1"
-  "$build/bin/ndbrokerd" --dir "$work/$1" --adapter-address 127.0.0.1 "${@:2}" > "$work/$1.log" 2>&1 & pids+=($!)
-  for _ in $(seq 100); do [ -S "$work/$1/client/lane.sock" ] && break; sleep 0.1; done
-  [ -S "$work/$1/client/lane.sock" ] || { echo "FAIL: the broker $1 did not start"; cat "$work/$1.log"; exit 1; }
   export NDBROKER_DIR=$work/$1
+  start_again "${@:2}"
+}
+start_again() {
+  "$build/bin/ndbrokerd" --dir "$NDBROKER_DIR" --adapter-address 127.0.0.1 "$@" > "$NDBROKER_DIR.log" 2>&1 & pids+=($!)
+  for _ in $(seq 100); do grep -qs ^READY "$NDBROKER_DIR.log" && return; sleep 0.1; done
+  echo "FAIL: the broker did not start"; cat "$NDBROKER_DIR.log"; exit 1
 }
 run() { timeout 120 "$ndctl" run "$@" > "$work/out" 2> "$work/err"; }
 
@@ -27,6 +30,25 @@ timeout 120 "$ndctl" run -- "$test" || { echo "FAIL: the cases"; failed=1; }
 left() { "$ndctl" -o csv connection list | grep -c 127.0.0.1; }
 for _ in $(seq 100); do [ "$(left)" = 0 ] && break; sleep 0.1; done
 check "nothing is left at the broker" '[ "$(left)" = 0 ] && ! "$ndctl" -o csv port list | grep 127.0.0.1'
+
+# Connections, and the wait for a peer, outlive the broker.
+restart() { kill -9 "${pids[-1]}"; wait "${pids[-1]}" 2> /dev/null; unset "pids[-1]"; start_again; }
+NDBROKER_TEST_RESTART=$work run -- "$test" --gtest_filter=ByNumber.WaitForThePeerOutlivesTheBroker & waiter=$!
+for _ in $(seq 100); do [ -e "$work/please" ] && break; sleep 0.1; done
+restart && touch "$work/done"
+wait $waiter
+check "the wait for a peer outlives the broker" '[ $? = 0 ] && ! grep -q SKIPPED "$work/out"'
+if command -v ib_send_bw > /dev/null; then
+  timeout 60 "$ndctl" run -- ib_send_bw -D 3 -q 2 -p 18778 > "$work/server" 2>&1 & server=$!
+  sleep 1
+  timeout 60 "$ndctl" run -- ib_send_bw -D 3 -q 2 -p 18778 127.0.0.1 > "$work/out" 2> "$work/err" & client=$!
+  sleep 1
+  restart
+  wait $client
+  check "the client survives a restart of the broker" '[ $? = 0 ]'
+  wait $server
+  check "the server survives a restart of the broker" '[ $? = 0 ]'
+fi
 
 # The numbers that a program prints name the ports that the administrator sees.
 run -- ibv_rc_pingpong -g 0 -p 18777 -n 100 > /dev/null & server=$!
