@@ -303,6 +303,18 @@ TEST_F(FairnessTest, RememberedCompletionsOfAUserAreBoundedInBytes) {
   ASSERT_TRUE(last.lane.SendMessage(again));
   EXPECT_EQ(last.lane.ReceiveMessage().completion().op_id(), last.last_op);
   for (const auto& client : clients) client->lane.Close();
+  ASSERT_TRUE(Until([&] { return GetStatus().sessions() == 0; }));
+  // The bytes of ended sessions are free: a new session remembers more than its newest operations, and makes
+  // no second connector when the first of them is repeated.
+  LaneClient next(directory_);
+  const std::uint64_t connector = next.Connector(), made_by = next.last_op;
+  for (int n = 0; n < 100; ++n) ASSERT_EQ(next.Ask(ListOp()).adapters_size(), 1);
+  pb::ClientMessage repeat;
+  repeat.set_op_id(made_by);
+  repeat.mutable_create_connector()->set_adapter(next.adapter);
+  ASSERT_TRUE(next.lane.SendMessage(repeat));
+  EXPECT_EQ(next.lane.ReceiveMessage().completion().handle(), connector);
+  next.lane.Close();
 }
 
 }  // namespace

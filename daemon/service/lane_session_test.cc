@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sessions on the fd lane, with hostile clients of every kind; see service_fixture.h.
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -123,6 +124,18 @@ TEST_F(LaneSessionTest, ProtocolErrorsEndOnlyTheirOwnSession) {
   record.version = 2;
   ends(bytes());
   EXPECT_EQ(good.Ask(ListOp(0)).adapters_size(), 1);
+}
+
+// The broker takes no descriptors from clients. TearDown compares the number of its open ones.
+TEST_F(LaneSessionTest, DescriptorsOfAClientAreClosed) {
+  for (const std::size_t count : {1u, 4u}) {
+    Client client(directory_);
+    const UniqueFd null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+    const std::vector<int> sent(count, null.get());
+    const provider::MessageRecord record;
+    ASSERT_TRUE(SendWithFds(client.lane.fd(), std::as_bytes(std::span(&record, 1)), sent).ok());
+    EXPECT_TRUE(client.lane.ClosedByBroker()) << count;
+  }
 }
 
 TEST_F(LaneSessionTest, FloodIsAnsweredOneByOneToASlowReader) {

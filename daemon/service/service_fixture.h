@@ -24,8 +24,9 @@ namespace nd::service {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// Another mode of the test program: a client that stops itself in a hand-over (stall_process_test.cc).
+// Other modes of the test program, for stall_process_test.cc.
 int StoppedInAHandOver(const std::string& directory);
+int HangUp(const std::string& directory, int clients);
 
 inline pid_t Spawn(std::vector<std::string> arguments, UniqueFd* output) {
   int ends[2];

@@ -454,6 +454,7 @@ int main(int argc, char** argv) {
   if (mode == "--serve") return nd::service::Serve(argv[2], nd::service::MakeLoop<false>);
   if (mode == "--serve-tcp") return nd::service::Serve(argv[2], nd::service::MakeLoop<true>);
   if (mode == "--stopped") return nd::service::StoppedInAHandOver(argv[2]);
+  if (mode == "--hang-up" && argc > 3) return nd::service::HangUp(argv[2], std::atoi(argv[3]));
   if (mode == "--steal" && argc > 3) return nd::service::Steal(argv[2], argv[3]);
   if (mode == "--hold") return nd::service::Hold(argv[2]);
   if (mode == "--hold-connectors" && argc > 3)

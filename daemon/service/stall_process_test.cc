@@ -253,6 +253,31 @@ TEST_F(StallTest, NewClientsAreServedAfterTheDescriptorTableWasFull) {
   EXPECT_NE(later.Token(), "");
 }
 
+// While the broker stands still, clients hang up, new ones connect, and the process of the first ones ends.
+// The new sessions get the descriptor numbers of the old ones before the broker sees the end of that process.
+TEST_F(StallTest, EndOfAProcessEndsNoSessionThatHasItsNumbers) {
+  constexpr int kClients = 60;
+  UniqueFd said;
+  const pid_t process = Spawn({"--hang-up", directory_, std::to_string(kClients)}, &said);
+  ASSERT_EQ(ReadLine(said), "OPEN");
+  ::kill(daemon_, SIGSTOP);
+  ::kill(process, SIGUSR1);
+  const std::string closed = ReadLine(said);
+  std::vector<std::unique_ptr<RawLane>> heirs;
+  for (int i = 0; i < kClients; ++i) heirs.push_back(std::make_unique<RawLane>(directory_));
+  ::kill(process, SIGKILL);
+  ::waitpid(process, nullptr, 0);
+  ::kill(daemon_, SIGCONT);
+  ASSERT_EQ(closed, "CLOSED");
+  int served = 0;
+  for (const auto& heir : heirs) {
+    pb::ClientMessage hello = HelloMessage(heir->Token());
+    hello.set_op_id(1);
+    served += heir->SendMessage(hello) && heir->ReceiveMessage().completion().version() == 1u ? 1 : 0;
+  }
+  EXPECT_EQ(served, kClients);
+}
+
 TEST_F(StallTest, ClientStoppedInAHandOverKeepsItsSession) {
   UniqueFd output;
   const pid_t client = Spawn({"--stopped", directory_}, &output);
@@ -290,6 +315,24 @@ TEST_F(StallTest, ClientsThatReceiveNothingLoseTheirSessionsWhenRoomIsShort) {
 }
 
 }  // namespace
+
+// Runs in a child of the test: opens sessions, closes them at SIGUSR1, and lives on.
+int HangUp(const std::string& directory, int clients) {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGUSR1);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  std::vector<std::unique_ptr<LaneClient>> open;
+  for (int i = 0; i < clients; ++i) open.push_back(std::make_unique<LaneClient>(directory));
+  std::puts("OPEN");
+  std::fflush(stdout);
+  int number = 0;
+  sigwait(&signals, &number);
+  open.clear();
+  std::puts("CLOSED");
+  std::fflush(stdout);
+  for (;;) ::pause();
+}
 
 // Runs in a child of the test: requests an object that comes with a descriptor, and stops before it receives
 // it.

@@ -165,6 +165,31 @@ std::string Churn(const Arguments& arguments) {
     }
     return Status();
   };
+  // A connection of this process with itself: four descriptors arrive with its hand-overs.
+  const auto connection = [&]() -> Status {
+    End mine(adapter, 4096, 4), theirs(adapter, 4096, 4);
+    Listener listener = adapter.CreateListener().value();
+    if (Status s = listener.Bind(local); !s.ok()) return s;
+    if (Status s = listener.Listen(); !s.ok()) return s;
+    const Address at = listener.GetLocalAddress().value();
+    Connector active = adapter.CreateConnector().value(), passive = adapter.CreateConnector().value();
+    Request arrives, connects, accepts;
+    Status status = listener.GetConnectionRequest(passive, &arrives);
+    if (!status.pending()) return status;
+    if (Status s = active.Bind(local); !s.ok()) return s;
+    status = active.Connect(mine.qp, at, {}, &connects);
+    if (!status.pending()) return status;
+    if (Status s = Await(StatusCode::kPending, arrives); !s.ok()) return s;
+    status = passive.Accept(theirs.qp, {}, &accepts);
+    if (!status.pending()) return status;
+    if (Status s = Await(StatusCode::kPending, connects); !s.ok()) return s;
+    if (Status s = active.CompleteConnect(); !s.ok()) return s;
+    if (Status s = Await(StatusCode::kPending, accepts); !s.ok()) return s;
+    for (const Status& s : {active.Disconnect(), active.Close(), passive.Close(), listener.Close()}) {
+      if (!s.ok()) return s;
+    }
+    return Status();
+  };
   const int rounds = arguments.Number("rounds");
   // Slots of the region table are random, so early registrations touch its 4096 pages one by one. All pages
   // are touched before the measurement.
@@ -175,10 +200,14 @@ std::string Churn(const Arguments& arguments) {
   }
   for (int i = 0; i < rounds / 5; ++i) {
     if (const Status s = round(); !s.ok()) return s.ToString();
+    if (i % 10 != 0) continue;
+    if (const Status s = connection(); !s.ok()) return "connection: " + s.ToString();
   }
   const std::size_t descriptors = CountDescriptors(getpid()), resident = ResidentKilobytes();
   for (int i = rounds / 5; i < rounds; ++i) {
     if (const Status s = round(); !s.ok()) return s.ToString();
+    if (i % 10 != 0) continue;
+    if (const Status s = connection(); !s.ok()) return "connection: " + s.ToString();
   }
   if (!Eventually([&] { return CountDescriptors(getpid()) <= descriptors; })) return "descriptors grew";
   const std::size_t after = ResidentKilobytes();
