@@ -93,8 +93,9 @@ void CmId::Reported(CmChannel::Event* event) {
   for (const std::size_t listener : resume) AwaitRequest(listener);
 }
 
-int CmId::Bind(const Address& local) {
+int CmId::Bind(const Address& wanted_local) {
   if (!listeners_.empty() || connector_bound_) return EINVAL;
+  const Address local = Attached(wanted_local);
   const auto* devices = Devices();
   if (devices == nullptr) return ENODEV;
   std::vector<Device*> wanted;
@@ -120,9 +121,10 @@ int CmId::Bind(const Address& local) {
   return 0;
 }
 
-int CmId::ResolveAddress(const Address& source, const Address& remote) {
+int CmId::ResolveAddress(const Address& wanted_source, const Address& wanted_remote) {
   const auto* devices = Devices();
   if (devices == nullptr) return ENODEV;
+  const Address source = Attached(wanted_source), remote = Attached(wanted_remote);
   remote_ = remote;
   // A port that the program bound is kept for the connection.
   Address local = source.well_formed() && !source.unspecified() ? source.WithPort(local_.port()) : local_;

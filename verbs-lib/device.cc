@@ -81,6 +81,20 @@ Device* DeviceOf(const Address& local) {
   return nullptr;
 }
 
+Address Attached(const Address& address) {
+  static const Address v6 = Address::Parse("::1").value();
+  const bool v4 =
+      address.family() == Address::Family::kIpv4 && address.well_formed() && address.ip()[0] == 127;
+  const auto* devices = Devices();
+  if (!(v4 || address.same_ip(v6)) || devices == nullptr || DeviceOf(address) != nullptr) return address;
+  for (const Device* device : *devices) {
+    for (const Address& own : device->info.addresses) {
+      if (own.family() == address.family()) return own.WithPort(address.port());
+    }
+  }
+  return address;
+}
+
 Adapter* Device::adapter() {
   std::lock_guard lock(mutex_);
   if (!open_) {

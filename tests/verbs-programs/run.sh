@@ -35,8 +35,8 @@ second=$!
 for _ in $(seq 50); do [ "$(readlink /proc/$second/ns/net)" != "$(readlink /proc/self/ns/net)" ] && break; sleep 0.1; done
 ip link add veth1 type veth peer name veth2 netns "$second" || exit 77
 ip addr add $near/24 dev veth1 && ip link set veth1 up
-in_second() { nsenter --target "$second" --net "$@"; }
-in_second ip addr add $far/24 dev veth2 && in_second ip link set veth2 up && in_second ip link set lo up
+in_second=(nsenter --target "$second" --net)
+"${in_second[@]}" ip addr add $far/24 dev veth2 && "${in_second[@]}" ip link set veth2 up && "${in_second[@]}" ip link set lo up
 
 start_broker() {  # DIR, ADDRESS, how to enter the namespace
   mkdir "$work/$1"
@@ -45,7 +45,7 @@ start_broker() {  # DIR, ADDRESS, how to enter the namespace
   echo "FAIL: the broker $1 did not start"; cat "$work/$1.log"; exit 1
 }
 start_broker near $near
-start_broker far $far in_second
+start_broker far $far "${in_second[@]}"
 
 ndctl=$build/bin/ndctl
 ok=0 failed=0 missing=0
@@ -58,12 +58,12 @@ pair() {
   if ! command -v "${server%% *}" > /dev/null; then missing=$((missing + 1)); echo "-     $name: not installed"; return; fi
   local -a enter=(env)
   local address=$near dir=near server_status
-  if [ "$where" = two ]; then enter=(nsenter --target "$second" --net); address=$far; dir=far; fi
+  if [ "$where" = two ]; then enter=("${in_second[@]}"); address=$far; dir=far; fi
   client=${client//@A/$address} server=${server//@A/$address}
-  NDBROKER_DIR=$work/$dir "${enter[@]}" timeout "$patience" "$ndctl" run $as -- $server > "$work/server.log" 2>&1 &
+  NDBROKER_DIR=$work/$dir "${enter[@]}" timeout "$patience" "$ndctl" run $as -- $server < /dev/null > "$work/server.log" 2>&1 &
   local waiter=$!
   sleep "${NDBROKER_VERBS_HEAD_START:-1}"
-  NDBROKER_DIR=$work/near timeout "$patience" "$ndctl" run $as -- $client > "$work/client.log" 2>&1
+  NDBROKER_DIR=$work/near timeout "$patience" "$ndctl" run $as -- $client < /dev/null > "$work/client.log" 2>&1
   local status=$?
   [ -n "$stays" ] && kill $waiter
   wait $waiter
@@ -95,6 +95,8 @@ while IFS='|' read -r name speed as server client; do
   pair "$name" one "$server" "$client"
   pair "$name" two "$server" "$client"
 done < "$here/programs.txt"
+as=
+selected rping-loopback quick && pair rping-loopback one 'rping -s -a 127.0.0.1 -C 5 -V' 'rping -c -a 127.0.0.1 -C 5 -V'
 
 # rdma-core's own tests, one process for each file. Those of pyverbs_passes.txt must pass.
 pyverbs() {
