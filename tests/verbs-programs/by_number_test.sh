@@ -2,7 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 # Queue pairs connected by number: the cases of by_number_test.cc on a broker, and what the broker and its policy say.
 # usage: by_number_test.sh BUILD_DIR
+# In a network namespace of its own where the system has them: all brokers of a namespace have one TCP port.
 set -u
+if [ -z "${NDBROKER_VERBS_ISOLATED:-}" ]; then
+  for how in --net '--user --map-root-user --net'; do
+    unshare $how true 2> /dev/null && NDBROKER_VERBS_ISOLATED=1 exec unshare $how "$(readlink -f "$0")" "$1"
+  done
+else
+  ip link set lo up
+fi
 build=$1
 ndctl=$build/bin/ndctl test=$build/bin/verbs_by_number_test
 work=$(mktemp -d)
