@@ -77,6 +77,6 @@ function(nd_test name)
     # Run by tests/windows/run.sh: asking a program for its cases would need Wine for each build.
     set_property(GLOBAL APPEND PROPERTY NDBROKER_WINDOWS_TESTS ${name})
   else()
-    gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 120 ${ARG_PROPERTIES})
+    gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 NO_PRETTY_VALUES PROPERTIES TIMEOUT 120 ${ARG_PROPERTIES})
   endif()
 endfunction()

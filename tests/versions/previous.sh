@@ -9,8 +9,11 @@ set -euo pipefail
 cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../.."
 cached=
 [ "${1:-}" != --cached ] || { cached=1 && shift; }
-commit=$(git rev-parse --verify --quiet "${1:-$(cat tests/versions/previous)}^{commit}") || {
-  echo "previous.sh: there is no commit ${1:-$(cat tests/versions/previous)} in this repository; a shallow clone has no history (git fetch --unshallow)" >&2
+wanted=${1:-$(cat tests/versions/previous)}
+commit=$(git rev-parse --verify --quiet "$wanted^{commit}") || {
+  echo "previous.sh: this repository has no commit $wanted" >&2
+  [ "$(git rev-parse --is-shallow-repository)" = true ] || exit 1
+  echo "previous.sh: a shallow clone has no history; 'git fetch --unshallow' brings it" >&2
   exit 77
 }
 cache=${NDBROKER_VERSIONS:-${XDG_CACHE_HOME:-$HOME/.cache}/ndbroker/versions}
