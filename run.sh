@@ -105,7 +105,7 @@ run_example() {
 run_example example_ping_pong 127.0.0.1:7471
 run_example example_remote_memory 127.0.0.1:7472
 
-# A pair that lives until it has been looked at.
+# A pair of processes that lives while ndctl shows it.
 say "what an operator sees while two processes exchange messages"
 "$bin/ndctl" ping --serve 127.0.0.1:7473 --count 1 > /dev/null 2> "$scratch/pair" &
 server=$!

@@ -33,7 +33,7 @@ install_packages deploy/packages.txt deploy/packages-test.txt
 export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1
 build_targets ON
 say "running the tests"
-# Tests find a broker by its rule; one that runs here already is none of their business.
+# Tests find their brokers by these variables; a broker that runs on this host must not be used.
 unset NDBROKER_DIR NDCTL_ADDRESS NDCTL_OUTPUT
 log=$build/test.log
 rm -rf "$build/conformance"  # Reports of this run only.
@@ -56,7 +56,7 @@ set -e
 unsound=
 say "conformance, by number (docs/behaviour.md, section d)"
 if compgen -G "$build/conformance/*.json" > /dev/null; then
-  # Everything was asked for when no option chose a part.
+  # Without options that choose a part, the summary must cover all cases.
   whole=()
   [ ${#ctest_options[@]} -gt 0 ] || whole=(--whole)
   tests/conformance/summary.sh "${whole[@]}" "$build/conformance" || unsound=1

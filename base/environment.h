@@ -6,8 +6,9 @@
 
 namespace nd {
 
-// Null: not set, or the process has more rights than whoever started it (set-user-ID, file capabilities),
-// whose environment must not say which broker it trusts. Any thread, as long as none changes the environment.
+// Returns null when the variable is not set, or when this process has more rights than the user who started
+// it (set-user-ID, file capabilities): that user's environment must not choose the broker that this process
+// trusts. Any thread, as long as no thread changes the environment.
 inline const char* EnvironmentVariable(const char* name) {
   return ::secure_getenv(name);
 }

@@ -208,7 +208,7 @@ class EventLoop::Impl {
     if (ready != 0) watched->callback(ready);
   }
 
-  // Until the work is done, or for so long that it is time to look for other accounts.
+  // Runs waiting work until there is none, or until it is time to ask the descriptors for other accounts.
   void TakeTurns() {
     Time now = clock_.Now();
     for (const Time until = now + kLook; !turns_.empty() && now < until;) {

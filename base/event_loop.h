@@ -66,8 +66,7 @@ class EventLoop {
 
   // Statistics since the loop was made. On the thread of the loop.
   struct Rounds {
-    // A client waits for at most one round, so that the bounds are close together around 5 ms, the longest
-    // round that a client may cause.
+    // A client can make a round at most 5 ms long, so that the bounds are close together around 5 ms.
     static constexpr std::array<std::int64_t, 18> kBoundsUs = {
         100,   250,    500,    1'000,  2'000,  3'000,   4'000,   5'000,     6'000,
         8'000, 10'000, 15'000, 25'000, 50'000, 100'000, 250'000, 1'000'000, 10'000'000};

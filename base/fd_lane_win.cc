@@ -60,11 +60,11 @@ bool Look(int fd, Raw* raw) {
       raw->handle = static_cast<const PipeObject&>(*object).get();
       return true;
     default:
-      return false;  // Means something in this process only.
+      return false;  // The handle means something in this process only.
   }
 }
 
-// The receiver owns what the record names from now on.
+// From now on the receiver owns the handles that the record names.
 bool Put(const PipeObject& lane, const Raw& raw, Record* record) {
   std::memset(record, 0, sizeof *record);  // All of it is sent.
   record->kind = raw.kind;
@@ -111,7 +111,7 @@ std::shared_ptr<Object> WrapSocket(SOCKET socket, os::SocketObject::Use use) {
   return std::make_shared<os::SocketObject>(socket, use);
 }
 
-// From the process that carries: the records are right.
+// For a record from the trusted process, whose records are correct.
 UniqueFd TakeGiven(Record record) {
   std::shared_ptr<Object> object;
   if (record.by_winsock) {
@@ -160,7 +160,7 @@ Status SendWithFds(int socket, std::span<const std::byte> message, std::span<con
       return {StatusCode::kNotSupported, "only shared memory can be given to a broker"};
     }
   }
-  // Before handles are put into another process: usually there is room afterwards.
+  // Checked before handles are put into another process: afterwards the message usually still fits.
   if ((lane->Ready() & os::kWritable) == 0) {
     return {StatusCode::kDeviceBusy, "the receiver does not take its messages", Detail::kTransport, EAGAIN};
   }

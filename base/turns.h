@@ -17,7 +17,7 @@
 
 namespace nd {
 
-// The number of a user, or one of these for the work of nobody in particular.
+// The number of a user, or one of these accounts for work that belongs to no local user.
 enum class Account : std::uint64_t {
   kReclaiming = std::uint64_t{1} << 32,  // Objects of sessions that have ended.
   kPeers,   // Connections that other hosts began: together they delay the users of this host as one user
@@ -29,9 +29,9 @@ template <typename Work>
 class Turns {
  public:
   static constexpr Duration kCredit = std::chrono::milliseconds(2);
-  // One turn never costs more. A longer one was a pause of this host, which no account has caused.
+  // The most that is charged for one turn. A longer turn is a pause of the host, which no account has caused.
   static constexpr Duration kMostCharged = std::chrono::milliseconds(100);
-  // Accounts without work that are remembered.
+  // The number of accounts without work that are remembered.
   static constexpr std::size_t kRemembered = 64;
 
   void Add(Account account, Work work) {
@@ -60,7 +60,7 @@ class Turns {
     --waiting_;
     return turn;
   }
-  // The turn of this account took so long.
+  // Charges `account` for a turn of this length.
   void Charge(Account account, Duration took) {
     for (Line& line : lines_) {
       if (line.account == account) line.used += std::clamp(took, Duration::zero(), kMostCharged);
@@ -70,8 +70,11 @@ class Turns {
  private:
   struct Line {
     Account account{};
-    Duration used{};           // Comparable between accounts; not the time since the start.
-    std::uint64_t served = 0;  // The number of its last turn: of two that have used the same, the older.
+    // Time used, on a scale that all accounts share; a new account does not start at 0.
+    Duration used{};
+    // The number of its last turn. Of two accounts that have used the same, the one served longer ago is
+    // next.
+    std::uint64_t served = 0;
     std::deque<Work> work;
   };
 
@@ -84,14 +87,14 @@ class Turns {
     if (lines_.size() >= kRemembered) {
       std::erase_if(lines_, [](const Line& line) { return line.work.empty(); });
     }
-    // A new account has no credit, or one that returns under many names would always go first.
+    // A new account gets no credit: otherwise a user with many new accounts would always be first.
     return lines_.emplace_back(Line{account, now_, turns_, {}});
   }
 
-  std::vector<Line> lines_;  // Searched from the front: few accounts have work at the same time.
+  std::vector<Line> lines_;  // Searched linearly, because few accounts have work at the same time.
   std::size_t waiting_ = 0;
   std::uint64_t turns_ = 0;
-  Duration now_{};  // What the account had used that had the last turn.
+  Duration now_{};  // The used time of the account that had the last turn.
 };
 
 }  // namespace nd

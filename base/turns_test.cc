@@ -50,7 +50,8 @@ TEST(Turns, AccountsGetEqualTime) {
   EXPECT_EQ(served[kB], 800);
 }
 
-// B works half of the time: while it was away it has saved some, so that it still gets nearly a half.
+// B has work half of the time. The credit that it saves while it has none lets it use nearly half of the
+// time.
 TEST(Turns, AccountThatWasAwayGoesFirstForAsLongAsItsCredit) {
   Turns<char> turns;
   const auto a = [&] {
@@ -85,7 +86,7 @@ TEST(Turns, NewAccountHasNoCredit) {
   EXPECT_EQ(Order(turns), "1a2a");
 }
 
-// The pause of a host lasts for hours, perhaps. The account whose turn it hit is not held up for as long.
+// A pause of the host can last for hours. The account in whose turn it happens is delayed only briefly.
 TEST(Turns, PauseIsChargedAtMostOnce) {
   Turns<char> turns;
   turns.Add(kA, 'a');

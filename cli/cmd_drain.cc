@@ -23,7 +23,7 @@ std::string Left(const v1::BrokerStatus& status) {
          std::to_string(status.handshakes()) + " handshakes";
 }
 
-// Waits until there is no connection; bounded by --timeout only when it was given.
+// Waits until no connection is left. Only an explicit --timeout bounds the wait.
 Failure WaitForEmpty(Context& context) {
   const auto start = std::chrono::steady_clock::now();
   auto pause = std::chrono::milliseconds(20);

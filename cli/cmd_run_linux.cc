@@ -39,7 +39,7 @@ Failure RunProgram(const Context& context, const VerbsOptions& options,
   Variables variables;
   if (Failure failure = MakeVariables(context, options, &variables)) return failure;
   for (const auto& [name, value] : variables) setenv(name.c_str(), value.c_str(), 1);
-  // What main() changed for ndctl itself.
+  // Undoes the changes that main() made for ndctl itself.
   std::signal(SIGPIPE, SIG_DFL);
   if (Environment("GRPC_VERBOSITY") == "NONE") unsetenv("GRPC_VERBOSITY");
   std::vector<char*> arguments;

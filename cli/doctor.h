@@ -36,8 +36,8 @@ struct DirectoryFact {
 struct ServiceFact {
   bool unit_installed = false, unit_enabled = false;
   std::vector<std::string> drop_ins;  // Files that change the unit.
-  std::string broker_unit;            // That the broker's process belongs to; empty: none or unknown.
-  bool sandbox_known = false;         // The next three could be read.
+  std::string broker_unit;            // The unit of the broker's process; empty: none or unknown.
+  bool sandbox_known = false;         // True when the next three settings could be read.
   bool filters_system_calls = false, no_new_privileges = false;
   std::uint64_t capabilities = 0;
 };
@@ -50,10 +50,10 @@ struct PackageFact {
 struct Facts {
   std::uint32_t uid = 0;
   ServiceFact service;
-  std::vector<PackageFact> packages;  // Of Debian, those of ndbroker.
+  std::vector<PackageFact> packages;  // The Debian packages of ndbroker.
   DirectoryFact chosen;
-  std::vector<DirectoryFact> others;       // Other possible directories of a broker.
-  std::vector<std::uint32_t> broker_pids;  // Of every ndbrokerd that this process can see.
+  std::vector<DirectoryFact> others;       // Other directories in which a broker may be.
+  std::vector<std::uint32_t> broker_pids;  // Every ndbrokerd that this process can see.
   std::string ndctl_version;
   std::vector<std::string> libraries;  // Versions of installed libndbroker.so.
   std::uint64_t memlock = 0;           // UINT64_MAX: no limit.

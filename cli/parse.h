@@ -15,7 +15,7 @@ namespace nd::cli {
 // The command line of ndctl: the global options and every command.
 std::unique_ptr<CommandLine> MakeCommandLine(Context& context);
 
-// What is wrong with `arguments` (without the program's name) that the parser refused with `problem`.
+// Returns the error for `arguments` (without the program's name), which the parser refused with `problem`.
 Error Diagnose(const CommandInfo& root, const std::vector<std::string>& arguments,
                const std::string& problem);
 

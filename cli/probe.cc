@@ -193,7 +193,8 @@ void Probe::Disconnect() {
   Pending disconnect;
   const Status started = connector_.Disconnect(&disconnect.request);
   const Status disconnected = Await(std::move(disconnect.future), started, timeout_);
-  // A peer that disconnected first or does not disconnect has answered, which is the purpose of the probe.
+  // The purpose of the probe is an answer. A peer that disconnected first, or does not disconnect, has
+  // answered.
   if (!disconnected.ok()) phases_.back().name = "disconnect_unanswered";
   End();
 }

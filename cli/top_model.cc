@@ -119,7 +119,7 @@ std::string Sparkline(const std::deque<double>& values, std::size_t width) {
   const double top = shown == 0 ? 0 : *std::max_element(from, values.end());
   std::string out(width - shown, ' ');
   for (auto it = from; it != values.end(); ++it) {
-    // Something is never drawn as nothing.
+    // A value above zero always gets a visible bar.
     const int bar = top <= 0 || *it <= 0 ? 0 : std::max(1, static_cast<int>(*it / top * 8));
     out += kBars[static_cast<std::size_t>(bar)];
   }

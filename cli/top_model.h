@@ -52,9 +52,9 @@ struct TopLine {
 
 class TopModel {
  public:
-  static constexpr std::size_t kHistory = 60;  // Samples that a graph can show.
+  static constexpr std::size_t kHistory = 60;  // The number of samples that a graph can show.
 
-  // The state of all connections `seconds` after the sample before.
+  // Adds the state of all connections, `seconds` after the previous sample.
   void Add(const std::vector<TopSample>& samples, double seconds);
 
   // Lines for a screen of `width` columns: a total with its graph, a header, then groups and, where expanded,

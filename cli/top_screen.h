@@ -11,7 +11,7 @@
 namespace nd::cli {
 
 enum class TopKey {
-  kNone,  // The time is over, or the window has another size.
+  kNone,  // No key: the time is over, or the window has another size.
   kCharacter,
   kUp,
   kDown,

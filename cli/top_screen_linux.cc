@@ -13,11 +13,11 @@
 namespace nd::cli {
 
 TopScreen::TopScreen() {
-  // Graphs need UTF-8 whatever the environment says about language.
+  // Graphs need UTF-8, also when the environment selects another character set.
   if (std::setlocale(LC_ALL, "") == nullptr || MB_CUR_MAX == 1) std::setlocale(LC_ALL, "C.UTF-8");
   good_ = newterm(nullptr, stdout, stdin) != nullptr;
   if (!good_) return;
-  raw();  // Ctrl-C is a key: the terminal is given back in one way only.
+  raw();  // Ctrl-C arrives as a key, so that the terminal is restored in one place.
   noecho();
   keypad(stdscr, TRUE);
   curs_set(0);
@@ -65,7 +65,7 @@ TopPressed TopScreen::Wait(int milliseconds) {
   const int key = getch();
   switch (key) {
     case ERR: {
-      // Nothing was pressed, or nothing ever will be.
+      // Either no key was pressed, or the terminal is gone.
       pollfd input{STDIN_FILENO, POLLIN, 0};
       const bool gone = ::poll(&input, 1, 0) > 0 && (input.revents & (POLLHUP | POLLERR)) != 0;
       return {gone ? TopKey::kEnded : TopKey::kNone, 0};

@@ -35,7 +35,7 @@ const Value* Value::Find(std::string_view path) const {
   const Value* value = this;
   while (true) {
     if (!value->is_object()) return nullptr;
-    // Keys may contain dots (status names never do, but this asks nothing of them): longest match first.
+    // A key may contain dots, so the longest matching key counts.
     std::size_t end = path.size();
     const Value* found = nullptr;
     while (true) {
@@ -95,7 +95,7 @@ std::string Value::ScalarJson() const {
   if (const auto* u = std::get_if<std::uint64_t>(&data_)) return std::to_string(*u);
   if (const auto* text = std::get_if<std::string>(&data_)) return QuoteJson(*text);
   const double number = std::get<double>(data_);
-  if (!std::isfinite(number)) return "null";  // JSON has no word for it.
+  if (!std::isfinite(number)) return "null";  // JSON cannot express infinity or NaN.
   char buffer[64];
   const auto end = std::to_chars(buffer, buffer + sizeof(buffer), number);
   return std::string(buffer, end.ptr);

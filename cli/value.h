@@ -56,9 +56,10 @@ class Value {
   // "owner.pid"; null when any part is missing. The result lives as long as this value is not changed.
   const Value* Find(std::string_view path) const;
 
-  // One cell of text: numbers in full, true/false, lists joined by commas, null as nothing.
+  // Returns the value as one cell of text: numbers in full, true/false, lists joined by commas, nothing for
+  // null.
   std::string Text() const;
-  // 0 for what is no number.
+  // Returns 0 for a value that is not a number.
   double Number() const;
   // Orders numbers by size, everything else by text; null first.
   static int Compare(const Value& a, const Value& b);

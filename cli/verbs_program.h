@@ -18,7 +18,7 @@ void AddRun(Command root, Context& context);
 struct VerbsOptions {
   std::string as = "roce";  // roce or iwarp
   std::string adapter;      // Empty: every adapter.
-  std::string broker;       // The broker's directory; empty: as every client finds it.
+  std::string broker;       // The broker's directory; empty: the directory that every client finds.
   bool sockets = false;     // Sockets of the program become rsockets.
 };
 
@@ -31,15 +31,15 @@ Variables VerbsEnvironment(const VerbsOptions& options, const std::string& libra
                            const std::string& rsockets, const std::string& preload,
                            const std::string& library_path);
 
-// libibverbs.so.1 of ndbroker: beside this ndctl, or where it is installed.
+// Finds libibverbs.so.1 of ndbroker, beside this ndctl or where it is installed.
 Failure FindVerbsLibrary(std::string* path);
 // librspreload of the distribution.
 Failure FindRsockets(std::string* path);
 
-// The file that `command` names, by PATH when it has no slash.
+// Finds the file of `command`, by PATH when the command has no slash.
 Failure FindProgram(const std::string& command, std::string* path);
 // Refuses a program that ignores LD_PRELOAD: statically linked, of another C library, or with more rights
-// than its user. For a script its interpreter is judged.
+// than its user. For a script it checks the interpreter.
 Failure CheckProgram(const std::string& path);
 
 }  // namespace nd::cli

@@ -63,7 +63,7 @@ Failure CheckRights(const std::string& path) {
 Failure Check(const std::string& path, int depth) {
   if (Failure failure = CheckRights(path)) return failure;
   std::ifstream stream(path, std::ios::binary);
-  if (!stream) return {};  // Not readable, but perhaps executable.
+  if (!stream) return {};  // An unreadable file may still be executable.
   // The program headers follow the header of every program that a linker makes; large programs are not read
   // whole.
   std::string start(1 << 16, '\0');
@@ -89,7 +89,8 @@ Failure Check(const std::string& path, int depth) {
 Variables VerbsEnvironment(const VerbsOptions& options, const std::string& library,
                            const std::string& rsockets, const std::string& preload,
                            const std::string& library_path) {
-  // Programs find the library that is loaded already by its name; the path is for dlopen("libibverbs.so").
+  // A program that needs libibverbs.so.1 gets the preloaded library by its name; the path serves
+  // dlopen("libibverbs.so").
   std::string first = library;
   if (options.sockets) first += ":" + rsockets;
   Variables variables{{"LD_PRELOAD", Joined(first, preload)},
@@ -103,7 +104,7 @@ Variables VerbsEnvironment(const VerbsOptions& options, const std::string& libra
 Failure FindVerbsLibrary(std::string* path) {
   std::error_code error;
   const fs::path here = fs::read_symlink("/proc/self/exe", error).parent_path();
-  // The last one is that of the Debian packages, where the program is in /usr/lib/ndbroker/bin.
+  // The last folder is for Debian packages, whose programs are in /usr/lib/ndbroker/bin.
   for (const fs::path& folder : {here / "../lib/ndbroker/verbs",
                                  here / ".." / NDBROKER_LIBDIR / "ndbroker/verbs", here / "../verbs"}) {
     const fs::path file = folder / kLibrary;

@@ -14,7 +14,7 @@ namespace {
 
 constexpr double kShortest = 0.1;
 
-// `text` as one frame; what does not fit the terminal is counted in its last line.
+// Returns `text` as one screen. The last line tells how many lines did not fit.
 std::string Frame(const std::string& title, const std::string& text, TerminalSize size) {
   std::string out = "\033[?7l\033[H" + title + "\033[K\n\033[K\n";  // Long lines are cut, not wrapped.
   std::istringstream lines(text);

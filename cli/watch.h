@@ -15,7 +15,7 @@
 namespace nd::cli {
 
 struct WatchOptions {
-  std::string interval;  // As given; empty: do not watch.
+  std::string interval;  // The text of the option; empty: do not watch.
   std::uint64_t count = 0;
   bool on() const { return !interval.empty(); }
 };
@@ -23,7 +23,7 @@ struct WatchOptions {
 // --watch[=S] and --count N.
 void AddWatchOptions(Command verb, WatchOptions* options);
 
-// One look: what people and what machines are shown.
+// The output of one round: a table for people and values for programs.
 struct Snapshot {
   Table table;
   bool headers = true;

@@ -36,7 +36,7 @@ namespace {
 void AppendQuoted(std::string_view text, std::string* out) {
   *out += '"';
   while (!text.empty()) {
-    // Nearly all text is plain; lists of thousands of rows are written by this line.
+    // Fast path: nearly all text has no special characters, and a list has thousands of rows.
     const auto special = std::find_if(text.begin(), text.end(), [](char c) {
       const auto u = static_cast<unsigned char>(c);
       return u < 0x20 || u >= 0x7F || c == '"' || c == '\\';

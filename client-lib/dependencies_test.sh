@@ -5,7 +5,7 @@
 set -eu
 library=$1 carrier=$2
 
-# The library's other objects; the loader and the kernel's page count, too.
+# The list includes the loader and the kernel's vDSO.
 list=$(ldd "$library")
 count=$(echo "$list" | wc -l)
 if [ "$count" -gt 12 ]; then
@@ -17,7 +17,7 @@ if echo "$list" | grep -E 'grpc|protobuf|absl|spdlog|toml|prometheus'; then
   echo "$library must not load these" >&2
   exit 1
 fi
-# The test would pass if it looked at nothing.
+# Proves that ldd has listed the dependencies.
 echo "$list" | grep -q 'libstdc++'
 ldd "$carrier" | grep -q 'libgrpc++'
 echo "$count shared objects"

@@ -192,7 +192,7 @@ TEST(Session, BringsLiveConnectionsToTheNewBroker) {
   EXPECT_FALSE(reattach.passive);
   EXPECT_EQ(reattach.proof, kProof);
   EXPECT_EQ(broker.Count<session::CreateQueuePairOp>(), 2u);
-  // The connection works again by its new name; what was not established is of the former life.
+  // The connection works again by its new handle. Objects that were not established are removed.
   EXPECT_TRUE(up.connector.GetPrivateData().ok());
   EXPECT_GT(broker.Await<session::GetPrivateDataOp>().connector, reattach.queue_pair);
   EXPECT_EQ(idle.Bind(kHere), StatusCode::kDeviceRemoved);
@@ -246,7 +246,7 @@ TEST(Session, WhatIsClosedWhileTheSessionComesBackIsClosedAtTheNewBroker) {
     return Reply();
   });
   broker.Start();
-  // Listeners first: this one is back, the queue pair is on its way.
+  // Listeners return first: this one is back, and the queue pair is being made.
   const auto on_its_way = broker.Await<session::CreateQueuePairOp>(2);
   const session::Handle back = broker.Await<session::ListenOp>(2).listener;
   EXPECT_TRUE(listener.Close().ok());
@@ -255,7 +255,8 @@ TEST(Session, WhatIsClosedWhileTheSessionComesBackIsClosedAtTheNewBroker) {
   made.reply.handle = {777};
   broker.Send(std::move(made));
   watch.Await(2);
-  const Result<Connector> last = adapter.CreateConnector();  // Behind everything that was sent.
+  // Its answer follows everything that was sent before.
+  const Result<Connector> last = adapter.CreateConnector();
   EXPECT_TRUE(last.ok());
   std::lock_guard lock(mutex);
   EXPECT_EQ(closed, (std::vector<session::Handle>{back, {777}}));
@@ -267,7 +268,7 @@ TEST(Session, BringsListenersAndSharedEndpointsToTheNewBroker) {
   Watch watch(adapter);
   Up up(broker, adapter);
   Listener listener = adapter.CreateListener().value(), bound = adapter.CreateListener().value();
-  const Address given = kHere.WithPort(50000);  // By the fake, whatever was asked for.
+  const Address given = kHere.WithPort(50000);  // The fake broker gives this address, whatever was asked for.
   ASSERT_TRUE(listener.Bind(kHere).ok());
   ASSERT_TRUE(listener.Listen(17).ok());
   ASSERT_TRUE(listener.ControlConnectEvents(true).ok());
@@ -275,7 +276,7 @@ TEST(Session, BringsListenersAndSharedEndpointsToTheNewBroker) {
   SharedEndpoint endpoint = adapter.CreateSharedEndpoint(kHere).value();
   broker.Kill();
   watch.Await(1);
-  // One of them was closed while nobody could be told.
+  // One listener was closed while the broker was away.
   EXPECT_TRUE(bound.Close().ok());
   EXPECT_EQ(listener.Listen(), StatusCode::kDeviceRemoved);
   broker.Start();
@@ -335,9 +336,9 @@ TEST(Session, TheNewBrokerSeesWhatALiveConnectionCounts) {
   watch.Await(2);
   EXPECT_EQ(broker.counters(5)->tx_bytes, 100u);
   EXPECT_EQ(broker.counters(5)->reads_in_flight_max, 4u);
-  counted->tx_bytes = 300;  // Goes on counting where it always did.
+  counted->tx_bytes = 300;  // The queue pair still counts in its first page.
   while (broker.counters(5)->tx_bytes != 300) std::this_thread::yield();
-  broker.Kill();  // And a third one.
+  broker.Kill();  // A third broker follows.
   watch.Await(3);
   broker.GiveCounters(7);
   broker.Start();
@@ -392,7 +393,7 @@ TEST(Session, ManyThreadsShareIt) {
   EXPECT_EQ(broker.Count<session::CloseOp>(), 800u);
 }
 
-// Blocking callers read the lane in turns with the session's thread, which answers the others.
+// Blocking callers take turns with the session's thread in reading the lane.
 TEST(Session, EveryCallEndsWhileTheBrokerComesAndGoes) {
   FakeBroker broker;
   Adapter adapter = broker.Open();

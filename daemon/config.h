@@ -20,11 +20,12 @@
 
 namespace nd {
 
-// What clients in another network namespace than the broker get.
+// The service for clients in another network namespace than the broker's.
 enum class ForeignNetworks : std::uint8_t {
-  kRefuse,  // No address.
-  kAllow,   // The broker's addresses, as if they were in its namespace.
-  kServe,   // The addresses of their own namespace; the library gives the broker sockets of it.
+  kRefuse,  // The client gets the broker's addresses, as if it were in the broker's namespace.
+  // The client gets the addresses of its own namespace; the library gives sockets of it to the broker.
+  kAllow,
+  kServe,  // The addresses of their own namespace; the library gives the broker sockets of it.
 };
 
 // [broker]: settings of the start.

@@ -166,7 +166,7 @@ class ConnectionManager {
   // NETWORK_UNREACHABLE / INVALID_ADDRESS.
   virtual Result<Address> Resolve(const std::string& adapter, const Address& remote) const = 0;
 
-  // Whether the next two can succeed.
+  // Returns true when the next two functions can succeed.
   virtual bool serves_networks() const { return false; }
   // Serves the clients of another network namespace by sockets that one of them made there: one that reads
   // routes and a TCP socket of each family. adapters() then has an adapter of that network. A network that is

@@ -84,8 +84,8 @@ struct QpOptions {
   std::uint32_t max_receive_sge = 0, max_initiator_sge = 0;
   std::uint32_t inline_size = 0;
   QpCounters* counters = nullptr;  // Outlives the queue pair; null: private ones.
-  // The peer's goodbye or the loss of the transport, once; the status says what the transport saw where it
-  // knows more than the reason does, else SUCCESS.
+  // Called once, for the goodbye of the peer or the loss of the transport. The status tells more than the
+  // reason where the transport knows more; otherwise it is SUCCESS.
   std::function<void(DisconnectReason, Status)> on_peer_closed;
 };
 
@@ -98,7 +98,7 @@ class QueuePair {
   virtual bool sees_goodbye() const { return true; }
   // Device-wide number for providers whose queue pair lives in the device, else 0.
   virtual std::uint32_t device_number() const { return 0; }
-  // Counts there from now on, before anything was posted. Only where Device::numbered().
+  // From now on counts in `counters`. Called before anything was posted, and only where Device::numbered().
   virtual void UseCounters(QpCounters* counters) { static_cast<void>(counters); }
 
   // Applies the attributes of CmSink::OnPrepare, once, before Attach. Receives posted so far stay posted.
@@ -180,8 +180,8 @@ class QueuePair {
 class Device {
  public:
   virtual ~Device() = default;
-  // True: the broker must be told the device_number() of a queue pair when it gets to know it, so the queue
-  // pair is made first, without counters.
+  // True: the broker must know the device_number() of a queue pair from the beginning, so the queue pair is
+  // made first, without counters.
   virtual bool numbered() const { return false; }
   virtual Result<std::shared_ptr<CompletionQueue>> CreateCompletionQueue(std::uint32_t depth) = 0;
   // A provider that lacks one of these does not override it.

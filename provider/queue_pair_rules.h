@@ -18,7 +18,7 @@ namespace nd::provider {
 // The memory of an atomic operation: one aligned integer.
 inline constexpr std::uint32_t kAtomicSize = 8;
 
-// The caller is a child, made by fork(), of the process that owns the object.
+// The status for a call in a forked child: the objects belong to its parent.
 inline Status InParent() {
   return {StatusCode::kConnectionInvalid, "the device and its objects belong to the parent process"};
 }

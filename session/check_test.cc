@@ -26,7 +26,7 @@ TEST(SessionCheck, RefusesImpossibleValuesOfAReport) {
   EXPECT_EQ(CodeOf(report), StatusCode::kInvalidParameter);
   report.what = TransportReportOp::What::kPeerClosed;
   EXPECT_EQ(CodeOf(report), StatusCode::kSuccess);
-  report.what = TransportReportOp::What::kPrepared;  // The last of each kind is one of them.
+  report.what = TransportReportOp::What::kPrepared;  // The last value of each enumeration is valid.
   report.reason = DisconnectReason::kEstablishmentFailed;
   report.status = Status(StatusCode::kIoTimeout, "", Detail::kStaleConnection);
   EXPECT_EQ(CodeOf(report), StatusCode::kSuccess);

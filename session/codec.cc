@@ -125,8 +125,8 @@ void SetNumber(std::uint64_t number, T& value) {
   } else if constexpr (std::is_same_v<T, bool>) {
     value = number != 0;
   } else if constexpr (std::is_enum_v<T>) {
-    // The low 32 bits, as protobuf takes them; what does not fit in the enumeration becomes its largest
-    // number, which is unknown in each.
+    // Takes the low 32 bits, as protobuf does. A number that does not fit becomes the largest of the
+    // underlying type, which no enumeration defines.
     using Number = std::underlying_type_t<T>;
     const auto low = static_cast<std::uint32_t>(number);
     value =
@@ -145,7 +145,7 @@ constexpr WireType WireTypeOf() {
   }
 }
 
-// `given`: whether the field came before, which only messages must not.
+// `given`: the field occurred before, which is an error for messages only.
 template <typename T>
 bool ReadField(WireReader& in, const char* name, int depth, T& value, Trouble& trouble, bool given = {}) {
   if constexpr (WireTypeOf<T>() == WireType::kVarint) {
@@ -175,7 +175,7 @@ bool ReadField(WireReader& in, const char* name, int depth, T& value, Trouble& t
   return true;
 }
 
-// One field of a message that has a table. True in `known`: it was read, or could not be.
+// Reads one field of a message that has a table. Sets `known` unless the field is unknown.
 template <typename M>
 bool ReadKnown(WireReader& in, WireTag tag, int depth, M& message, std::uint32_t& given, bool& known,
                Trouble& trouble) {
@@ -275,7 +275,7 @@ Address Join(const AddressParts& parts) {
                   : parts.family == 6 ? Family::kIpv6
                   : parts.family == 0 ? Family::kUnspecified
                                       : Family::kOther;
-  // What FromParts would cut to fit must not become well-formed by that.
+  // FromParts would cut these parts to a well-formed address.
   if (parts.ip.size() > 16 || parts.port > 65535) family = Family::kOther;
   const std::string_view ip(reinterpret_cast<const char*>(parts.ip.data()), parts.ip.size());
   return Address::FromParts(family, ip.substr(0, 16), static_cast<std::uint16_t>(parts.port & 0xFFFF));

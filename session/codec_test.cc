@@ -142,8 +142,8 @@ std::vector<std::byte> Field(std::uint32_t number, std::vector<std::byte> conten
   return bytes;
 }
 
-// Of each operation and each message of the broker: content that cannot be read is named, and there is one
-// content.
+// For each operation and each message of the broker: unreadable content is refused with its name, and so is a
+// second content.
 TEST(SessionCodec, RefusesBadAndSecondContentOfEachMessage) {
   const std::vector<std::byte> bad = {std::byte{0}};  // A field with the number 0.
   const auto check = [&](const auto& decode, std::uint32_t number, const std::string& field) {

@@ -165,7 +165,7 @@ class Dice {
   std::mt19937_64 random_;
 };
 
-// With values that survive: addresses, details and reasons that fit.
+// Fills the message with random values that the C++ types can hold: addresses, details and reasons in range.
 void Fill(Dice& dice, Message* message);
 
 void FillField(Dice& dice, const FieldDescriptor* field, Message* message) {

@@ -182,7 +182,7 @@ inline constexpr std::tuple kOperations{
     Case<TransportReportOp>{27, "transport_report", "TransportReport"},
     Case<ReattachOp>{28, "reattach", "Reattach"}};
 
-// The alternatives of an Operation are the rows of kOperations, in their order.
+// Makes the variant whose alternatives are the rows of kOperations, in their order.
 template <typename Rows>
 struct VariantOfRows;
 template <typename... T>

@@ -29,7 +29,7 @@ struct Field {
 template <typename M>
 struct Table {};
 
-// Address and Status keep their members to themselves; these are what they have on the wire.
+// Address and Status have no public members; these structs have the fields that they have on the wire.
 struct AddressParts {
   std::uint32_t family = 0;
   Bytes ip;
@@ -42,8 +42,8 @@ struct StatusParts {
 };
 AddressParts Split(const Address& address);
 StatusParts Split(const Status& status);
-// Never fails: a number or an IP that does not fit gives a malformed Address, or a Status with a code or
-// detail that does not exist, for others to judge.
+// Never fails: an impossible number or IP gives a malformed Address, or a Status with an undefined code or
+// detail, which the caller checks.
 Address Join(const AddressParts& parts);
 Status Join(StatusParts parts);
 
@@ -305,7 +305,8 @@ struct Repeated : std::false_type {};
 template <typename T>
 struct Repeated<std::vector<T>> : std::bool_constant<!std::is_same_v<std::vector<T>, Bytes>> {};
 
-// The type that a member has in the .proto file; of a repeated or optional one, its element's.
+// Returns the type of a member in the .proto file; for a repeated or optional member, the type of its
+// element.
 template <typename T>
 constexpr FieldType TypeOf() {
   if constexpr (std::is_same_v<T, bool>) {
@@ -317,7 +318,8 @@ constexpr FieldType TypeOf() {
   } else if constexpr (std::is_same_v<T, std::int32_t>) {
     return FieldType::kInt32;
   } else if constexpr (std::is_same_v<T, DisconnectReason> || std::is_same_v<T, RdmaTechnology>) {
-    return FieldType::kUint32;  // Their numbers are fixed; the .proto files carry them plainly.
+    // The .proto files declare them as plain numbers, because their values are fixed.
+    return FieldType::kUint32;
   } else if constexpr (std::is_enum_v<T>) {
     return FieldType::kEnum;
   } else if constexpr (std::is_same_v<T, std::string>) {

@@ -141,7 +141,7 @@ bool IsUtf8(std::string_view text) {
     }
     const std::size_t length = first < 0xC2 ? 0 : first < 0xE0 ? 2 : first < 0xF0 ? 3 : first < 0xF5 ? 4 : 0;
     if (length == 0) return false;
-    // The second byte also tells overlong forms, surrogates and what lies above the last code point.
+    // The second byte excludes overlong forms, surrogates, and values above the last code point.
     const unsigned least = first == 0xE0 ? 0xA0 : first == 0xF0 ? 0x90 : 0x80;
     const unsigned most = first == 0xED ? 0x9F : first == 0xF4 ? 0x8F : 0xBF;
     if (at(i + 1) < least || at(i + 1) > most) return false;

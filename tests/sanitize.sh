@@ -24,7 +24,7 @@ export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
 export NDBROKER_TIME_FACTOR=${NDBROKER_TIME_FACTOR:-4}
 export TSAN_OPTIONS="suppressions=$PWD/tests/tsan.supp ignore_noninstrumented_modules=1 halt_on_error=1 second_deadlock_stack=1 die_after_fork=0"
 
-# Programs, not ctest entries, so that nothing else must be built.
+# Single programs instead of ctest entries, so that no other program is built.
 pure=(base_test soft_wire_test soft_cm_test soft_qp_test core_rules_test core_table_test core_random_test core_ports_test
   core_listen_test core_connect_test core_lifetime_test core_prepare_test)
 threaded=(base_test soft_cm_test soft_qp_test client_test service_test client_e2e_test)

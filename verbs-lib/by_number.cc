@@ -17,14 +17,14 @@
 namespace nd::verbs_lib {
 namespace {
 
-// The peer may not have named this side yet. It is asked again after a pause that doubles.
+// The pauses before this side asks again a peer that has not named this side yet. They double.
 constexpr std::chrono::nanoseconds kFirstPause = std::chrono::milliseconds(1),
                                    kLongestPause = std::chrono::milliseconds(500);
 
 // For a peer that has not named this side yet.
 constexpr std::chrono::nanoseconds kLeastPatience = std::chrono::seconds(5);
 
-// For the peer's answer to the goodbye of a queue pair that is destroyed. The peer's library answers by
+// The time for the peer's answer to the goodbye of a destroyed queue pair. The peer's library answers by
 // itself.
 constexpr auto kGoodbyePatience = std::chrono::seconds(1);
 
@@ -43,7 +43,7 @@ Names NamesOf(std::uint32_t from, std::uint32_t to) {
   return names;
 }
 
-// After these Connect may be called again on the same connector.
+// Returns true when Connect may be called again on the same connector after this status.
 bool KeepsPort(StatusCode code) {
   return code == StatusCode::kConnectionRefused || code == StatusCode::kIoTimeout ||
          code == StatusCode::kNetworkUnreachable || code == StatusCode::kHostUnreachable ||
@@ -104,7 +104,7 @@ Status ByNumber::StartListening(const Address& local) {
   auto made = device_->adapter()->CreateListener();
   if (!made.ok()) return made.status();
   Listener listener = std::move(made).value();
-  // The broker gives a port that was freed to others last, so nobody takes it in between unless by name.
+  // The broker gives a freed port out last, so that only a bind by number could take it in between.
   if (holder.impl()) static_cast<void>(holder.Close());
   Status status = BindPatiently([&] { return listener.Bind(local); });
   if (status.ok()) status = listener.Listen(kBacklog);
@@ -122,7 +122,7 @@ int ByNumber::Expect(const std::shared_ptr<QueuePair>& queue_pair, const Peer& p
   }
   Leave();
   const bool dials = Dials(peer.local, peer.remote);
-  // Without a broker at the moment it goes on in the background.
+  // While the broker is away the work continues in the background.
   if (const Status status = dials ? TakePort(peer.local) : StartListening(peer.local);
       !status.ok() && !BrokerIsAway(status)) {
     Complain("no connection by number from", peer.local, status);
@@ -222,7 +222,8 @@ void ByNumber::OnReplied(Round round, const Status& status) {
 }
 
 void ByNumber::DialAgain(Round round, const Status& why) {
-  // A peer whose administrator refuses is asked again, because the policy may change; this host's own is not.
+  // A refusal by the peer's administrator is tried again, because that policy may change. A refusal by this
+  // host's own policy is final.
   if (why == StatusCode::kAccessDenied || why == StatusCode::kInvalidAddress) return GiveUp(round, why);
   std::chrono::nanoseconds pause;
   Connector useless;
@@ -283,7 +284,7 @@ void ByNumber::OnRequest(Round round, Connector connector, const Status& status)
     if (round != round_) return;
     peer = peer_;
   }
-  // A listener that came back to a new broker and does not listen yet answers an error, too.
+  // A listener that came back to a new broker and does not listen yet fails with an error, too.
   if (!status.ok()) return AwaitBroker(round, StatusCode::kDeviceRemoved);
   const Names expected = NamesOf(peer.number, peer.own_number);
   const auto from = connector.GetPeerAddress();
@@ -333,7 +334,7 @@ void ByNumber::OnEstablished(Round round) {
     waiting_ = false;
     listener = std::exchange(listener_, {});
   }
-  // Nobody else is expected. The connection keeps the port.
+  // No other peer is expected. The connection keeps the port.
   if (listener.impl()) CloseInBackground(std::move(listener));
 }
 
@@ -374,8 +375,8 @@ void ByNumber::GiveUp(Round round, const Status& why) {
 }
 
 std::chrono::nanoseconds TimeOfRetries(const ibv_qp_attr& attributes) {
-  // 4.096 us x 2^timeout for each try. 0 means without end; a program that waits for the end of its peer
-  // would hang then.
+  // Each try lasts 4.096 us x 2^timeout. 0 means for ever, which would make a program hang that waits for the
+  // end of its peer.
   if ((attributes.timeout & 31) == 0) return kLeastPatience;
   const auto each = std::chrono::nanoseconds(4096) * (std::int64_t{1} << (attributes.timeout & 31));
   return each * (attributes.retry_cnt + 1);
@@ -399,7 +400,7 @@ Address WithLid(const Address& neighbour, std::uint16_t lid) {
 int ExpectPeer(QueuePair* queue_pair, const ibv_qp_attr& attributes) {
   const auto& by_number = queue_pair->by_number;
   if ((attributes.dest_qp_num & kConnectedByCm) != 0) {
-    if (by_number) by_number->Leave([] {});  // The port is not needed.
+    if (by_number) by_number->Leave([] {});  // Connected by rdma_cm, the queue pair does not need its port.
     return 0;
   }
   if (!by_number) {
@@ -440,7 +441,7 @@ int ExpectPeer(QueuePair* queue_pair, const ibv_qp_attr& attributes) {
   peer.local = local.WithPort(by_number->port());
   peer.remote = remote.WithPort(port);
   peer.limits.inbound = std::min<std::uint32_t>(attributes.max_dest_rd_atomic, info.max_inbound_read_limit);
-  // The program tells its own limit with RTS; that of the peer binds, too.
+  // The program sets its own limit with the change to RTS; the limit of the peer applies as well.
   peer.limits.outbound = std::min<std::uint32_t>(info.max_outbound_read_limit, 128);
   return by_number->Expect(FindQueuePair(peer.own_number), peer);
 }
@@ -453,8 +454,9 @@ void CloseQueuePair(QueuePair* queue_pair) {
     static_cast<void>(pair.Close());
     return;
   }
-  // The goodbye first: it tells the peer which of its requests have arrived. Nothing of the program's is used
-  // behind Flush(). Programs end after this, and a process that ends takes a goodbye under way with it.
+  // The goodbye is sent first, because it tells the peer which of its requests have arrived. After Flush()
+  // nothing of the program is used. This call waits, because a program that ends now would take the goodbye
+  // with it.
   const auto said = std::make_shared<std::promise<void>>();
   CountClosing(1);
   by_number->Leave([pair, said]() mutable {

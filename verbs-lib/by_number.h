@@ -27,7 +27,8 @@ namespace nd::verbs_lib {
 
 struct QueuePair;
 
-// True: of the two ends, the one at `local` connects and the one at `remote` listens. Both ends agree.
+// Returns true when the end at `local` connects and the one at `remote` listens. Both ends come to the same
+// answer.
 inline bool Dials(const Address& local, const Address& remote) {
   return local < remote;
 }
@@ -57,18 +58,18 @@ class ByNumber : public std::enable_shared_from_this<ByNumber> {
   // Ends the connection or the attempt, and gives the port back when that is over. `then` runs at the end.
   void Leave(std::function<void()> then = nullptr);
 
-  // A peer is expected and is not there yet.
+  // Returns true while an expected peer has not connected yet.
   bool waiting() const { return waiting_.load(std::memory_order_relaxed); }
   // True from Expect() to Leave().
   bool named() const { return named_.load(); }
-  // A request was posted while waiting(). Without the peer it fails after `retries`, at least 5 s, because
-  // programs make their two queue pairs one after the other.
+  // Called when a request was posted while waiting(). Without a peer the request fails after `retries`, but
+  // not before 5 s, because a program makes its two queue pairs one after the other.
   void OnPosted(std::chrono::nanoseconds retries);
-  // True once after the patience for the peer ended.
+  // Returns true once, after the time to wait for the peer has ended.
   bool TakeExpiry() { return expired_.exchange(false); }
 
  private:
-  // Each Expect() and Leave() begins a round; what belongs to an earlier one is dropped.
+  // Each Expect() and Leave() begins a new round; results of an earlier round are dropped.
   using Round = std::uint64_t;
 
   // Binds `connector` to the port at `local` unless it is bound there already.
@@ -78,7 +79,7 @@ class ByNumber : public std::enable_shared_from_this<ByNumber> {
   void OnReplied(Round round, const Status& status);
   void DialAgain(Round round, const Status& why);
   void AwaitRequest(Round round);
-  // The listener does not work at the moment.
+  // The listener does not work now: waits for the broker.
   void AwaitBroker(Round round, const Status& why);
   void OnRequest(Round round, Connector connector, const Status& status);
   void Accept(Round round, Connector connector);

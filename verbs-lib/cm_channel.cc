@@ -15,7 +15,7 @@ namespace {
 
 constexpr int kMaxFd = 1 << 20;
 
-// One bit for each descriptor, because every write() and fstat() of the program asks.
+// One bit for each descriptor: a fast test, because every write() and fstat() of the program makes it.
 std::atomic<std::uint64_t> is_channel[kMaxFd / 64];
 
 struct Table {

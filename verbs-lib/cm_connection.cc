@@ -28,10 +28,10 @@ constexpr auto kBetweenTries = std::chrono::milliseconds(20);
 // Reject reasons of InfiniBand's connection manager.
 constexpr int kNoResources = 3, kInvalidServiceId = 8, kConsumerDefined = 28;
 
-// The largest value of a retry counter of InfiniBand that counts for receives.
+// The largest retry counter of InfiniBand; for receives it means for ever.
 constexpr std::uint8_t kEndlessRetries = 7;
 
-// Nobody listens at the moment.
+// Returns true when there is no listener at the moment.
 bool WantsListener(const Status& status) {
   return status.detail() == Detail::kNoListener || status.detail() == Detail::kPaused ||
          status.detail() == Detail::kListenerClosed;

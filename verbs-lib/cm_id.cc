@@ -105,7 +105,7 @@ int CmId::Bind(const Address& wanted_local) {
     wanted.push_back(device);
   }
   if (wanted.empty()) return ENODEV;
-  // The first adapter chooses the port when the program does not; the others must have it free, too.
+  // When the program chooses no port, the first adapter chooses one, which must be free on the others too.
   Address bound = local;
   for (Device* device : wanted) {
     auto listener = CmListener::Bind(device, bound);
@@ -248,7 +248,7 @@ void CmId::Introduce(const std::shared_ptr<CmId>& request, const std::shared_ptr
 void CmId::OnRequestTaken(std::size_t index) {
   {
     std::lock_guard lock(mutex_);
-    // The broker queues what exceeds the backlog, as long as nobody asks for it.
+    // Requests beyond the backlog stay with the broker until a GetConnectionRequest asks for them.
     if (++unread_requests_ >= backlog_) return waiting_listeners_.push_back(index);
   }
   AwaitRequest(index);

@@ -42,7 +42,7 @@ class CmId : public std::enable_shared_from_this<CmId> {
   void FillRoute(rdma_ucm_query_route_resp* out);
   void FillQpAttributes(std::uint32_t state, ib_uverbs_qp_attr* out);
 
-  // The program took an event: counts it, and says what the identifier is called by now.
+  // The program took an event: counts it, and fills in the present uid of the identifier.
   void Reported(CmChannel::Event* event);
 
  private:
@@ -66,9 +66,9 @@ class CmId : public std::enable_shared_from_this<CmId> {
   // Asks for the end of the connection, for `established_` ones.
   void AwaitDisconnect();
   int BindConnector();
-  // The requests that a former identifier on this listener left.
+  // Reports the requests that a former identifier left on this listener.
   void IntroduceUnseen(const std::shared_ptr<CmListener>& listener);
-  // Ends as an identifier, but leaves the request to whoever listens next.
+  // Ends the identifier, but leaves its request to the next identifier that listens.
   void LeaveUnseen();
   bool dead();
   void ReleaseListeners();

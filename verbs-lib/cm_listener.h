@@ -18,7 +18,7 @@ namespace nd::verbs_lib {
 
 class CmListener : public std::enable_shared_from_this<CmListener> {
  public:
-  // Takes over a listener that was left, else binds a new one.
+  // Takes over a listener that a former identifier left, or binds a new one.
   static Result<std::shared_ptr<CmListener>> Bind(Device* device, const Address& local);
   ~CmListener();
 

@@ -110,8 +110,8 @@ Status CompletionQueue::Arm(NotifyType type) {
 
 Status CompletionQueue::ArmQueue(NotifyType type) {
   std::lock_guard lock(mutex);
-  // The event is for the next completion. Notify() would fire at once for one that waits already, so those
-  // are kept.
+  // The event is for the next completion. Notify() would fire at once for completions that wait already, so
+  // they are taken out and kept.
   TakeAll();
   kept_count.store(kept.size(), std::memory_order_release);
   // An event for every completion is one for solicited completions, too.

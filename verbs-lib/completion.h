@@ -23,9 +23,9 @@ namespace nd::verbs_lib {
 class CompletionSource {
  public:
   virtual ~CompletionSource() = default;
-  // The program polls: adds completions by Keep(), for up to `most` messages.
+  // Called when the program polls: adds completions by Keep(), for up to `most` messages.
   virtual void Drive(int most) = 0;
-  // The program waits for an event: adds completions without being driven.
+  // Called when the program waits for an event: from now on adds completions without Drive().
   virtual void Watch() = 0;
 };
 
@@ -57,14 +57,14 @@ struct CompletionQueue {
   void Keep(const ibv_wc& completion, bool solicited = false);
   // True when the program waits for an event that Keep() has not caused yet.
   bool waits() const { return armed.load() && !fired.load(); }
-  // As many completions wait as the program asked room for.
+  // Returns true when as many completions wait as the program requested room for.
   bool full() const { return kept_count.load() >= static_cast<std::size_t>(abi.cqe); }
   void AddSource(CompletionSource* source);
   // Returns when the source is not in use.
   void RemoveSource(CompletionSource* source);
   // Makes the channel readable at the next completion of that kind; those that wait already do not count.
   Status Arm(NotifyType type);
-  // Forgets what a destroyed queue pair left.
+  // Removes the completions of a destroyed queue pair.
   void Purge();
 
  private:

@@ -30,8 +30,8 @@ struct DatagramHeader {
 
 std::array<std::byte, kDatagramHeaderSize> EncodeDatagramHeader(const DatagramHeader& header);
 
-// Nothing when the datagram is none of ours: short, long, of another protocol or version, with unknown flags,
-// or from a port that is not that of the number it names.
+// Returns no value when the datagram is not of this protocol: too short or long, of another version, with
+// unknown flags, or from a port that differs from the port of the number in it.
 std::optional<DatagramHeader> ParseDatagramHeader(std::span<const std::byte> datagram,
                                                   std::uint16_t source_port);
 

@@ -46,14 +46,14 @@ class DatagramPair final : public CompletionSource {
 
   void Drive(int most) override;
   void Watch() override;
-  // The thread's turn.
+  // Called by the thread when a datagram has arrived.
   void Serve(int most);
 
  private:
   struct Socket {
     UniqueFd fd;  // Empty where the address cannot be bound here.
     Address address;
-    bool watched = false;  // The thread knows it.
+    bool watched = false;  // The thread watches it.
   };
   // Datagrams that no receive got.
   struct Dropped {

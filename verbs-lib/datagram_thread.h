@@ -7,8 +7,9 @@
 
 namespace nd::verbs_lib {
 
-// The next datagram of `fd` lets the thread drive the UD queue pair `number`, once, and again while its
-// receive queue waits for an event. `known`: the thread has seen `fd` before. True when it knows it now.
+// At the next datagram of `fd` the thread drives the UD queue pair `number` once, and again while its receive
+// queue waits for an event. `known`: the thread has seen `fd` before. Returns true when the thread knows it
+// now.
 bool WatchDatagrams(int fd, std::uint32_t number, bool known);
 
 }  // namespace nd::verbs_lib

@@ -62,8 +62,8 @@ const std::vector<Device*>* Devices();
 // The device that has this local address, or null.
 Device* DeviceOf(const Address& local);
 
-// The address that a program of rdma_cm means by `address`: a loopback address stands for one of the first
-// adapter of its family unless an adapter has it, as the kernel attaches it to the first device.
+// Returns the local address that a program of rdma_cm means. A loopback address that no adapter has stands
+// for an address of the first adapter of its family, as the kernel attaches it to the first device.
 Address Attached(const Address& address);
 
 // The GUID of an adapter in network order.

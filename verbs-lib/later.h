@@ -7,7 +7,7 @@
 
 namespace nd::verbs_lib {
 
-// `run` must not wait for long: the next one waits behind it.
+// `run` must be quick: the next function waits for its end.
 void RunLater(std::chrono::nanoseconds delay, std::function<void()> run);
 
 }  // namespace nd::verbs_lib

@@ -13,7 +13,8 @@ bool QueuePair::KeepsBack(const ibv_wc& failed) {
   const bool lost = failed.status == IBV_WC_WR_FLUSH_ERR || failed.status == IBV_WC_RETRY_EXC_ERR;
   if (!lost || !by_number || !by_number->named()) return false;
   std::lock_guard lock(kept_mutex_);
-  if (base().state == IBV_QPS_ERR) return false;  // Nobody would report it any more.
+  // In the error state nothing would report the completion any more.
+  if (base().state == IBV_QPS_ERR) return false;
   if (failed.opcode == IBV_WC_RECV) {
     kept_receives_.push_back(failed);
     return true;

@@ -97,14 +97,14 @@ int PostOne(QueuePair* queue_pair, const ibv_send_wr& request) {
   }
   if (status.ok()) return 0;
   if (status == StatusCode::kNotSupported) {
-    // The peer does not know it: fails as on a device, and the queue pair with it.
+    // The peer does not know the operation: the request fails as on a device, and the queue pair with it.
     KeepFlushed(queue_pair, queue_pair->send_cq, request.wr_id, OpcodeOf(request.opcode),
                 IBV_WC_LOC_QP_OP_ERR);
     queue_pair->Flush();
     return 0;
   }
   if (status == StatusCode::kConnectionInvalid && queue_pair->base().state == IBV_QPS_RTS) {
-    // The connection is over, and the program has not been told or has not looked yet.
+    // The connection has ended, and the program has not noticed yet.
     KeepFlushed(queue_pair, queue_pair->send_cq, request.wr_id, OpcodeOf(request.opcode));
     return 0;
   }

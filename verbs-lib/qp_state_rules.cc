@@ -21,7 +21,7 @@ Masks InitToRtr(ibv_qp_type type) {
   return {path | answers, IBV_QP_ALT_PATH | IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX};
 }
 
-// What a queue pair may change when it comes to RTS, or is there.
+// The attributes that may change on the way to RTS and in RTS.
 int AllowedInRts(ibv_qp_type type) {
   if (type == IBV_QPT_UD) return IBV_QP_CUR_STATE | IBV_QP_QKEY;
   return IBV_QP_CUR_STATE | IBV_QP_ALT_PATH | IBV_QP_ACCESS_FLAGS | IBV_QP_PATH_MIG_STATE |
@@ -43,7 +43,7 @@ Masks SqdToSqd(ibv_qp_type type) {
   return {0, path | (type == IBV_QPT_RC ? answers : 0)};
 }
 
-// Nothing: there is no such change.
+// Returns no value when there is no such change.
 std::optional<Masks> MasksOf(ibv_qp_type type, ibv_qp_state from, ibv_qp_state to) {
   if (to == IBV_QPS_RESET || to == IBV_QPS_ERR) return Masks{};
   switch (from) {

@@ -7,8 +7,8 @@
 
 namespace nd::verbs_lib {
 
-// `mask`: that of ibv_modify_qp. True when every attribute that the change needs is there, and none that it
-// does not allow.
+// Returns true when `mask` (of ibv_modify_qp) has every attribute that the change requires and no attribute
+// that it does not allow.
 bool MayModify(ibv_qp_type type, ibv_qp_state from, ibv_qp_state to, int mask);
 
 }  // namespace nd::verbs_lib

@@ -176,7 +176,7 @@ ibv_qp* CreateQpEx(ibv_context* context, ibv_qp_init_attr_ex* wanted) {
     made->datagrams = DatagramPair::Open(made.get());
     if (!made->datagrams) return nullptr;
     base.qp_num = base.handle = made->datagrams->number();
-    // Another queue pair of this process may have it on other addresses.
+    // Another queue pair of this process may have the number on other addresses.
     if (!AddNumber(base.qp_num, made)) return FailWith(EADDRINUSE);
     made->receive_cq->AddSource(made->datagrams.get());
     return &base;

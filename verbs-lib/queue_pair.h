@@ -66,11 +66,11 @@ struct QueuePair {
   void SetState(ibv_qp_state state);
   // The connection manager has attached the transport.
   void OnEstablished();
-  // The connection manager says that the connection ended and that devices of this kind flush now.
+  // Called by the connection manager when the connection has ended and devices of this kind flush.
   void Flush();
-  // Takes the completion of a request that failed because the peer by number is gone; false: it failed for
-  // another reason. A device notices such an end only by a request of its own that nobody answers: then
-  // that one fails after the time of its retries, and the others and the receives are flushed.
+  // Takes the completion of a request that failed because the peer by number is gone; returns false when it
+  // failed for another reason. A device notices such an end only when its own request is not answered: that
+  // request fails after the time of its retries, and the others and the receives are flushed.
   bool KeepsBack(const ibv_wc& failed);
   // Forgets what was kept back, and touches the completion queues no more for it.
   void ForgetKeptBack();

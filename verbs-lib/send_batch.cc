@@ -22,7 +22,7 @@ ibv_send_wr& SendBatch::Begin(ibv_wr_opcode opcode, std::uint64_t id, unsigned f
   places_.emplace_back();
   request.opcode = opcode;
   request.wr_id = id;
-  // Inline is what SetInline() says.
+  // SetInline() decides about inline data.
   request.send_flags = flags & ~unsigned{IBV_SEND_INLINE};
   return request;
 }

@@ -16,14 +16,14 @@ namespace nd::verbs_lib {
 
 class SendBatch {
  public:
-  // What one request may have.
+  // The limits of one request.
   struct Limits {
     std::uint32_t sges = 0, inline_bytes = 0;
   };
   explicit SendBatch(Limits limits) : limits_(limits) {}
 
   void Clear();
-  // Begins a request; the members that its opcode needs are the caller's. The reference is valid until the
+  // Begins a request. The caller fills the members that its opcode needs. The reference is valid until the
   // next Begin().
   ibv_send_wr& Begin(ibv_wr_opcode opcode, std::uint64_t id, unsigned flags);
   // The next four are for the request that was begun last. Without one, or beyond the limits, the batch

@@ -8,8 +8,8 @@
 
 namespace nd::verbs_lib {
 
-// The queue pair's number is the context of its completions. False: the queue pair is gone, and so is the
-// completion.
+// The context of a completion is the queue pair's number. Returns false when the queue pair is gone; the
+// completion is then dropped.
 bool ToWorkCompletion(const Completion& from, ibv_wc* to);
 ibv_wc_status ToWorkStatus(StatusCode code, RequestType type);
 

@@ -16,18 +16,19 @@ struct Accepted {
   };
   Result result = Result::kNone;
   UniqueFd fd;
-  int error = 0;  // Of kExhausted and kFailed, as errno has it; EINTR of kNone: interrupted.
+  int error = 0;  // The errno of kExhausted and kFailed; EINTR with kNone: a signal interrupted the call.
 };
 
 // Never blocks when the listening socket is non-blocking. Skips connections that ended before they were
 // accepted.
 Accepted Accept(int listener);
 
-// A descriptor that is closed when the process has none left, so that one more connection can be accepted.
+// A descriptor kept in reserve. It is closed when the process has no other descriptor left, so that one more
+// connection can be accepted.
 class SpareDescriptor {
  public:
   SpareDescriptor() { Refill(); }
-  // True: there is one.
+  // True while the descriptor is open.
   explicit operator bool() const { return static_cast<bool>(fd_); }
   // Gives the descriptor up, for another use.
   void Release() { fd_.reset(); }

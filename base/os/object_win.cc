@@ -13,7 +13,7 @@
 namespace nd::os {
 namespace {
 
-// Numbers below are those of the standard streams elsewhere.
+// Smaller numbers are those of the standard streams on other systems.
 constexpr std::size_t kFirstNumber = 3;
 constexpr std::size_t kMostNumbers = std::size_t{1} << 20;
 

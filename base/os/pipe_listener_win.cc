@@ -18,7 +18,7 @@ std::shared_ptr<PipeListener> PipeListener::Make(const std::wstring& name) {
   std::shared_ptr<PipeListener> made(new PipeListener(name, std::move(connected)));
   if (made->connected_ && made->Offer(/*first=*/true)) return made;
   const DWORD error = ::GetLastError();
-  // A name that another process has is refused with either.
+  // Each of the two errors means that another process has the name.
   if (error == ERROR_ACCESS_DENIED || error == ERROR_PIPE_BUSY) {
     errno = EADDRINUSE;
   } else {
@@ -45,7 +45,7 @@ bool PipeListener::Offer(bool first) {
   connecting_ = {};
   connecting_.hEvent = connected_.get();
   if (::ConnectNamedPipe(next_.get(), &connecting_) != 0 || ::GetLastError() == ERROR_IO_PENDING) return true;
-  ::SetEvent(connected_.get());  // A client is there already, or came and went.
+  ::SetEvent(connected_.get());  // A client has connected already, and may have gone again.
   return true;
 }
 

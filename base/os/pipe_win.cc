@@ -144,7 +144,7 @@ int PipeObject::Signals(std::uint32_t wanted, HANDLE (&handles)[2]) {
   {
     const std::lock_guard lock(read_mutex_);
     DWORD waiting, first;
-    // A hang-up is noticed by reading. While a message waits that nobody wants, it is not noticed.
+    // A hang-up is noticed by reading: not while a message waits and no read is wanted.
     if ((wanted & kReadable) != 0 || !Peek(pipe_.get(), &waiting, &first) || waiting == 0) {
       AskForMessage();
       handles[count++] = message_event_.get();

@@ -13,12 +13,12 @@ enum class Request { kTerminate, kInterrupt, kReload };
 // The name that the system has for it: "SIGTERM".
 std::string_view Name(Request request);
 
-// Make one object before the first thread: the requests then wait for Wait() instead of ending the process.
-// Writing to a pipe without a reader is an ordinary error from then on. One thread.
+// Make one object before the first thread starts. From then on the requests wait for Wait() instead of ending
+// the process, and writing to a pipe without a reader is an ordinary error. For one thread.
 class Requests {
  public:
   explicit Requests(std::vector<Request> taken);
-  // Blocks until there is one of `taken`.
+  // Blocks until one of the `taken` requests arrives.
   Request Wait() const;
 
  private:

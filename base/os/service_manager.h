@@ -26,17 +26,17 @@ struct InheritedDescriptor {
 
 class ServiceManager {
  public:
-  // Nobody to talk to.
+  // Stands for no service manager.
   ServiceManager() = default;
   // Reads what the environment says and removes it, so that no child takes it for its own. INVALID_PARAMETER:
   // a variable has a value that no service manager sets; the message names it.
   static Result<ServiceManager> FromEnvironment();
 
-  // Whether somebody waits for Ready() and reads the rest.
+  // Returns true when a service manager waits for Ready() and receives the other messages.
   bool present() const { return static_cast<bool>(socket_); }
-  // Alive() is expected at least this often; absent: nobody watches.
+  // The service manager expects Alive() at least this often; absent: it has no watchdog.
   std::optional<Duration> watchdog() const { return watchdog_; }
-  // Each descriptor once; close-on-exec.
+  // Returns each descriptor once; they are close-on-exec.
   std::vector<InheritedDescriptor> TakeDescriptors() { return std::move(descriptors_); }
 
   // The process serves (after its start, or again after Reloading()). `status` is one line for people.
@@ -56,7 +56,7 @@ class ServiceManager {
  private:
   bool Send(const std::string& message, int fd = -1) const;
 
-  UniqueFd socket_;  // Connected to whoever is told.
+  UniqueFd socket_;  // Connected to the service manager.
   std::optional<Duration> watchdog_;
   std::vector<InheritedDescriptor> descriptors_;
 };

@@ -41,7 +41,8 @@ bool ParseNumber(const std::string& text, std::uint64_t* out) {
   return error == std::errc() && end == text.data() + text.size() && !text.empty();
 }
 
-// Whether the variables of this kind are meant for this process and not for its parent. Absent: for anybody.
+// Returns whether variables with this pid are meant for this process. False: they are meant for its parent.
+// No pid: they are meant for any process.
 Result<bool> MeansUs(const char* name, const std::optional<std::string>& pid) {
   if (!pid) return true;
   std::uint64_t number = 0;
@@ -108,7 +109,7 @@ Result<std::optional<Duration>> TakeWatchdog() {
   return std::optional<Duration>(std::chrono::microseconds(microseconds));
 }
 
-// A status is one line; what follows an end of line would be read as a message of its own.
+// Replaces ends of line: the service manager would read the text after one as another message.
 std::string OneLine(std::string_view text) {
   std::string line(text);
   for (char& c : line) {
@@ -121,7 +122,7 @@ std::string OneLine(std::string_view text) {
 
 Result<ServiceManager> ServiceManager::FromEnvironment() {
   ServiceManager manager;
-  // Descriptors first: each is owned by somebody, whatever else is wrong.
+  // The descriptors are taken first, so that none stays open without an owner after an error.
   Result<std::vector<InheritedDescriptor>> inherited = TakeInherited();
   const std::optional<std::string> path = TakeVariable("NOTIFY_SOCKET");
   const Result<std::optional<Duration>> watchdog = TakeWatchdog();

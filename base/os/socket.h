@@ -33,8 +33,8 @@ UniqueFd ConnectLocal(const std::string& path, SocketKind kind, Duration timeout
 
 // The result of connecting by a host's name.
 struct Dialled {
-  UniqueFd socket;     // Non-blocking. Empty: `error` and `why` say why.
-  int error = 0;       // Of the last address that was tried; 0: the name has no address.
+  UniqueFd socket;     // Non-blocking. Empty on failure; `error` and `reason` tell the cause.
+  int error = 0;       // The error of the last address that was tried; 0: the name has no address.
   std::string reason;  // For people.
 };
 // Resolves the name and tries each of its addresses until `deadline`. Resolving can block for longer.
@@ -72,7 +72,7 @@ std::ptrdiff_t SendPieces(int socket, std::span<const Piece> pieces);
 struct ReceivedMessage {
   std::ptrdiff_t size = 0;  // As Receive() returns it.
   bool had_descriptors = false;
-  bool too_long = false;  // The buffer has its beginning only.
+  bool too_long = false;  // The buffer contains only the beginning of the message.
 };
 ReceivedMessage ReceiveMessage(int socket, std::span<std::byte> buffer);
 
@@ -82,8 +82,8 @@ void ShutDown(int socket, Direction direction);
 // A number that no other socket gets while this host runs. 0: not a socket.
 std::uint64_t SocketNumber(int socket);
 
-// Whether a close, also that by the end of the process, resets the connection: the peer gets an error instead
-// of the end of the stream. Otherwise sent bytes still arrive, and so does the end.
+// With `reset` a close, including the close at the end of the process, resets the connection, and the peer
+// gets an error. Otherwise sent bytes and the end of the stream still arrive.
 void ResetOnClose(int socket, bool reset);
 
 // TCP: sends small messages at once, and notices a vanished peer after `idle` without traffic, or when sent

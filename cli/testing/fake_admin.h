@@ -34,14 +34,14 @@ class FakeAdmin final : public ndbroker::v1::Admin::Service {
   std::optional<ndbroker::v1::ConfigReply> config;
   std::optional<ndbroker::v1::CheckConfigReply> config_answer;
   std::optional<ndbroker::v1::HistoryList> history;
-  std::vector<ndbroker::v1::StatsReply> stats;  // One after the other; the last one again and again.
+  std::vector<ndbroker::v1::StatsReply> stats;  // The replies in order; the last one repeats.
   std::optional<ndbroker::v1::DiagnoseReply> diagnosis;
   std::optional<ndbroker::v1::LogReply> log;
   std::optional<ndbroker::v1::Outcome> outcome;  // Of every change.
   std::vector<ndbroker::v1::WatchEvent> events;
   std::function<void(int call)> before_list;  // Before each list of connections.
 
-  // What was asked last, in text form.
+  // The last request in text form.
   std::string asked;
   std::atomic<int> changes = 0;
 

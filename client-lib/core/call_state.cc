@@ -45,7 +45,7 @@ bool CallState::Start(const std::shared_ptr<CompletionPort>& port) {
     pending_ = true;
     former = std::exchange(port_, port);
   }
-  // Used again before its last completion was taken, which is then not reported.
+  // The state is used again before its last completion was taken; that completion is not reported.
   if (former) former->Remove(this);
   return true;
 }

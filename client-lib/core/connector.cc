@@ -14,7 +14,7 @@ namespace {
 // broker.
 constexpr std::size_t kMaxCarriedData = 16384;
 
-// A broker of an earlier version does not tell its time-out of a disconnect.
+// A broker of an earlier version does not tell the library its time-out for a disconnect.
 constexpr Duration kTimeoutOfOlderBrokers = std::chrono::seconds(5);
 
 template <typename Op>

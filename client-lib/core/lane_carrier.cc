@@ -66,7 +66,7 @@ class LaneCarrier final : public Carrier {
 
   void Attend() override {
     std::lock_guard lock(mutex_);
-    // A caller that reads notices at its end what else is awaited.
+    // A caller that reads notices further awaited messages when it leaves.
     if (!resting_ || caller_reads_) return;
     attend_ = true;
     changed_.notify_all();
@@ -80,7 +80,8 @@ class LaneCarrier final : public Carrier {
     sink_->OnClosed(why_);
   }
 
-  // Leaves the lane to callers for a while, if none but them awaits a message. False: the session is over.
+  // Leaves reading to callers for a while when no other message is awaited. Returns false when the session is
+  // over.
   bool Rest() {
     std::unique_lock lock(mutex_);
     if (over_ || !sink_->AwaitsNothing()) return !over_;
@@ -89,7 +90,7 @@ class LaneCarrier final : public Carrier {
       const std::uint64_t before = turns_;
       changed_.wait_for(lock, rest_, [this] { return attend_ || over_; });
       used = caller_reads_ || turns_ != before;
-      // It may read for long, and tells when it leaves.
+      // The caller may read for a long time, and notifies this thread when it leaves.
       watches_caller_ = true;
       changed_.wait(lock, [this] { return !caller_reads_; });
       watches_caller_ = false;
@@ -107,7 +108,8 @@ class LaneCarrier final : public Carrier {
     if (attend_ || over_ || watches_caller_) changed_.notify_all();
   }
 
-  // By the thread, or by the caller that reads while it rests. False: the session is over.
+  // Called by the thread, or by a caller that reads while the thread rests. Returns false when the session is
+  // over.
   bool ReadOne() {
     auto bytes = lane_.Receive();
     if (bytes.ok()) return sink_->OnMessage(*bytes);

@@ -26,7 +26,7 @@ class MappedCounters {
  private:
   std::mutex mutex_;
   std::map<std::uint32_t, Mapping> pages_;        // By first slot.
-  std::map<std::uint32_t, std::uint32_t> slots_;  // By first slot: how many.
+  std::map<std::uint32_t, std::uint32_t> slots_;  // The number of slots, by first slot.
   provider::RegionTable* regions_ = nullptr;
 };
 

@@ -226,7 +226,7 @@ void BrokerSession::CopyCounters() {
 void BrokerSession::Tell(bool connected) {
   {
     std::lock_guard lock(mutex_);
-    if (!callback_) return;  // Nor is a thread begun for nobody.
+    if (!callback_) return;  // Without a callback no dispatch thread is started.
   }
   dispatcher_.Post([self = shared_from_this(), connected] {
     std::function<void(bool)> callback;

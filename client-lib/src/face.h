@@ -51,14 +51,14 @@ std::shared_ptr<Named> Face(std::shared_ptr<typename CoreOf<Named>::type> object
   return std::shared_ptr<Named>(std::move(object), named);
 }
 
-// The public object for a handle that the core has made.
+// Returns the public object for a handle of the core, or the status of the failure.
 template <typename Public, typename T>
 Result<Public> Made(Result<AppHandle<T>> handle) {
   if (!handle.ok()) return handle.status();
   return Public(Face<typename Public::Impl>(std::move(handle).value()));
 }
 
-// Everything except the place of the broker and the progress thread, which belong to the environment.
+// Copies every option except the broker's directory and the progress thread, which belong to the environment.
 inline SessionOptions SessionOptionsOf(const OpenOptions& options) {
   SessionOptions session;
   session.application = options.application;
@@ -68,7 +68,7 @@ inline SessionOptions SessionOptionsOf(const OpenOptions& options) {
   return session;
 }
 
-// Without a request the call blocks.
+// A call without a request blocks.
 inline Caller CallerOf(const Request* request) {
   if (request == nullptr) return {};
   const auto& state = request->state();

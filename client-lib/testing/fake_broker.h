@@ -35,7 +35,7 @@ struct Asked : T {
 
 class FakeBroker {
  public:
-  // Empty: no answer yet (see Complete).
+  // Returns no value to leave the message unanswered for now (see Complete).
   using Handler = std::function<std::optional<Reply>(const session::ClientMessage& message)>;
 
   FakeBroker();
@@ -76,7 +76,7 @@ class FakeBroker {
   std::size_t Count() {
     return Count(NameOf<T>());
   }
-  std::vector<std::string> Names();  // Of everything that arrived.
+  std::vector<std::string> Names();  // The names of all messages that arrived.
   // Blocks until the client acknowledged that id.
   bool Acknowledged(std::uint64_t id);
 

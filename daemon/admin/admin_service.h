@@ -36,9 +36,9 @@ class AdminService final : public pb::Admin::CallbackService {
     std::uint32_t boot_epoch = 0;
     std::size_t watch_queue_events = 1024;
     std::function<Status()> reload;       // Runs on the worker and may block.
-    SkippingClock* test_clock = nullptr;  // Null: SkipTime is NOT_SUPPORTED.
+    SkippingClock* test_clock = nullptr;  // Null: SkipTime fails with NOT_SUPPORTED.
     Observatory* observatory = nullptr;   // The source of GetStats.
-    state::History* history = nullptr;    // Null: ListHistory is FAILED_PRECONDITION.
+    state::History* history = nullptr;    // Null: ListHistory fails with FAILED_PRECONDITION.
     Worker* history_reader = nullptr;     // The thread that reads the file of the history, which may block.
   };
   AdminService(EventLoop& loop, Worker& worker, WatchHub& hub, BrokerShell& shell, Options options);

@@ -63,7 +63,7 @@ struct CmUnlisten {
 };
 struct CmConnect {
   provider::ConnectParams params;
-  // The Connect that asked for it; its client may have given a socket with it.
+  // The Connect of this attempt; its client may have given a socket for it.
   SessionId session{};
   OpId op_id = 0;
 };
@@ -89,7 +89,8 @@ struct CmAbort {
 struct CmDisconnect {
   CmId id;
 };
-// For the journal: a port has a holder now, or its holder released it or did not return for it.
+// For the journal: a port has a holder now, its holder released it, or its former holder did not return in
+// time.
 struct LeaseTaken {
   Lease lease;
 };

@@ -87,7 +87,7 @@ TEST(SetAdapter, UnknownOneOrTheSameStateIsNoEvent) {
   EXPECT_TRUE(w.Log(0).empty());
 }
 
-// Reason 6 of behaviour b.6. The application that asked for events hears of it, whichever way it waits.
+// Reason 6 of behaviour b.6. Only the connection that asked for events gets one.
 TEST(SetAdapter, DisabledAdapterTellsTheApplicationsOfItsConnections) {
   World w(2);
   const auto a = w.Open(0), p = w.Open(1);
@@ -117,7 +117,7 @@ TEST(SetAdapter, ConnectionThatDisconnectsIsNoError) {
   EXPECT_EQ(w.broker(0).counters().active_connection, 0u);
 }
 
-// An ended session, and a client that closed its adapter, are told nothing.
+// The broker tells nothing to an ended session or to a client that closed its adapter.
 TEST(SetAdapter, OnlyLiveHandlesAreTold) {
   World w(2);
   w.reclaim_at_once = false;

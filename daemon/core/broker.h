@@ -79,8 +79,8 @@ struct PortRow {
   std::string kind;   // "listener", "connector", "shared endpoint", "lease", "reservation"
   std::string state;  // "held", "lingering", "reserved", "unheld" (a lease whose host port another has)
   Handle holder;
-  std::optional<Identity> owner;  // Absent: no owner. Of a reservation only the uid is set.
-  std::string comment;            // Of a reservation; of a port that is not held, the reason.
+  std::optional<Identity> owner;  // Absent: no owner. A reservation has only the uid.
+  std::string comment;            // The comment of a reservation, or the reason why a port is not held.
   std::uint32_t references = 0;
 };
 struct SessionRow {
@@ -121,14 +121,14 @@ class Broker {
     // Ports that processes held when the previous broker ended; kept for them until `leases_until`. Leases of
     // a missing adapter and contradictory leases are left out.
     std::vector<Lease> leases;
-    // Until then a client may bring back its connections, too.
+    // Until this time a client may also bring its connections back.
     Time leases_until{};
-    // For so long after the broker ended a session its user may bring back connections to the same broker.
+    // For this long after the broker ended a session, its user may bring connections back to the same broker.
     Duration grace{};
     // Null: no connection is taken back.
     Prove prove;
-    // The user that the broker runs as. It shares its ephemeral ports with nobody (fair_share.h); absent: all
-    // users share.
+    // The user that the broker runs as. Its ephemeral ports are not shared with other users (fair_share.h).
+    // Absent: all users share.
     std::optional<std::uint32_t> owner_uid;
     // The objects of all sessions together; a handle has no room for more than the default.
     std::uint32_t max_objects = kMaxObjects;

@@ -68,7 +68,8 @@ void Broker::Impl::RemoveFromUse(AdapterNo adapter, SendAdapterEvent::What what)
       }
     }
   }
-  // As for an ended session: places that become free must not launch queued connects of this one.
+  // All of them leave the queue first: a place that becomes free must not start a queued connect of this
+  // session.
   for (const Handle handle : handles) {
     if (Connector* const c = Find<Connector>(handle)) LeaveLine(*c);
   }
@@ -146,7 +147,7 @@ void Broker::Impl::On(const AdaptersChanged& event) {
     for (const provider::AdapterDescription& now : event.adapters) {
       if (now.info.name != name) continue;
       const bool lost = adapters_[no].description.problem.ok() && !now.problem.ok();
-      // Clients choose the addresses of a served network, so lists of former addresses must not pile up.
+      // Clients choose the addresses of a served network, so the pools of former addresses are removed.
       if (now.network != 0 && now.info.addresses != adapters_[no].description.info.addresses) {
         ports_.ForgetPools(no);
       }
@@ -158,7 +159,8 @@ void Broker::Impl::On(const AdaptersChanged& event) {
     }
     if (stays) continue;
     adapters_[no].present = false;
-    const bool served = adapters_[no].description.network != 0;  // It comes and goes with its clients.
+    // A served network comes and goes with its clients.
+    const bool served = adapters_[no].description.network != 0;
     Note(served ? Notice::Level::kInfo : Notice::Level::kWarning, "adapter.removed", name,
          "The provider no longer has it.");
     ports_.ForgetLeasesOf(no);
@@ -224,7 +226,7 @@ void Broker::Impl::On(const KillConnection& event) {
       PeerClosed(*c, DisconnectReason::kLocalAdministrator);
       break;
     default:
-      break;  // Not on the wire, or ending already.
+      break;  // The connector is not on the wire, or is ending already.
   }
   LaunchWaiting();
 }

@@ -21,7 +21,7 @@ PortTaker Broker::Impl::TakerOf(const Session& s, const Object& object) const {
 }
 
 Status Broker::Impl::CheckBind(const Session& s, const Object& object, const Address& local) const {
-  // What comes back to its holder was judged when it was taken, and then perhaps chosen by the broker.
+  // A kept port needs no rule: it passed the rules when it was taken, or the broker chose its number.
   if (ports_.IsKeptFor(object.adapter_no, local, ProcessOf(s))) return {};
   const Verdict verdict = policy_.MayBind(s.who, local);
   if (verdict.allowed) return {};
@@ -103,7 +103,7 @@ void Broker::Impl::Reserved(Connector& c, Status status) {
     ReleaseTuple(c);
     if (ports_.TakeAnother(TakerOf(SessionOf(c.session), c), &c.claim, &c.local, &status)) {
       if (c.state == ConnectorState::kConnecting) {
-        // A new ephemeral port has no live tuple.
+        // The 4-tuple is free, because the ephemeral port is new.
         c.has_tuple = true;
         tuples_.Put(TupleOf(c), Role::kActive, {c.attempt, c.handle});
       }

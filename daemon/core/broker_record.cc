@@ -46,13 +46,13 @@ void Broker::Impl::RecordEstablished(Connector& c) {
   ND_CORE_CHECK(c.recording && !c.established);
   c.phases->End(Phase::kEstablish, now_);
   c.established = now_;
-  // A connection that was re-attached after its session ended.
+  // The connection was re-attached after the session of its other end had ended.
   if (Connector* const other = OtherEndOf(c)) other->other_end.reset();
   Emit(RecordOf(c));
 }
 
 Connector* Broker::Impl::OtherEndOf(const Connector& c) {
-  // Networks may have the same addresses.
+  // Adapters of different networks may have equal addresses.
   const std::uint64_t network = StateOf(c).description.network;
   for (AdapterNo no = 0; no < adapters_.size(); ++no) {
     if (adapters_[no].description.network != network) continue;
@@ -104,7 +104,7 @@ Ending Broker::Impl::EndingOf(const Connector& c, DisconnectReason reason, const
     case DisconnectReason::kPeerDisconnected:
       return {Outcome::kClosed, {}};
     case DisconnectReason::kPeerProcessDied: {
-      // Between hosts there was a reset without a disconnect: probably a death.
+      // A reset without a disconnect from another host is probably the death of the process.
       const bool here = std::any_of(adapters_.begin(), adapters_.end(), [&](const AdapterState& adapter) {
         if (adapter.description.network != StateOf(c).description.network) return false;
         const std::vector<Address>& own = adapter.description.info.addresses;
@@ -136,7 +136,7 @@ Ending Broker::Impl::EndingOf(const Connector& c, DisconnectReason reason, const
 }
 
 Ending Broker::Impl::EndingOf(const Session& s, const Connector& c) {
-  // It had disconnected before it ended.
+  // The client had disconnected before its session ended.
   if (c.state == ConnectorState::kDisconnecting) return {Outcome::kClosed, {}};
   if (s.killed) {
     return {Outcome::kKilled,

@@ -44,11 +44,11 @@ class World {
     std::uint32_t uid = 1000;
     std::string adapter_name = "a0";
   };
-  // For so long connections may come back to a broker that was just started.
+  // The time for which connections may come back to a broker that was just started.
   static constexpr Duration kGrace = std::chrono::seconds(30);
-  // What these brokers' hand-overs prove; uid 1000 is the brokers' owner.
+  // The proofs in the hand-overs of these brokers; uid 1000 is the brokers' owner.
   static Bytes ProofOf(const ConnectionFacts& facts);
-  // Brings a connection back as an application does that once had it.
+  // Returns the operation by which an application brings a former connection back.
   ReattachOp Returning(const Client& client, const std::string& local, const std::string& remote,
                        bool passive, const ReadLimits& limits = {1, 1});
   Client Open(int host = 0, std::uint32_t uid = 1000, std::uint32_t pid = 0,
@@ -127,9 +127,10 @@ class World {
   bool clients_answer = true;   // To TransportCommand DISCONNECT.
   bool delay_goodbyes = false;  // Held until ReleaseGoodbyes().
   bool answer_reserves = true;
-  std::uint64_t open_born = 0;                          // Start time of the processes that Open() makes.
-  bool open_foreign_namespace = false;                  // Open() makes clients of another user namespace.
-  bool pair_has_older_connectors = false;               // Pair() makes one more in each session first.
+  std::uint64_t open_born = 0;          // The start time of the processes that Open() makes.
+  bool open_foreign_namespace = false;  // Open() makes clients of another user namespace.
+  // Pair() first makes one more connector in each session.
+  bool pair_has_older_connectors = false;
   bool open_foreign = false;                            // Open() makes clients of another network namespace.
   std::uint64_t open_network = 0;                       // Open() makes clients of this served network.
   std::map<std::uint16_t, StatusCode> reserve_answers;  // By port; others are granted.

@@ -33,12 +33,12 @@ struct PodName {
 struct Identity {
   std::uint32_t pid = 0, uid = 0, gid = 0;
   std::string command, cgroup, application;
-  // Its network namespace differs from that of the broker and is not served, so no adapter has an address
-  // there; the sentence, if any, says why.
+  // The network namespace of the client differs from that of the broker and is not served, so no adapter has
+  // an address there. The sentence tells why; it may be empty.
   bool foreign_network = false;
   std::string network_problem;
-  // The served network namespace whose adapters it uses (provider::AdapterDescription::network); 0: the
-  // broker's.
+  // The served network namespace whose adapters the client uses (provider::AdapterDescription::network); 0:
+  // the broker's.
   std::uint64_t network = 0;
   // Its pid, network or user namespace differs from that of the broker, so its uid 0 is not root of this
   // host.
@@ -59,7 +59,7 @@ struct SessionOpened {
 };
 struct SessionClosed {
   SessionId session;
-  Status why{};  // SUCCESS: its application ended; otherwise the error of the session.
+  Status why{};  // SUCCESS: the application ended; otherwise the error of the session.
 };
 // Reclaims the next slice of the objects of ended sessions; due whenever Broker::reclaiming() is true.
 struct ReclaimSome {

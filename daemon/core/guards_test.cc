@@ -18,7 +18,7 @@ struct Named {
   Operation op;
 };
 
-// The operations of a connector; the other handles are good.
+// Every operation on connector `c`; the other handles are valid.
 std::vector<Named> OnConnector(Handle c, Handle qp, Handle listener) {
   return {{"Bind", BindOp{c, Ip("10.0.0.1:6500")}},
           {"Connect", ConnectOp{c, qp, Ip("10.0.1.1:7000"), {1, 1}, {}, 0, {}, {}}},
@@ -97,7 +97,8 @@ TEST(Guards, AnAdapterThatIsGoneTakesItsObjectsWithIt) {
   w.Step(0, SetAdapter{"a0", true});
   for (const Handle gone : {up.ac, idle}) {
     for (const Named& on : OnConnector(gone, qp, listener)) {
-      if (std::string(on.name) == "TransportReport") continue;  // It comes too late, and says nothing new.
+      // A late report is accepted and has no effect.
+      if (std::string(on.name) == "TransportReport") continue;
       EXPECT_EQ(w.Try(up.a, on.op), SC::kDeviceRemoved) << on.name;
     }
     EXPECT_EQ(w.Try(up.a, CancelOp{gone}), SC::kSuccess);
@@ -106,7 +107,7 @@ TEST(Guards, AnAdapterThatIsGoneTakesItsObjectsWithIt) {
     EXPECT_EQ(w.Try(up.a, on.op), SC::kDeviceRemoved) << on.name;
   }
   EXPECT_EQ(w.Try(up.a, GetLocalAddressOp{endpoint}), SC::kDeviceRemoved);
-  // Each of the objects that are named together may be the one that is gone.
+  // An operation names several objects; each of them in turn is the removed one.
   const Handle opened = w.Call(up.a, OpenAdapterOp{"a0", {}}).reply.handle;
   const Handle live = w.Call(up.a, CreateConnectorOp{opened}).reply.handle;
   const Handle live_qp = w.Call(up.a, CreateQueuePairOp{opened, 1, 1, 0}).reply.handle;
@@ -123,7 +124,8 @@ TEST(Guards, AnAdapterThatIsGoneTakesItsObjectsWithIt) {
   EXPECT_EQ(w.State(up.a, live), ConnectorState::kBound) << "nothing was consumed";
 }
 
-// From the submission of Connect or Accept; after a connection it is spent.
+// The attempt begins with the submission of Connect or Accept. A queue pair that was connected cannot be used
+// again.
 TEST(Guards, AQueuePairTakesPartInOneAttempt) {
   World w(2);
   const World::Up up = w.Pair(Stage::kConnecting);
@@ -156,7 +158,7 @@ TEST(Guards, AQueuePairMayHaveTheDepthsOfItsAdapter) {
   EXPECT_EQ(create(receive, initiator + 1), SC::kInvalidParameter6);
 }
 
-// A connection that waits for its port after a restart of the broker has no state yet.
+// A re-attached connection has no state before the host has granted its port.
 TEST(Guards, NothingCanBeDoneWithAConnectionThatIsComingBack) {
   World w(2);
   w.KeepPorts();

@@ -70,7 +70,7 @@ TEST_F(HostPort, OnlyAPortThatIsInUseIsReplacedByAnother) {
   EXPECT_EQ(w_.Result(c_, bind).status.message(), "host");
 }
 
-// The answer that was refused leaves nothing behind, neither a port nor an address.
+// A refused host port leaves the object without a port and without an address.
 TEST_F(HostPort, RefusedObjectIsAsBefore) {
   const Handle k = w_.Connector(c_), l = NewListener();
   const OpId connect = NdkConnect(k, "10.0.0.1:6000");
@@ -200,7 +200,7 @@ TEST_F(HostPort, AnswerForAnEndedSessionReleasesThePort) {
   EXPECT_TRUE(w_.broker().Ports().empty());
 }
 
-// The connection goes on without the broker when its port has another user now.
+// When another user has the port now, the connection continues without the broker.
 TEST_F(HostPort, RefusedReattachLeavesNothing) {
   const ReattachOp op = w_.Returning(c_, "10.0.0.1:6002", "10.0.5.1:7000", false);
   const OpId back = w_.Submit(c_, op);

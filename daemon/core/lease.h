@@ -26,8 +26,8 @@ struct Process {
   friend bool operator==(const Process&, const Process&) = default;
 };
 
-// Whether `who` is the one for whom something of `holder` is kept: that process, or any process of its user
-// where no process is known (pid 0).
+// Returns true when `who` may use what is kept for `holder`: the process is the same, or the process of
+// `holder` is unknown (pid 0) and the user is the same.
 inline bool IsKeptFor(const Process& holder, const Process& who) {
   return holder == who || (holder.pid == 0 && holder.uid == who.uid);
 }

@@ -102,7 +102,7 @@ TEST(Networks, AnAdapterThatIsGoneMakesRoomForTheNext) {
   const Handle bound = w.Bound(pod, "10.0.0.1:0");
   Serve(w, {});
   EXPECT_EQ(w.Try(pod, CreateConnectorOp{pod.adapter}), SC::kDeviceRemoved);
-  // Its objects are there until their application closes them.
+  // Its objects stay until their application closes them.
   Serve(w, {9});
   const auto other = OpenIn(w, 9);
   EXPECT_TRUE(w.Bound(other, "10.0.0.1:0"));

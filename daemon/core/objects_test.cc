@@ -14,7 +14,7 @@ namespace {
 using SC = StatusCode;
 using Stage = World::Stage;
 
-// A broker without a world, for options that a world does not have; it has one session.
+// A broker with one session and options that World does not offer.
 class Alone {
  public:
   explicit Alone(Broker::Options options) : broker(std::move(options)) {
@@ -131,8 +131,8 @@ TEST(Sessions, AreEndedOnce) {
   EXPECT_TRUE(alone.Step(SessionClosed{SessionId{4242}}).empty());
 }
 
-// Where nobody says who owns the broker, all users share the ports; and where nobody says that a process has
-// ended, it may come back.
+// Without an owner of the broker all users share the ports. Without a way to ask for ended processes, each
+// may come back.
 TEST(Ports, BrokerThatKnowsNoOwnerSharesThem) {
   Broker::Options options = Alone::Options();
   options.settings.ephemeral_first = 50000;
@@ -199,8 +199,8 @@ TEST(Reattach, CountsAgainstTheQuota) {
   EXPECT_TRUE(w.broker().Ports().empty());
 }
 
-// An endpoint and a listener of the session take their connections back onto their port; each kind only its
-// own.
+// A connection rejoins the endpoint or listener of its session that holds its port; each kind takes back only
+// its own connections.
 TEST(Reattach, OntoThePortOfItsOwnHolder) {
   for (const bool passive : {false, true}) {
     World w;
@@ -210,7 +210,7 @@ TEST(Reattach, OntoThePortOfItsOwnHolder) {
     const std::string of_the_other = passive ? "10.0.0.1:6000" : "10.0.0.1:7000";
     EXPECT_EQ(w.Try(c, w.Returning(c, own, "10.0.5.1:7000", passive)), SC::kSuccess);
     EXPECT_EQ(w.Try(c, w.Returning(c, of_the_other, "10.0.5.1:7000", passive)), SC::kSharingViolation);
-    // One that closes takes nothing back; the first connection keeps its port.
+    // A closing object takes no connection back. The first connection keeps the port.
     w.Submit(c, CloseOp{passive ? listener : endpoint});
     EXPECT_EQ(w.Try(c, w.Returning(c, own, "10.0.5.2:7000", passive)), SC::kSharingViolation);
   }

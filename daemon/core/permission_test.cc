@@ -176,7 +176,7 @@ TEST(Proof, IsTooLateAfterTheGraceTime) {
   EXPECT_NE(late.status.message().find("reclaim-grace"), std::string::npos);
 }
 
-// The broker goes on and a session does not: its user gets a grace time of its own.
+// The broker ends a session and continues: the user of the session gets a grace time of its own.
 TEST(Proof, ComesBackAfterItsSessionWasEnded) {
   World w;
   w.Advance(World::kGrace * 2);
@@ -200,8 +200,8 @@ TEST(Proof, PolicyJudgesWhatComesBack) {
   }
 }
 
-// Whoever comes, however many and however greedy: a user with no port gets one while one is free, and the
-// bound of everybody else only shrinks with the ports that are left.
+// While a port is free, a user without a port gets one, whatever other users have taken. The bound of every
+// other user only shrinks with the number of free ports.
 TEST(PortShare, ANewUserIsServedWhileAPortIsFree) {
   for (const std::uint32_t range : {1u, 2u, 3u, 8u, 100u, 16384u}) {
     for (std::uint32_t free = 0; free <= range; ++free) {
@@ -211,7 +211,7 @@ TEST(PortShare, ANewUserIsServedWhileAPortIsFree) {
     }
     std::uint32_t free = range;
     std::vector<std::uint32_t> got;
-    while (free > 0) {  // One greedy user after the other.
+    while (free > 0) {  // One greedy user after another takes all that it can get.
       std::uint32_t held = 0;
       while (WithinFairShare(range, free, held)) ++held, --free;
       ASSERT_GT(held, 0u);
@@ -288,7 +288,7 @@ TEST(Namespaces, ForeignRootIsNobody) {
   EXPECT_EQ(w.broker().UsageOf(kService)[static_cast<std::size_t>(Resource::kConnectors)], 1u);
 }
 
-// Ports that are kept for uid 0 after a crash loop are not for a container's root.
+// Ports that are kept for uid 0 after a crash loop are not given to root of a container.
 TEST(Namespaces, ForeignRootTakesNoPortThatIsKeptForRoot) {
   World w;
   w.Restart(0, {{"a0", Ip("10.0.0.1:7000"), PortKind::kListener, {0, 0, 0}}}, seconds(10));

@@ -19,7 +19,7 @@ constexpr std::uint32_t kSharedEndpoints = 4096;
 constexpr std::uint32_t kQueuePairs = 65536;
 constexpr std::uint32_t kPorts = 65536;
 
-// What the kernel itself calls a user or group that has no number in a namespace.
+// The number that the kernel shows for a user or group without a number in a namespace.
 constexpr std::uint32_t kNobody = 65534;
 
 std::uint32_t GroupOf(const Identity& who) {
@@ -112,7 +112,7 @@ Verdict ByDefault() {
   return {true, "default", "No rule says anything about it, so it is allowed."};
 }
 
-// Whether no rule is asked.
+// Returns true for an action that is allowed without a rule.
 bool NeedsNoRule(PolicyVerb verb, const Address& address) {
   return verb == PolicyVerb::kBind && address.port() == 0;
 }

@@ -60,11 +60,11 @@ enum class PolicyVerb : std::uint8_t {
 // The part of one rule in a decision.
 struct RuleStep {
   enum class Match : std::uint8_t {
-    kOtherUid,     // The rule is about another user,
-    kOtherGid,     // group,
-    kOtherCgroup,  // control group,
-    kOtherPod,     // pod, namespace of pods or service account.
-    kSilent,       // The rule is about this client but decides nothing for the verb.
+    kOtherUid,     // The rule is for another user.
+    kOtherGid,     // The rule is for another group.
+    kOtherCgroup,  // The rule is for another control group.
+    kOtherPod,     // The rule is for another pod, namespace of pods or service account.
+    kSilent,       // The rule is for this client but does not decide this verb.
     kAllows,       // It decides: one of its prefixes contains the address,
     kForbids,      // none does.
   };

@@ -76,7 +76,7 @@ struct PortEntry {
 // The ephemeral ports of one address, as a user sees them.
 struct PortUse {
   std::uint32_t range = 0, free = 0;
-  std::uint32_t held = 0;  // By the user, leases included.
+  std::uint32_t held = 0;  // Ports that the user holds, leases included.
 };
 
 // A port that the administrator reserves for one user or for no user.

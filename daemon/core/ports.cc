@@ -11,7 +11,7 @@
 namespace nd::core {
 namespace {
 
-// A lease is nobody's newcomer.
+// Returns how an object of this kind takes a port. Leases take none.
 Newcomer NewcomerOf(PortKind kind) {
   if (kind == PortKind::kListener) return Newcomer::kListen;
   return kind == PortKind::kSharedEndpoint ? Newcomer::kCreateEndpoint : Newcomer::kExclusive;

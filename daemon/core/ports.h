@@ -32,10 +32,10 @@ namespace nd::core {
 struct PortClaim {
   std::optional<PortKey> key;
   bool reserving = false;        // Waits for CmReserved.
-  bool any = false;              // Port 0 was asked for: the next candidate may be tried.
+  bool any = false;              // Port 0 was requested, so the next candidate may be tried.
   std::uint32_t candidates = 0;  // Tried so far.
-  // Host ports of the leases that it replaced; released after its own was requested, so that the port is
-  // never free.
+  // Host ports of the leases that this claim replaced. They are released after its own port was requested, so
+  // that the port is never free.
   std::vector<EndpointId> replaced{};
 };
 

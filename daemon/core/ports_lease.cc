@@ -119,7 +119,7 @@ void Ports::AnsweredIdle(const Idle& idle, const CmReserved& event) {
   ND_CORE_CHECK(lease != nullptr && lease->kind == PortKind::kLease && lease->endpoint == event.endpoint);
   lease->reserved = event.status.ok();
   const Status before = std::exchange(lease->unheld, event.status);
-  // Tried again whenever the adapter changes; reported once.
+  // The request is repeated whenever the adapter changes, and each problem is reported once.
   if (!event.status.ok() && before.message() != event.status.message()) {
     output_.Note(Notice::Level::kWarning, "lease.unheld", idle.key.local().ToString(),
                  "Kept for process " + std::to_string(lease->owner.pid) + " of uid " +

@@ -15,7 +15,7 @@
 
 namespace nd::core {
 
-// What a proof vouches for: this user had this connection of this adapter.
+// The facts that a proof confirms: this user had this connection of this adapter.
 struct ConnectionFacts {
   std::string adapter;
   Address local, remote;
@@ -23,10 +23,10 @@ struct ConnectionFacts {
   std::uint32_t uid = 0;
 };
 
-// Equal facts give equal proofs. Pure for the core's purposes.
+// Returns equal proofs for equal facts, and must behave as a pure function.
 using Prove = std::function<provider::Bytes(const ConnectionFacts&)>;
 
-// Takes the same time wherever the two differ. An empty proof is like no other.
+// Compares in constant time. An empty proof equals no proof.
 bool SameProof(const provider::Bytes& shown, const provider::Bytes& expected);
 
 }  // namespace nd::core

@@ -88,7 +88,8 @@ class Sessions {
   // The client is gone. The session is the next to be reclaimed.
   void Close(Session& session, const Status& why);
   bool reclaiming() const { return !reclaim_line_.empty(); }
-  // Returns the closed session whose turn it is, and takes it out of the line; null: no session is closed.
+  // Returns the closed session that is next to be reclaimed, and removes it from the line; null when no
+  // session is closed.
   Session* NextToReclaim();
   // It still has objects, so it goes to the end of the line.
   void ReclaimLater(const Session& session) { reclaim_line_.push_back(session.id); }

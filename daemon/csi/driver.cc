@@ -183,7 +183,7 @@ class GrpcDriver final : public Driver {
   }
   static std::unique_ptr<grpc::Server> Listen(const std::string& path, std::vector<grpc::Service*> services) {
     os::RemoveFile(path);
-    const os::OwnersFilesOnly guard;  // Whoever may call the driver may mount.
+    const os::OwnersFilesOnly guard;  // Access to the driver's socket is a right to mount.
     grpc::ServerBuilder builder;
     builder.AddListeningPort("unix:" + path, grpc::InsecureServerCredentials());
     for (grpc::Service* service : services) builder.RegisterService(service);

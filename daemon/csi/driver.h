@@ -21,9 +21,10 @@ struct Options {
   std::string client_directory;  // Is mounted into pods.
   std::string pods_directory;    // The registrations, for the broker.
   std::string kubelet_directory = "/var/lib/kubelet";
-  std::string node;                 // The name of this node.
-  std::string endpoint;             // The path of the driver's socket.
-  std::string registration_socket;  // In KUBELET/plugins_registry; empty: somebody else registers the driver.
+  std::string node;      // The name of this node.
+  std::string endpoint;  // The path of the driver's socket.
+  // In KUBELET/plugins_registry; empty: another program registers the driver.
+  std::string registration_socket;
   std::string version;
 };
 

@@ -15,7 +15,7 @@ namespace nd::csi {
 // is not ephemeral and inline, or a field is missing or malformed; the message names the remedy.
 Result<pods::Pod> PodOf(const std::map<std::string, std::string>& context);
 
-// SUCCESS when the kubelet, whose directory is `kubelet`, may want a volume of this pod mounted at `target`:
+// SUCCESS when `target` is a path at which the kubelet with this directory may mount a volume of this pod:
 // KUBELET/pods/UID/volumes/kubernetes.io~csi/NAME/mount. An empty uid accepts every pod.
 Status CheckTarget(std::string_view target, std::string_view kubelet, std::string_view uid);
 

@@ -158,8 +158,8 @@ void Gateway::Stop() {
   stop_.Set();
 }
 
-// The pipe owns the network socket from the handshake on, and both may be closed at any moment afterwards; so
-// the socket for HangUp() is always one that this thread owns.
+// From the handshake on the pipe owns the network socket and may close it at any moment. The socket for
+// HangUp() is therefore a duplicate that this thread owns.
 void Gateway::Serve(Id id, UniqueFd socket, const std::string& from) {
   UniqueFd mine = os::Duplicate(socket.get());
   const auto hold = [this, id](int fd) {
@@ -178,7 +178,7 @@ void Gateway::Serve(Id id, UniqueFd socket, const std::string& from) {
     return;
   }
   const Caller caller{RoleOf(options_.roles, pipe->names), Join(pipe->names)};
-  // gRPC owns the end of the pipe, and this thread a duplicate, until the connection ends: the slot of the
+  // gRPC owns the end of the pipe, and this thread a duplicate, until the connection ends. The slot of the
   // connection and the entry of the caller live exactly as long.
   mine = os::Duplicate(pipe->plain.get());
   if (!mine) return out_of_descriptors();

@@ -208,7 +208,8 @@ TEST_F(GatewayTest, SilentConnectionsAreBoundedAndEnd) {
   options_.handshake_timeout = std::chrono::milliseconds(300);
   Start();
   const UniqueFd first = Dial(), second = Dial();
-  // The third is closed at once, or a slot was free already. Either way both connections end.
+  // The third connection is closed at once, or a slot was free for it. Both cases end with the closing of all
+  // three.
   const UniqueFd third = Dial();
   for (const UniqueFd* fd : {&third, &first, &second}) {
     pollfd wait{fd->get(), POLLIN, 0};
@@ -237,7 +238,7 @@ TEST_F(GatewayTest, CrowdWithoutHandshakeKeepsNobodyOut) {
     EXPECT_TRUE(root->GetStatus(&context, {}, &status).ok());
   }
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
-  // Clients whose certificate has no rights keep nobody out either, and a client with rights is never
+  // Clients whose certificate has no rights do not keep others out, and a client with rights is never
   // evicted.
   std::vector<std::unique_ptr<v1::Admin::Stub>> strangers;
   for (int i = 0; i < 20; ++i) strangers.push_back(As("stranger"));

@@ -44,9 +44,9 @@ class Registry {
   Status Add(const std::string& volume, const Pod& pod) const;
   // SUCCESS also when it was not registered.
   Status Remove(const std::string& volume) const;
-  // The pod of this volume, or of this uid. No value: not registered. ACCESS_DENIED: somebody else than root
-  // and the user of this process may write there, so the names prove nothing. INVALID_PARAMETER: the file is
-  // damaged.
+  // Returns the pod of this volume, or of this uid. No value: not registered. ACCESS_DENIED: a user other
+  // than root and the user of this process may write in the directory, so that its contents prove nothing.
+  // INVALID_PARAMETER: the file is damaged.
   Result<std::optional<Pod>> OfVolume(const std::string& volume) const;
   Result<std::optional<Pod>> OfUid(const std::string& uid) const;
 

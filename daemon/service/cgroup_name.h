@@ -22,10 +22,10 @@ std::string CgroupPath(std::string_view proc_cgroup);
 // this manager runs, if there is one.
 CgroupOwner OwnerOfCgroup(std::string_view path);
 
-// Returns the uid of the pod whose control group contains the path; empty when it is in none. Other than the
-// name for people in OwnerOfCgroup(), this is proof: only groups that the kubelet makes count,
-// KUBEPODS/[QOS/]POD at the top of the hierarchy, and users cannot make groups there. The path may begin with
-// "/..": it is then relative to the control group of a broker that is in a pod itself.
+// Returns the uid of the pod whose control group contains the path; empty when it is in none. Unlike the
+// display name of OwnerOfCgroup(), the uid is proof: only groups that the kubelet makes count
+// (KUBEPODS/[QOS/]POD at the top of the hierarchy), and users cannot make groups there. A path that begins
+// with "/.." is relative to the control group of a broker that is in a pod itself.
 std::string PodUidOfCgroup(std::string_view path);
 
 }  // namespace nd::service

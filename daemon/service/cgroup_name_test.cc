@@ -52,7 +52,7 @@ INSTANTIATE_TEST_SUITE_P(
                 "/../../../kubepods-burstable.slice/" + kSlice + "/cri-containerd-" + kId + ".scope", kPod},
         PodCase{"FromAServiceOfTheNode",
                 "/../../kubepods.slice/kubepods-burstable.slice/" + kSlice + "/x.scope", kPod},
-        // Whoever may make groups below one of his own may call them as he likes.
+        // A user may choose the names of control groups below one of his own.
         PodCase{"ForgedByAUser",
                 "/user.slice/user-1000.slice/user@1000.service/kubepods.slice/" + kSlice + "/x", ""},
         PodCase{"ForgedSeenFromAPod", "/../../../user.slice/user-1000.slice/" + kSlice + "/x", ""},

@@ -73,8 +73,8 @@ class ClientSession {
   };
   std::unordered_map<core::OpId, PendingOperation> pending;
   CountersPages pages;
-  // The sockets that the client has given and nobody has used: of its network namespace, and for the Connect
-  // with that id.
+  // Sockets that the client has given and that are not used yet: those of its network namespace, and one for
+  // each Connect by its id.
   std::vector<UniqueFd> network_sockets;
   std::map<core::OpId, UniqueFd> given_sockets;
   std::uint64_t network = 0;  // The served network that it belongs to; 0: none.

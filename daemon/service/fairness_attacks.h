@@ -10,8 +10,8 @@ namespace nd::service {
 // Prints its line after `refusals` of its `count` connects were refused.
 int ConnectToMyself(const std::string& directory, int count, int refusals);
 int HoldConnectors(const std::string& directory, int count);
-// Asks on `lanes` lanes without a pause. SIGUSR1: begins to count answers; SIGTERM: prints their number, and
-// ends.
+// Sends operations on `lanes` lanes without a pause. SIGUSR1: begins to count the answers. SIGTERM: prints
+// their number and ends.
 int FloodLanes(const std::string& directory, int lanes);
 
 }  // namespace nd::service

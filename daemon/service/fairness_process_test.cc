@@ -36,13 +36,13 @@ void Tell(const char* line) {
 
 volatile sig_atomic_t begun = 0, over = 0;
 
-// Operations on lanes without a pause: some are always on their way on each of them.
+// Sends operations on lanes without a pause, with several under way on each lane.
 class Flood {
  public:
   Flood(const std::string& directory, int lanes) {
     for (int i = 0; i < lanes; ++i) lanes_.push_back({std::make_unique<LaneClient>(directory), 0});
   }
-  // Sends and receives on each lane. Waits for an answer when there is nothing to do.
+  // Sends and receives on each lane. Waits for an answer when no lane can do either.
   void Pass() {
     bool busy = false;
     for (Lane& lane : lanes_) busy |= Pass(lane);
@@ -75,7 +75,7 @@ class Flood {
       }
       busy = true;
     }
-    // A client that sends one at a time would wait most of the time.
+    // Refills in batches: a client that sends one operation at a time would wait most of the time.
     if (lane.on_their_way > kOnTheirWay / 2) return busy;
     pb::ClientMessage list;
     list.mutable_list_adapters();

@@ -20,7 +20,7 @@ namespace {
 using std::chrono::microseconds;
 
 constexpr std::uint32_t kGreedy = 1001, kHonest = 1002;
-constexpr Duration kCost = microseconds(50);  // Of each message, for the loop.
+constexpr Duration kCost = microseconds(50);  // The cost of each message for the loop.
 
 // Time passes only when a message is handled, so that a busy machine changes no turn.
 class MessageClock final : public Clock {
@@ -78,7 +78,7 @@ class LaneTurnsTest : public testing::Test {
   MessageClock clock_;
   EventLoop loop_{clock_};
   std::vector<std::unique_ptr<Client>> clients_;
-  int handled_[2] = {0, 0};  // Messages of the greedy user, of the honest one.
+  int handled_[2] = {0, 0};  // Messages handled: of the greedy user, of the honest one.
 };
 
 // Both users always have messages. With a turn for each lane the honest one would have a hundredth.
@@ -90,8 +90,8 @@ TEST_F(LaneTurnsTest, UserWithAHundredLanesHasTheTurnsOfOneUser) {
   EXPECT_GE(handled_[0], 80);
 }
 
-// A process that waits for each answer has one message at a time. Its user does not lose the turns in which
-// it had none.
+// A process that waits for each answer has one message at a time. Its user keeps the credit of the turns in
+// which it had none.
 TEST_F(LaneTurnsTest, UserWithOneMessageAtATimeIsServedBetweenTheOthers) {
   for (int i = 0; i < 100; ++i) Open(kGreedy, 100);
   Open(kHonest, 0);

@@ -81,8 +81,8 @@ struct OwnFacts {
   }
 };
 
-// Kept only when they are whole: a process that lacked a descriptor once must not take every caller for a
-// foreigner from then on.
+// The facts are cached only when they are complete: a process that once lacked a descriptor must not take
+// every later caller for a foreigner.
 std::shared_ptr<const OwnFacts> Self() {
   static std::mutex mutex;
   static std::shared_ptr<const OwnFacts> known;
@@ -138,7 +138,7 @@ std::optional<Peer> PeerOf(int socket) {
 }
 
 std::uint64_t OwnNetwork() {
-  // Kept only when it is known, as above.
+  // Cached only when it is known, as in Self().
   static std::atomic<std::uint64_t> known{0};
   std::uint64_t network = known.load(std::memory_order_relaxed);
   if (network != 0) return network;

@@ -61,7 +61,7 @@ TEST_F(PodNameTest, WhoOnlyCallsItsGroupLikeAPodHasNoName) {
 
 TEST_F(PodNameTest, WithoutRegistrationOrTrustThereIsTheUid) {
   const std::string cgroup = "/kubepods/besteffort/pod" + kPod + "/" + kId;
-  ASSERT_EQ(::chmod(directory().c_str(), 0777), 0);  // Anybody could have written the name.
+  ASSERT_EQ(::chmod(directory().c_str(), 0777), 0);  // Any user could have written the registration now.
   EXPECT_EQ(NameOf(cgroup), "pod " + kPod + "/" + kId);
   ASSERT_EQ(::chmod(directory().c_str(), 0755), 0);
   ASSERT_TRUE(pods::Registry(directory()).Remove("csi-1").ok());

@@ -418,7 +418,7 @@ int Steal(const std::string& directory, const std::string& hex) {
   for (std::size_t i = 0; i + 1 < hex.size(); i += 2) {
     token += static_cast<char>(std::stoi(hex.substr(i, 2), nullptr, 16));
   }
-  RawLane own(directory);  // A lane of its own does not help.
+  RawLane own(directory);  // Having a lane does not make another lane's token valid.
   own.Token();
   RawStream stream(directory);
   std::printf("%u\n", stream.Hello(token).status().code());

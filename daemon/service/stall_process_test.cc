@@ -286,7 +286,7 @@ TEST_F(StallTest, ClientStoppedInAHandOverKeepsItsSession) {
   ASSERT_TRUE(WIFSTOPPED(status));
   ASSERT_TRUE(
       Until([&] { return Get("/metrics").find("ndbroker_descriptors_in_flight 1\n") != std::string::npos; }));
-  std::this_thread::sleep_for(5 * kAckTimeout / 2);  // It is late, and late again.
+  std::this_thread::sleep_for(5 * kAckTimeout / 2);  // The acknowledgement is late by two time-outs.
   EXPECT_EQ(GetStatus().sessions(), 1u);
   ::kill(client, SIGCONT);
   EXPECT_EQ(ReadLine(output), "SERVED");
@@ -305,9 +305,9 @@ TEST_F(StallTest, ClientsThatReceiveNothingLoseTheirSessionsWhenRoomIsShort) {
   std::vector<std::unique_ptr<RawClient>> silent;
   for (int i = 0; i < 11; ++i) {
     silent.push_back(std::make_unique<RawClient>(directory_));
-    silent.back()->QueuePair();  // Comes with a page that is not acknowledged.
+    silent.back()->QueuePair();  // It receives a page that it does not acknowledge.
   }
-  // Three have to go; on a machine that stands still for a second meanwhile, more of them are late.
+  // At least three sessions have to end; more when the machine stops for a second.
   EXPECT_TRUE(Until([&] { return GetStatus().sessions() <= 8; }));
   EXPECT_TRUE(Logged("it did not acknowledge a hand-over within a second"));
   Party honest(directory_);

@@ -40,7 +40,7 @@ bool Fails(const char* what, const Status& status, StatusCode code) {
   return false;
 }
 
-// Every way to take a port by number is refused, and any port is not.
+// Every way to take a port by number is refused; port 0 is not.
 int TakeByNumber(const std::string& directory) {
   Result<Adapter> adapter = OpenAt(directory);
   if (!adapter.ok()) return 2;
@@ -65,7 +65,7 @@ int Listens(const std::string& directory, std::uint16_t port) {
              : 1;
 }
 
-// Takes every ephemeral port that it gets, says how many in a file, and keeps them.
+// Takes as many ephemeral ports as it gets, writes their number to a file, and keeps them.
 int Exhaust(const std::string& directory, const std::string& file) {
   Result<Adapter> adapter = OpenAt(directory);
   if (!adapter.ok()) return 2;
@@ -85,7 +85,7 @@ int Exhaust(const std::string& directory, const std::string& file) {
   for (;;) ::pause();
 }
 
-// Root of a user namespace of its own, with the host's number 0.
+// Takes a privileged port, with `foreign` as root of a user namespace of its own.
 int TakePrivileged(const std::string& directory, bool foreign) {
   if (foreign) {
     if (::unshare(CLONE_NEWUSER) != 0) return 77;
@@ -189,7 +189,7 @@ TEST_F(TenantTest, AForgedReattachIsRefusedAndShowsNowhere) {
   EXPECT_EQ(daemon_->Count().connections, 0u);
 }
 
-// A process that comes back late has its proof, and nobody believes any more that the connection is there.
+// A process that comes back late still has its proof, but the broker has given the connection up.
 TEST_F(TenantTest, AReattachAfterTheGraceTimeIsRefused) {
   testing::DaemonOptions options;
   options.sections["broker"] = "reclaim-grace = \"10min\"";

@@ -14,17 +14,17 @@ namespace nd::service {
 
 class AwayListeners {
  public:
-  // More requests are not held; the core then refuses them.
+  // The most requests that are held. The core refuses further ones.
   static constexpr std::size_t kMostRequests = 4096;
 
   AwayListeners() = default;
-  // Of the leases, those of listeners.
+  // Takes the listeners from the leases.
   explicit AwayListeners(const std::vector<core::Lease>& leases);
 
   bool empty() const { return listeners_.empty(); }
-  // True: the request is for such a listener, and waits here.
+  // Returns true when the request is for such a listener; it then waits here.
   bool Hold(const provider::InboundRequest& request);
-  // True: the request waited here; it does no longer.
+  // Removes the request. Returns false when it did not wait here.
   bool Forget(provider::CmId id);
   // The listener at `local` is back. Returns the requests for it, oldest first.
   std::vector<provider::InboundRequest> Back(const std::string& adapter, const Address& local);

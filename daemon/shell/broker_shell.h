@@ -155,8 +155,8 @@ class BrokerShell final : public provider::CmSink {
   static bool IsForeign(const Peer& peer);
   bool GivesSockets(const Peer& peer) const;
   void LaneSockets(core::SessionId id, std::uint64_t op_id, std::vector<UniqueFd> sockets);
-  // Judges the sockets and serves the network of the session; any status but SUCCESS refuses its Hello.
-  // INSUFFICIENT_RESOURCES: its user has his share of the networks that are served.
+  // Checks the sockets and serves the network of the session. Any status but SUCCESS refuses its Hello.
+  // INSUFFICIENT_RESOURCES: the user has used up the share of networks that one user may have served.
   Status MayOpenNetwork(const Peer& peer) const;
   Status JoinNetwork(ClientSession& session);
   void LeaveNetwork(ClientSession& session);

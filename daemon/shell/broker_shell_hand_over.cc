@@ -56,9 +56,9 @@ void BrokerShell::Do(core::HandOffTo& action) {
   EndIf(action.session, session->Send(std::move(hand_off.value()), close));
 }
 
-// A stopped process is late through no fault of its own. It keeps its session while others do not suffer:
-// while there is room for descriptors in flight, and the messages behind them stay within the bound for a
-// client that does not read.
+// A stopped process cannot acknowledge, which is not an offence. It keeps its session as long as other
+// clients do not suffer: while there is room for descriptors in flight, and the messages behind them stay
+// within the bound for a client that does not read.
 bool BrokerShell::MayBeLate(core::SessionId id) {
   const ClientSession* const session = Find(id);
   return session != nullptr && !in_flight_.Crowded(session->peer().uid) &&

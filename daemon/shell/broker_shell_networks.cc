@@ -13,7 +13,7 @@
 namespace nd::service {
 namespace {
 
-// Of all users together (docs/limits.md).
+// The most networks for all users together (docs/limits.md).
 constexpr std::uint32_t kMostNetworks = 512;
 // A held socket keeps the network namespace of a pod that has ended.
 constexpr Duration kNetworkStays = std::chrono::seconds(10);

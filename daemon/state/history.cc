@@ -170,7 +170,7 @@ void History::Run() {
   os::NameThisThread("nd-history");
   std::chrono::milliseconds backoff = options_.retry;
   bool trimming = true;  // Rows may have become too old while nothing was written.
-  // Waits after trouble. False: the history ends, and the rows that wait are not tried again.
+  // Waits after a failure. Returns false when the history ends; the waiting rows are then not tried again.
   const auto pause = [&] {
     std::unique_lock lock(mutex_);
     if (Await(lock, backoff, [this] { return stop_; })) return false;

@@ -27,12 +27,12 @@ class HistoryDb;
 
 struct HistoryState {
   bool writing = false;
-  std::string problem;        // Why not; empty when writing.
-  std::uint64_t written = 0;  // Rows, of both kinds.
+  std::string problem;        // The reason when not writing; otherwise empty.
+  std::uint64_t written = 0;  // Rows of both kinds.
   std::uint64_t dropped = 0;  // Connections.
   std::size_t waiting = 0;
-  std::uint64_t audit_refused = 0;  // Actions refused for want of a place.
-  std::string last_error;           // Kept after writing works again.
+  std::uint64_t audit_refused = 0;  // Actions that were refused because no place was free for their row.
+  std::string last_error;           // Stays after writing works again.
 };
 
 class History {
@@ -44,8 +44,9 @@ class History {
     std::size_t max_waiting = 16'384;  // Connections.
     std::size_t max_waiting_audit = 1024;
     std::chrono::milliseconds gather{250};  // The longest time a row waits for others to share its commit.
-    std::chrono::milliseconds retry{1000};  // After trouble; doubles up to 64 times this.
-    // One line for each change between writing and not, and for a file that is set aside. Own thread.
+    std::chrono::milliseconds retry{1000};  // The pause after a failure; doubles up to 64 times this.
+    // Receives one line for each change between writing and not writing, and for a file that is set aside.
+    // Called on the history's thread.
     std::function<void(bool good, const std::string& line)> tell;
   };
   explicit History(Options options);

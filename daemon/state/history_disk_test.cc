@@ -19,8 +19,8 @@ namespace {
 
 using Mode = HistoryDb::Mode;
 
-// The files of SQLite's own layer, with failures between. SQLite's interface wants functions without a state
-// of their own.
+// Wraps the files of SQLite's own layer and makes calls fail. SQLite's interface takes functions without
+// state, so the state is global.
 struct Disk {
   int calls = 0, fail_at = 0;  // 0: nothing fails.
   bool for_ever = false, full = false;
@@ -45,7 +45,7 @@ int Pass(sqlite3_file* file, Arguments... arguments) {
   if (disk.Fails()) return disk.full ? SQLITE_FULL : kError;
   return (Real(file)->pMethods->*kMethod)(Real(file), arguments...);
 }
-// What cannot fail, or is no access to the disk.
+// For calls that cannot fail or do not access the disk.
 template <auto kMethod, typename... Arguments>
 int Only(sqlite3_file* file, Arguments... arguments) {
   return (Real(file)->pMethods->*kMethod)(Real(file), arguments...);
@@ -58,7 +58,7 @@ const M kMethods = {
     .xRead = Pass<&M::xRead, SQLITE_IOERR_READ, void*, int, sqlite3_int64>,
     .xWrite = Pass<&M::xWrite, SQLITE_IOERR_WRITE, const void*, int, sqlite3_int64>,
     .xTruncate = Pass<&M::xTruncate, SQLITE_IOERR_TRUNCATE, sqlite3_int64>,
-    // No power fails here, and a busy disk takes its time.
+    // Does not wait for the disk, because the test loses no power.
     .xSync = [](sqlite3_file*, int) { return disk.Fails() ? SQLITE_IOERR_FSYNC : SQLITE_OK; },
     .xFileSize = Pass<&M::xFileSize, SQLITE_IOERR_FSTAT, sqlite3_int64*>,
     .xLock = Pass<&M::xLock, SQLITE_IOERR_LOCK, int>,

@@ -69,7 +69,8 @@ std::vector<core::Lease> Journal::Start(Time now, const std::function<bool(const
   std::vector<core::Lease> kept;
   for (core::Lease& lease : leases) {
     if (!holds(lease)) continue;
-    // What is known of processes may be the trouble; that a user holds a port must not be lost by it.
+    // After a crash loop the holding process is forgotten, because facts about it may be the cause. The user
+    // keeps the port.
     if (set_aside_) lease.holder = {lease.holder.uid, 0, 0};
     const auto index = static_cast<std::uint32_t>(leases_.size());
     // A port that occurs twice is an error of the file.

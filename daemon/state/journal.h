@@ -86,40 +86,41 @@ class Medium {
 
 struct JournalState {
   bool journaled = false;
-  std::string problem;           // Why not; empty when journaled.
+  std::string problem;           // The reason when not journaled; otherwise empty.
   std::size_t leases = 0;        // In force.
-  std::size_t records = 0;       // In the image, freed ones too.
-  std::uint64_t generation = 0;  // Of the image.
+  std::size_t records = 0;       // Records in the image, released ones included.
+  std::uint64_t generation = 0;  // The generation of the image.
   std::size_t recovered = 0;     // Leases taken over at the start.
   std::uint64_t failures = 0;    // Writes that failed.
-  bool set_aside = false;        // At the start, because of a crash loop.
-  std::string last_error = {};   // Of the latest write that failed, also once writing works again.
+  bool set_aside = false;        // The image was set aside at the start, because of a crash loop.
+  std::string last_error = {};   // The latest failure of a write; stays after writing works again.
 };
 
 class Journal {
  public:
   struct Options {
     std::string boot;
-    Duration crash_window = std::chrono::seconds(30);  // kStarts crashes within it are a crash loop.
+    Duration crash_window = std::chrono::seconds(30);  // kStarts crashes within this time are a crash loop.
     Duration retry = std::chrono::seconds(1);          // After a failure; doubles up to 64 times this.
     std::size_t compact_at = 1024;                     // Records; a smaller image is not rewritten.
-    // Receives one line for each change between journaled and not, and for findings at the start.
+    // Receives one line for each change between journaled and not journaled, and for findings at the start.
     std::function<void(bool good, const std::string& line)> tell;
   };
   Journal(std::unique_ptr<Medium> medium, Options options);
   ~Journal();
 
-  // Takes over what the former broker left, as far as `holds` says that it still counts, and starts anew with
-  // that. After a crash loop the image is set aside and each lease becomes one of its user, without a
-  // process: who can make a broker crash does not switch the protection off. Trouble with the medium is no
-  // failure: see state().
+  // Takes over the leases of the former broker for which `holds` returns true, and starts a new image with
+  // them. After a crash loop the image is set aside and each lease belongs to its user without a process, so
+  // that a user who makes the broker crash does not switch the protection off. A failure of the medium is no
+  // failure of Start(): see state().
   std::vector<core::Lease> Start(Time now, const std::function<bool(const core::Lease&)>& holds);
   void Taken(Time now, const core::Lease& lease);
   void Freed(Time now, const std::string& adapter, const Address& local);
-  // An orderly end: the next start does not count as a crash. Leases stay.
+  // An orderly end: the next start does not count as a crash. The leases stay in the image.
   void Stop(Time now);
 
-  // While not journaled: when to call Retry(). Taken() and Freed() retry by themselves once it is due.
+  // The time at which to call Retry() while not journaled. Taken() and Freed() retry by themselves from then
+  // on.
   std::optional<Time> retry_at() const { return retry_at_; }
   void Retry(Time now);
   JournalState state() const;

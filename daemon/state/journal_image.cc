@@ -51,7 +51,7 @@ std::uint32_t Checksum(const Raw& raw, std::size_t from) {
       provider::soft::wire::ByteSpan(reinterpret_cast<const std::byte*>(&raw) + from, to - from));
 }
 
-// Text in a fixed field ends at its first zero; nothing follows that.
+// Returns the text of a fixed field, which ends at its first zero. Only zeros may follow.
 template <std::size_t N>
 std::optional<std::string> Text(const char (&field)[N]) {
   const char* const end = std::find(field, field + N, '\0');

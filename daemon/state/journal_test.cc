@@ -230,7 +230,7 @@ TEST(Journal, RecordsOfAnotherIndexOrImageAreInvalid) {
   EXPECT_TRUE(Recover(newer, kBoot).leases.empty());
 }
 
-// The checksum of whoever forged the file is right.
+// A forger can compute a correct checksum.
 TEST(Journal, ForgedFieldsAreRefusedBehindAValidChecksum) {
   constexpr std::size_t kPort = 36, kFamily = 38, kKind = 39, kAdapter = 56, kChecksum = kRecordSize - 4;
   const auto header = EncodeHeader({kBoot, 1, {kStart}});
@@ -372,7 +372,7 @@ TEST(Journal, ACrashLoopKeepsEachPortForItsUser) {
     EXPECT_NE(life.told[0].find("5 times within 30 s"), std::string::npos) << life.told[0];
     life.journal.Taken(now, MakeLease("10.0.0.1:9", 1));
   }
-  // And counts from there; as many loops as there are change nothing.
+  // Counting starts again from there; further crash loops change nothing.
   for (std::size_t crash = 0; crash < 3 * kStarts; ++crash) {
     EXPECT_EQ(Life(disk, now).leases.size(), kStarts + 1) << crash;
   }

@@ -14,8 +14,8 @@
 
 namespace nd::state {
 
-// False for a process that has ended; one that this broker cannot see may come back, and so may a user (pid
-// 0). Any thread.
+// Returns false when the process has ended. A process that this broker cannot see, and a user without a
+// process (pid 0), may come back. Any thread.
 bool MayComeBack(const core::Process& holder);
 
 class LeaseKeeper {

@@ -20,7 +20,7 @@ namespace {
 constexpr std::array<char, 8> kMark = {'N', 'D', 'P', 'R', 'O', 'O', 'F', '1'};
 using Image = std::array<char, kMark.size() + std::tuple_size_v<HashKey>>;
 
-// The key, or why there is none; no key and no reason: there is no file.
+// Returns the key. Without a key *problem is the reason; it stays empty when there is no file.
 std::optional<HashKey> Read(const std::string& path, std::string* problem) {
   std::string image;
   const int error = os::ReadPrivateFile(path, sizeof(Image) + 1, &image);

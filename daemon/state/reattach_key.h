@@ -18,12 +18,13 @@ inline constexpr char kReattachKeyName[] = "reattach.key";  // In the broker's d
 
 class ReattachKey {
  public:
-  // `boot` names this boot of the host: a proof of an earlier one is worth nothing.
+  // `boot` names this boot of the host; proofs of an earlier boot are not valid.
   ReattachKey(const std::string& directory, std::string boot);
 
   // Any thread.
   provider::Bytes Prove(const core::ConnectionFacts& facts) const;
-  // Why the next broker will not know this key, or this one did not know the former; empty: neither.
+  // The reason why the next broker will not know this key, or this broker does not know the former key;
+  // otherwise empty.
   const std::string& problem() const { return problem_; }
 
  private:

@@ -37,7 +37,7 @@ inline constexpr std::uint16_t kPort = 7000, kOther = 7001;
 
 // The results of an attacker, in a file that both map.
 struct Score {
-  std::atomic<std::uint64_t> refused;  // Because the port is kept for its holder.
+  std::atomic<std::uint64_t> refused;  // Refusals because the port is kept for its holder.
   std::atomic<std::uint64_t> thefts;
   std::atomic<bool> stop;
 };
@@ -130,8 +130,7 @@ class RestartTest : public ::testing::Test {
     daemon_->Kill();
     ASSERT_TRUE(daemon_->Start()) << daemon_->log();
   }
-  // The owner of a listener may have bound its port and not listen yet: only then is it where a test wants
-  // it.
+  // Returns true when the listener listens. Its owner may have bound the port and not yet have called Listen.
   bool Listens(std::uint16_t port) {
     const Flat listeners = daemon_->Admin("ListListeners");
     for (std::size_t i = 0; i < listeners.Count("items"); ++i) {
@@ -141,7 +140,7 @@ class RestartTest : public ::testing::Test {
     }
     return false;
   }
-  // The kind in the row of ListPorts for this port; "" when there is none.
+  // Returns the kind in the row of ListPorts for this port; "" when there is none.
   std::string KindOf(std::uint16_t port) {
     const Flat ports = daemon_->Admin("ListPorts", "id: \"" + Local(port).ToString() + "\"");
     return ports.Count("items") == 0 ? "" : ports["items.0.kind"];

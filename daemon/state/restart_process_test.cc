@@ -69,7 +69,8 @@ TEST_F(RestartTest, NoPortIsStolenWhileTheBrokerIsAway) {
   ASSERT_TRUE(Eventually([&] { return Listens(kPort); }));
   StartAttackers();
   std::uint64_t attempts = 0;
-  for (int round = 0; round < 3; ++round) {  // More rounds would be a crash loop, which has rules of its own.
+  // A fourth round would be a crash loop, which has rules of its own.
+  for (int round = 0; round < 3; ++round) {
     owner.Pause();
     std::vector<std::uint64_t> before;
     for (auto& [score, process] : attackers_) before.push_back(score->refused);
@@ -95,7 +96,7 @@ TEST_F(RestartTest, NoPortIsStolenWhileTheBrokerIsAway) {
   EXPECT_TRUE(Eventually([&] { return Thefts() > 0; }, seconds(60)));
 }
 
-// Whoever can make the broker end at will gains nothing by it: as many ends in as short a time as it likes.
+// A user who can make the broker end gets no port by it, however often and however fast it ends.
 TEST_F(RestartTest, NobodyStealsAPortAfterManyUnexpectedEnds) {
   if (!testing::CanBeAnotherUser()) GTEST_SKIP() << "needs two users";
   StartBroker("reclaim-grace = \"10min\"");
@@ -124,7 +125,7 @@ TEST_F(RestartTest, NobodyStealsAPortAfterManyUnexpectedEnds) {
   EXPECT_EQ(Thefts(), 0u);
 }
 
-// Any program, by a plain socket.
+// Returns true when a plain socket can bind the port.
 bool HostGives(std::uint16_t port) {
   const UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_storage storage{};
@@ -145,7 +146,7 @@ TEST_F(RestartTest, HostPortsAreKeptFromEveryProgram) {
   EXPECT_FALSE(HostGives(kPort));
   owner.Resume();
   while (!Listens(kPort)) ASSERT_FALSE(HostGives(kPort)) << "while it changed hands";
-  // A program that took the port before the broker returned has it.
+  // Another program takes the port before the broker returns, and keeps it.
   owner.Pause();
   daemon_->Kill();
   const UniqueFd thief(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -180,7 +181,7 @@ TEST_F(RestartTest, WithoutGraceThePortIsStolen) {
   testing::Process owner = Run({"--hold", daemon_->directory(), std::to_string(kPort)});
   ASSERT_TRUE(Eventually([&] { return Listens(kPort); }));
   StartAttackers();
-  owner.Pause();  // Otherwise it may return first.
+  owner.Pause();  // Otherwise the owner may return before the attackers try.
   KillAndStart();
   EXPECT_TRUE(Eventually([&] { return Thefts() > 0; }, seconds(60)));
 }
@@ -189,7 +190,7 @@ TEST_F(RestartTest, OrderlyAndRepeatedRestartsKeepThePort) {
   StartBroker("reclaim-grace = \"10min\"");
   testing::Process holder = Run({"--hold", daemon_->directory(), std::to_string(kOther)});
   ASSERT_TRUE(Eventually([&] { return Listens(kOther); }));
-  holder.Pause();  // It lives but does not return.
+  holder.Pause();  // The holder lives but does not return.
   ASSERT_TRUE(daemon_->Stop());
   for (int i = 0; i < 3; ++i) {
     ASSERT_TRUE(daemon_->Start()) << daemon_->log();

@@ -47,8 +47,9 @@ std::string HexDigits(std::string_view text) {
 }
 
 constexpr std::string_view kArphrdInfiniband = "32";
-constexpr std::size_t kMostGids = 4096;      // Valid entries of all ports; real tables are far smaller.
-constexpr std::size_t kIpoibGidDigits = 32;  // The last 16 of the 20 bytes of a hardware address.
+constexpr std::size_t kMostGids = 4096;  // Valid entries of all ports; real tables are far smaller.
+// The last 16 of the 20 bytes of the interface's hardware address.
+constexpr std::size_t kIpoibGidDigits = 32;
 
 }  // namespace
 

@@ -104,8 +104,8 @@ void SetCounts(Options* o) {
     return;
   }
   if (o->window == 0) {
-    // Shared memory completes a request while it is posted, so a second large one only takes more of the
-    // cache.
+    // In shared memory a request completes while it is posted, so a second large request would only use more
+    // of the cache.
     const std::uint32_t least = o->transport == Transport::kLocal ? 1 : 2;
     o->window = std::clamp<std::uint32_t>(kWindowBytes / o->size, least, 64);
   }

@@ -30,7 +30,7 @@ struct Options {
   std::uint32_t iterations = 0;  // After Resolve() never 0.
   std::uint32_t window = 0;
   std::optional<std::uint32_t> warmup;  // Requests that are not counted. After Resolve() it has a value.
-  std::uint32_t batch = 1;              // Messages for which the time is taken once.
+  std::uint32_t batch = 1;              // The number of messages per measurement of time.
   Waiting waiting = Waiting::kPoll;
   bool touch = false;            // The receiver reads every byte of every message.
   bool ordinary_memory = false;  // Messages are in memory that the library did not allocate.
@@ -41,7 +41,7 @@ struct Options {
   bool self = false;
   bool json = false;
   bool histogram = false;
-  bool progress = false;    // The client reports how far it is.
+  bool progress = false;    // The client reports its progress.
   std::string broker;       // Directory of the broker of the client's side.
   std::string peer_broker;  // And of the server's side; empty: the same.
   std::string adapter;      // Of these brokers, for both ends; empty: the first one.

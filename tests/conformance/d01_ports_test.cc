@@ -273,7 +273,7 @@ TEST_P(D01Own, ND_028_PrivilegedPorts) {
 }
 
 TEST_P(D01Own, ND_028_ConnectAgainstPolicy) {
-  // Nobody may connect to port 7001, whoever listens there.
+  // The policy forbids every connect to port 7001, whoever listens there.
   const std::string anywhere = "\"0.0.0.0/0:1-7000\", \"::/0:1-7000\"";
   World w(GetParam(), {.rules = {"name = \"below\"\nconnect = [" + anywhere + "]"}});
   const Listener forbidden = w.Listening(7001);

@@ -26,7 +26,7 @@ TEST_P(D04Own, ND_081_NoRoute) {
   std::uint64_t failures = Failures(w);
   EXPECT_ND(c.Connect(qp, World::Ip("203.0.113.9", 7000)), w.no_route());
   EXPECT_EQ(Failures(w), ++failures);
-  if (!w.verbs()) {  // On devices it would be found all the same.
+  if (!w.verbs()) {  // A device would find the host in spite of the missing route.
     ASSERT_EQ(Ip("route del 10.77.0.0/24 dev " + w.wire_a(), w.host_a()), "");
     EXPECT_ND(c.Connect(qp, w.p(7000)), NETWORK_UNREACHABLE);
     EXPECT_EQ(Failures(w), ++failures);
@@ -52,7 +52,8 @@ TEST_P(D04Own, ND_082_AbsentHost) {
   World w(GetParam(), {.wired = true});
   ASSERT_EQ(w.error(), "");
   w.wire().Cut();
-  ASSERT_EQ(Ip("neigh flush dev " + w.wire_a(), w.host_a()), "");  // The host was never seen.
+  // The kernel has no neighbour entry for the host.
+  ASSERT_EQ(Ip("neigh flush dev " + w.wire_a(), w.host_a()), "");
   const Connector c = w.BoundA();
   const Qp qp = w.A().CreateQp();
   const std::uint64_t failures = Failures(w);

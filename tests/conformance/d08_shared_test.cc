@@ -51,7 +51,7 @@ TEST_P(D08, ND_160_HundredDestinations) {
   const Endpoint e = A.CreateSharedEndpoint(w.a(9999));
   std::vector<Link> links;
   const int count = Rounds(100, 100, 16);
-  // Two hosts of each port: a destination differs in its address or its port.
+  // Two hosts for each port: two destinations differ in address or port.
   for (std::uint16_t i = 0; i < count; ++i) {
     const auto port = static_cast<std::uint16_t>(7100 + i / 2);
     const Address to = i % 2 == 0 ? w.p(port) : w.p_second(port);
@@ -176,7 +176,7 @@ TEST_P(D08Own, ND_169_Unreachable) {
   const Connector c = w.A().CreateConnector();
   const Qp qp = w.A().CreateQp();
   // 081: no route, then one.
-  if (!w.verbs()) {  // On devices it would be found all the same.
+  if (!w.verbs()) {  // A device would find the host in spite of the missing route.
     ASSERT_EQ(Ip("route del 10.77.0.0/24 dev " + w.wire_a(), w.host_a()), "");
     EXPECT_ND(c.ConnectShared(qp, e, w.p(7000)), NETWORK_UNREACHABLE);
     ASSERT_EQ(Ip("route add 10.77.0.0/24 dev " + w.wire_a() + " src 10.77.0.2", w.host_a()), "");
@@ -207,8 +207,8 @@ TEST_P(D08, ND_170_EndpointOfAnotherProcess) {
                                    TextAddress(w.p(7000)) + " shared_endpoint: " + endpoint + " }")));
   };
   EXPECT_ND(connect(thief, theirs), INVALID_HANDLE);
-  // The same words in the owner's session use it; nobody listens.
-  if (!w.verbs()) {  // There a Connect names a queue pair of the device.
+  // The same request from the owner's session finds the endpoint, and then no listener.
+  if (!w.verbs()) {  // On devices a Connect needs a queue pair of the device.
     EXPECT_ND(connect(owner, adapter), CONNECTION_REFUSED);
   }
 }

@@ -32,11 +32,11 @@ TEST_P(D09, ND_175_OwnRequestsAreCanceledInOrder) {
   const Cq receives = A.CreateCq(), sends = A.CreateCq();
   const Link up = w.Up({.aq = A.CreateQp({.cq = sends, .receive_cq = receives})});
   for (std::uint64_t context = 1; context <= 3; ++context) EXPECT_ND(up.aq.Receive(context), SUCCESS);
-  // P has no receives, so these wait.
+  // P has posted no receives, so these Sends wait.
   for (std::uint64_t context = 11; context <= 13; ++context) EXPECT_ND(up.aq.Send(context), SUCCESS);
   EXPECT_TRUE(sends.Poll().empty());
   EXPECT_ND(up.a.Disconnect(), SUCCESS);
-  // They are there when the completion of Disconnect is seen: nobody waits for them.
+  // The completions are present when Disconnect completes, without a wait.
   const std::vector<Work> received = receives.Poll(), sent = sends.Poll();
   ASSERT_EQ(received.size(), 3u);
   for (std::uint64_t i = 0; i < 3; ++i) {
@@ -45,8 +45,7 @@ TEST_P(D09, ND_175_OwnRequestsAreCanceledInOrder) {
   }
   if (w.one_phase()) return;  // A send of siw completes once it is sent.
   ASSERT_EQ(sent.size(), 3u);
-  // Disconnect lets what was posted before go out first: the oldest send finds no receive until its time is
-  // over.
+  // Disconnect first sends what was posted before it. The oldest Send finds no receive within its time.
   for (std::uint64_t i = 0; i < 3; ++i) {
     EXPECT_ND(sent[i], i == 0 ? IO_TIMEOUT : CANCELED);
     EXPECT_EQ(sent[i].context, 11 + i);

@@ -26,13 +26,13 @@ TEST_P(D12Many, ND_226_ManyClientsAtOnce) {
 
 // At most this many handshakes are on the wire. The others wait in order, and none is lost.
 TEST_P(D12ManyOwn, ND_227_StormIsPaced) {
-  // A request that nobody answers stays in flight for the pace, so all that are out wait at the listener.
+  // The pace is long, so an unanswered request stays in flight, and all that were sent wait at the listener.
   World w(GetParam(), {.sections = {{"core", "max-handshakes-in-flight = 8\nmax-backlog = 65536"},
                                     {"timeouts", "handshake-pace = \"1h\""}}});
   constexpr std::uint64_t kInFlight = 8;
   const auto in_flight = [&] { return w.broker_p().Admin("ListListeners").Number("items.0.backlog_used"); };
   const Listener l = w.Listening();
-  const Cq cq = w.A().CreateCq();  // One for all: a queue costs a descriptor.
+  const Cq cq = w.A().CreateCq();  // One completion queue for all, because a queue costs a descriptor.
   const int count = Rounds(200, 10'000, 40);
   std::vector<Outcome> connects;
   std::uint64_t most = 0;
@@ -79,7 +79,8 @@ TEST_P(D12ManyOwn, ND_232_ClientInAnotherNamespace) {
   EXPECT_TRUE(guest.QueryAddressList().value().empty());
   EXPECT_ND(guest.ResolveAddress(w.p()), NETWORK_UNREACHABLE);
   const Listener l = w.Listening();
-  // Neither the addresses of the host nor, because its namespace has no adapter, its own.
+  // The client cannot bind addresses of the host. It cannot bind its own either, because its namespace has no
+  // adapter.
   for (const Address& address : {w.a(), w.a_second(), World::Ip("127.0.0.1"), own}) {
     SCOPED_TRACE(address.ToString());
     EXPECT_ND(guest.CheckAddress(address), INVALID_ADDRESS);

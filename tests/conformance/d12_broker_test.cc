@@ -172,8 +172,8 @@ TEST_P(D12, ND_222_SlowClient) {
   const std::uint64_t resident = w.broker_a().Admin("GetStatus").Number("resident_bytes");
   EXPECT_LT(resident, resident_before + (64ULL << 20));
   slow.HoldReading(false);
-  // An end that the broker decided says why; otherwise every answer comes. gRPC cannot tell a client that
-  // does not read, and for which answers wait: such an end is a line in the broker's log.
+  // When the broker ended the stream it says why; otherwise every answer arrives. A gRPC client that does not
+  // read, and for which answers wait, cannot be told the reason: the broker logs it.
   int answers = 0;
   Flat next;
   for (next = slow.Next(); !next.empty() && next["ended"].empty() && answers < count; next = slow.Next())

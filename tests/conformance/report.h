@@ -7,9 +7,9 @@
 
 namespace nd::conformance {
 
-// Writes the result of each case into `path` as soon as it is known, and the case that runs as failed until
-// it ends. gtest replaces the file by its own report (--gtest_output=json) at the end, so what this wrote
-// remains only when the program did not get there. Each line has the shape of a whole report.
+// Writes the result of each case to `path` when the case ends; a case that is running counts as failed. At
+// the end gtest replaces the file by its own report (--gtest_output=json), so this report remains only when
+// the program ended early. Each line has the form of a whole report.
 void KeepReport(const std::string& path);
 
 }  // namespace nd::conformance

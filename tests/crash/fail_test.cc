@@ -18,7 +18,7 @@ namespace {
 
 constexpr char kOutOfMemory[] = "out of memory: the host or a limit";
 
-// The first call at each place, of the places of this run.
+// Returns the number of the first call at each place, for the places that belong to this run.
 std::vector<int> Points(const std::vector<std::uint64_t>& sites) {
   std::map<std::uint64_t, int> first;
   for (std::size_t i = 0; i < sites.size(); ++i) first.try_emplace(sites[i], static_cast<int>(i) + 1);
@@ -64,11 +64,11 @@ class Fail : public ::testing::TestWithParam<std::tuple<Mode, Victim>> {
   std::vector<std::string> Meet(Point point, int nth, Act act) {
     std::vector<std::string> faults;
     Hold& hold = stage_->hold(who());
-    // Memory of the test, which the actor cannot do without.
+    // The actor needs this memory of the test, so it is allocated before calls fail.
     for (const int each : {0, 1}) static_cast<void>(stage_->app(each).Scratch());
     hold.Arm(point, false, nth, act);
-    // A broker that cannot send or accept for ever answers nobody; its clients have their answers when it
-    // can.
+    // A broker that can never send or accept answers nobody. Its clients get their answers when the failures
+    // end.
     const bool waits = IsBroker() && act == Act::kFailForEver;
     const std::string hung = Life(*stage_, waits ? milliseconds(2000) : kLifePatience).Play();
     if (!hung.empty() && !waits) faults.push_back(hung + "\n" + stage_->Dump());
@@ -133,8 +133,8 @@ bool IsDocumented(const std::string& log) {
   return false;
 }
 
-// The broker meets the failure while it starts again. It serves, or it ends with a message and the next one
-// serves; the connection that was there lives.
+// A call fails while the broker starts again. The broker serves, or it ends with a message and its successor
+// serves. The connection that existed stays.
 TEST_P(FailAtStart, SystemCalls) {
   const auto round = [&](int nth, Act act) -> std::string {
     const Hold& hold = stage_->hold(who());
@@ -168,7 +168,7 @@ TEST_P(FailAtStart, SystemCalls) {
     if (!stage_->error().empty()) return stage_->error();
     std::string traffic = Traffic(a, aq, p, pq);
     if (!traffic.empty()) return "the connection has ended: " + traffic;
-    if (serves) {  // Perhaps without a part that could not start; the next one has everything.
+    if (serves) {  // The broker may serve without a part that could not start; its successor has every part.
       stage_->Kill(who());
       stage_->Revive();
       if (!stage_->error().empty()) return stage_->error();

@@ -19,7 +19,7 @@ class Hold {
   ~Hold();
   Hold(const Hold&) = delete;
   Hold& operator=(const Hold&) = delete;
-  // Processes that this one starts during the life of a Preload run with the shim under this control.
+  // While a Preload lives, processes that this process starts run with the shim under this control.
   class Preload {
    public:
     explicit Preload(const Hold& hold);
@@ -35,7 +35,7 @@ class Hold {
   bool WaitReached(std::chrono::milliseconds patience) const;
   std::uint32_t counted() const { return control_->counted; }
   std::string call() const { return control_->call; }
-  // The process sees its wall clock jump there.
+  // Shifts the wall clock that the process sees by `offset`.
   void JumpTo(std::chrono::seconds offset) { control_->wall_offset = offset.count(); }
   // With kFail and kFailForEver: the place in the program of each counted call.
   std::vector<std::uint64_t> sites() const;

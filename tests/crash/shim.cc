@@ -139,7 +139,7 @@ auto Guard(const void* site, const char* call, int fd, const Content& content, F
     return run();
   }
   if (Fails()) {
-    // Messages to people, and the calls on an eventfd, which cannot fail.
+    // Messages for people do not fail, and calls on an eventfd cannot.
     if ((fd >= 0 && fd <= 2) || ((*call == 'w' || *call == 'r') && IsWakeUp(fd))) return run();
     if (!FailsNow(call, site)) return run();
     if (std::strcmp(call, "close") == 0) run();  // The kernel closes the descriptor in any case.
@@ -304,7 +304,8 @@ int setsockopt(int fd, int level, int name, const void* value, socklen_t length)
   }));
 }
 
-// The calls below can only fail: a process that dies there has the same descriptors as at the next call.
+// These calls are only made to fail: a process that is killed there has the same descriptors as at the next
+// call.
 void* mmap(void* at, size_t size, int protection, int flags, int fd, off_t offset) __THROW {
   return reinterpret_cast<void*>(GuardFailure(__builtin_return_address(0), "mmap", [&] {
     return syscall(SYS_mmap, Arg(at), size, protection, flags, fd, offset);
@@ -318,7 +319,7 @@ int epoll_create1(int flags) __THROW {
   return static_cast<int>(GuardFailure(__builtin_return_address(0), "epoll_create1",
                                        [&] { return syscall(SYS_epoll_create1, flags); }));
 }
-// The names under which programs with large files call the same.
+// The names of the same calls in programs built for large files.
 int open64(const char* path, int flags, ...) {
   va_list arguments;
   va_start(arguments, flags);

@@ -90,7 +90,8 @@ std::vector<std::string> Witness::Hear() {
     HearQueues();
     return faults_;
   }
-  // The connection is established on both sides, or a side that was told so is notified of its end.
+  // Either the connection is established on both sides, or each side that saw it established is notified of
+  // its end.
   if (up_a_ && up_p_) {
     HearQueues();
     const std::string traffic = Traffic(stage_.app(0), scene_.aq, stage_.app(1), scene_.pq);
@@ -99,8 +100,8 @@ std::vector<std::string> Witness::Hear() {
     return faults_;
   }
   const auto lost = [&](const char* side, Connector& connector, std::optional<Outcome>& notify) {
-    // A NotifyDisconnect from before the death of the broker ended with it; the queue pair knows the end all
-    // the same.
+    // A NotifyDisconnect that was pending when the broker died ended with the broker; the queue pair knows of
+    // the end without it.
     const bool stale = notify && !stage_.alive(side[0] == 'A' ? kBrokerA : kBrokerP);
     if (!notify || stale) notify = connector.NotifyDisconnect();
     const Status status = Await(side, "NotifyDisconnect", *notify, &connector);

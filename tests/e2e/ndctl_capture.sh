@@ -18,7 +18,7 @@ expect 2 ndctl capture
 expect 3 ndctl capture no-such-connection -w "$work/none.pcap"
 expect 3 ndctl capture --adapter no-such -w "$work/none.pcap"
 
-# Root without this capability is an ordinary user here: an error, and no file.
+# Root without the capability is an ordinary user for capturing: ndctl fails and writes no file.
 if [ "$(id -u)" -eq 0 ] && command -v setpriv > /dev/null; then
   expect 5 setpriv --bounding-set=-net_raw --inh-caps=-net_raw "$bin/ndctl" capture --filter tcp -w "$work/none.pcap"
   contains "$err" "CAP_NET_RAW"

@@ -70,7 +70,7 @@ Value Row(const std::string& text, double number) {
   return row;
 }
 
-// The first is chosen by the input.
+// "" lets the input choose the format.
 constexpr std::string_view kFormats[] = {"", "table", "wide", "json", "jsonl", "yaml", "name"};
 
 void RunRows(std::vector<std::string> texts, std::size_t only) {

@@ -28,7 +28,7 @@ mistake() {
   cp "$top/daemon/csi/driver.h" "$work/daemon/csi/"
   sed -i "$2" "$work/$1"
   ! cmp -s "$top/$1" "$work/$1" || fail "'$2' changes nothing in $1"
-  # Without kubectl: the check must find it alone.
+  # Without kubectl the check itself must find the mistake.
   ! found=$(PATH=$work "$work/deploy/kubernetes/check.py" --bin "$bin") || fail "'$2' in $1 is not noticed"
   [[ $found == *"$3"* ]] || fail "'$2' in $1 gives no finding with '$3' but: $found"
   mistakes=$((mistakes + 1))

@@ -144,7 +144,7 @@ TEST(Limits, WatcherThatDoesNotReadLosesEvents) {
     all << std::ifstream(output).rdbuf();
     return std::move(all).str().find(text) != std::string::npos;
   };
-  // It watches as soon as it prints an event.
+  // The watch has begun when it prints its first event.
   ASSERT_TRUE(Eventually([&] {
     RawClient client(broker.directory());
     return says("session.opened");
@@ -184,7 +184,7 @@ TEST(Limits, ConnectionsOfTheAdminSocketAreBounded) {
   Daemon broker({.sections = {{"limits", "admin-connections = 8"}}, .adapters = {kAdapter}});
   ASSERT_TRUE(broker.Start()) << broker.log();
   Probe::Get().Forget(broker.directory());
-  // A connection that the test had before may still count, so that eight find a place and four do not.
+  // An earlier connection of this test may still count. Eight connections find a place, four do not.
   std::vector<UniqueFd> all;
   EXPECT_TRUE(Eventually([&] {
     all.clear();
@@ -198,7 +198,8 @@ TEST(Limits, ConnectionsOfTheAdminSocketAreBounded) {
 TEST(Limits, AdministratorsOfOtherNamespacesAreBounded) {
   Daemon broker({.adapters = {kAdapter}});
   ASSERT_TRUE(broker.Start()) << broker.log();
-  // A process with a network of its own dials twenty times and reports the number of closed connections.
+  // A process in a network namespace of its own connects twenty times and reports how many connections were
+  // closed.
   const pid_t child = ::fork();
   if (child == 0) {
     if (::unshare(CLONE_NEWNET) != 0 && ::unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0) ::_exit(77);

@@ -15,7 +15,7 @@ fi
 source "$(dirname "$0")/../e2e/lib.sh"
 here=$(dirname "$(readlink -f "$0")")
 
-# Pods end with this script.
+# pod: starts a network namespace, which ends with this script.
 pod() {
   unshare --net --mount --propagation private sleep 300 &
   eval "$1=$!"
@@ -122,7 +122,8 @@ exchange b '[fd88::3]:7000' a
 exchange a 10.88.0.2:7000 a # Within a pod: shared memory.
 exchange twin 10.88.0.3:7000 twin
 
-# Every pod, and the host, has each port of its own. What one of them serves another does not reach by its own address.
+# Every pod, and the host, has every port for itself. A listener of one pod cannot be reached by another pod's
+# own address.
 servers=()
 for name in host a b twin; do
   case $name in host) own=10.88.0.1 ;; a) own=10.88.0.2 ;; *) own=10.88.0.3 ;; esac
@@ -142,7 +143,7 @@ expect 1 within twin "$bin/ndctl" ping 10.88.0.2:445 # It has no way to another 
 kill "${servers[@]}" 2> /dev/null || true
 wait "${servers[@]}" 2> /dev/null || true
 
-# Sockets that are not fresh ones of the session's namespace are refused, and the broker serves on.
+# The broker refuses sockets that are not fresh or not of the session's namespace, and keeps serving.
 expect 0 within a env ND_HOST_ADDRESS=10.88.0.1 python3 "$here/given.py" "$work/a/lane.sock" 10.88.0.2 7999 "/proc/$b/ns/net"
 exchange b 10.88.0.3:7000 a
 
@@ -156,7 +157,7 @@ contains "$err" "A session by gRPC cannot give the broker sockets"
 expect 0 within alone python3 "$here/given.py" "$work/alone/lane.sock" break
 exchange b 10.88.0.3:7000 a
 
-# Sockets without operations are bounded, and one user cannot have all namespaces that the broker serves.
+# The broker limits the sockets that wait for an operation, and the namespaces that one user may have served.
 expect 0 within a python3 "$here/given.py" "$work/a/lane.sock" early
 if [ "$(id -u)" -eq 0 ] && setpriv --reuid 4242 --clear-groups true 2> /dev/null; then
   expect 0 within alone python3 "$here/given.py" "$work/alone/lane.sock" many

@@ -39,7 +39,7 @@ contains "$out" "admin-namespaces"
 metrics_refused_once() { [ "$(refused metrics.sock)" = 1 ]; }
 until_true "the count of the refusal at metrics.sock" metrics_refused_once  # A page is kept for 100 ms.
 
-# Who only connects and says nothing keeps no administrator out.
+# A crowd of silent connections does not keep an administrator out.
 unshare "${enter[@]}" --net python3 - "$NDBROKER_DIR/admin.sock" << 'END' &
 import socket, sys, time
 held = []
@@ -59,7 +59,7 @@ inode=$(stat -c %i "$NDBROKER_DIR/client")
 kill "$broker"
 wait "$broker" || fail "the broker did not end well"
 
-# Allowed, it uses them, with nothing of the broker in sight but the client directory.
+# With "allow", it uses them, although only the client directory of the broker is visible to it.
 printf '[broker]\nforeign-network-namespaces = "allow"\n' > "$work/config.toml"
 start_broker
 [ "$inode" = "$(stat -c %i "$NDBROKER_DIR/client")" ] || fail "a restart stranded who has mounted the client directory"
@@ -73,7 +73,7 @@ expect 0 unshare "${enter[@]}" --net --pid --fork --mount bash -ec '
 kill "$broker"
 wait "$broker" || fail "the broker did not end well"
 
-# Told so, the broker obeys administrators of any namespace.
+# With "any", the broker obeys administrators of every namespace.
 printf '[broker]\nadmin-namespaces = "any"\n' > "$work/config.toml"
 start_broker
 expect 0 unshare "${enter[@]}" --net --pid --fork "$bin/ndctl" drain

@@ -64,7 +64,7 @@ struct End {
   std::uint64_t* slot;  // Received, sent.
   QueuePair pair;
   Connector connector;
-  std::uint64_t next = 0;  // The number that comes next.
+  std::uint64_t next = 0;  // The number of the next message.
   double sent_at = 0;
   std::atomic<bool> lost = false;
 };
@@ -76,7 +76,7 @@ struct Ends {
         buffer(Must(a.AllocateBuffer(std::max<std::size_t>(4096, most * 16)))),
         region(Must(a.Register(buffer, kAllowLocalWrite))),
         queue(Must(a.CreateCompletionQueue(static_cast<std::uint32_t>(most * 4 + 16)))) {}
-  // With its receive posted. Null while the broker is away.
+  // Makes an end with its receive posted; null while the broker is away.
   std::unique_ptr<End> Make() {
     std::uint64_t* slot = reinterpret_cast<std::uint64_t*>(buffer.data()) + 2 * used;
     if (free.empty()) {
@@ -128,7 +128,7 @@ int RunEcho(const std::vector<std::string>& arguments) {
   std::thread accepts([&] {
     std::deque<std::unique_ptr<End>> all;
     while (ended == 0) {
-      // Connections that carried nothing come and go; the others stay, so that their number can be counted.
+      // Connections that carried no message come and go. The others stay, so that they can be counted.
       for (std::size_t i = expected; i < all.size(); ++i) {
         if (all[i]->lost && all[i]->next == 0) {
           std::swap(all[i], all.back());
@@ -172,7 +172,7 @@ int RunEcho(const std::vector<std::string>& arguments) {
       }
     }
   }
-  std::_Exit(0);  // The accepting thread waits for a peer.
+  std::_Exit(0);  // The accepting thread waits for a peer and cannot be joined.
 }
 
 int RunClient(const std::vector<std::string>& arguments) {

@@ -87,7 +87,7 @@ void Touch(std::byte* bytes) {
     reinterpret_cast<volatile std::byte*>(bytes)[at] = std::byte{1};
 }
 
-// Milliseconds in which the kernel makes, maps and clears as much memory, without the product.
+// Milliseconds that the kernel needs to make, map and clear the same amount of memory without the product.
 std::vector<double> MakeMemory(std::size_t count) {
   std::vector<double> times;
   for (std::size_t i = 0; i < count; ++i) {
@@ -143,7 +143,7 @@ int MeasureCosts(const Scale& scale) {
              rate));
   const double segment = 1000 * Percentile(MakeSegments(count / 2), 0.5);
   const double memory = 1000 * Percentile(MakeMemory(count / 2), 0.5);
-  // A kernel that needs as long without the product shows nothing about the product.
+  // When the kernel alone needs as long, the time shows nothing about the product.
   Row(14,
       segment <= 150 ? Verdict::kMet
       : memory > 100 ? Verdict::kUnclear

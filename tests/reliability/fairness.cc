@@ -28,7 +28,8 @@ namespace {
 
 constexpr uid_t kGreedy = 65534, kHonest = 65533;
 constexpr std::size_t kProcesses = 100;
-constexpr std::size_t kThreads = 4;  // Of the honest process, so that a share of one half is in its reach.
+// Threads of the honest process, so that it could reach a share of one half.
+constexpr std::size_t kThreads = 4;
 constexpr std::uint32_t kPhases = 4;
 constexpr std::size_t kMost = 1 << 18;  // Durations that are kept of each phase.
 
@@ -174,7 +175,7 @@ int MeasureFairness(const Scale& scale) {
   if (greedy.Await("storming").empty()) Die("the greedy processes do not begin");
   std::this_thread::sleep_for(seconds(2));
   greedy.process().Signal(SIGUSR1);
-  next(window);  // Phase 3: beside the greedy ones, whose phase is 1.
+  next(window);  // Phase 3 of the honest process, beside the greedy ones in their phase 1.
   greedy.process().Signal(SIGUSR1);
   if (honest.End("storm over").empty() || greedy.End("storm over").empty()) Die("a storm does not end");
   const double alone = Share(honest, "made", 1), beside = Share(honest, "made", 3),

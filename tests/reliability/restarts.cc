@@ -113,7 +113,7 @@ int MeasureRestarts(const Scale& scale) {
     gaps +=
         Format("%s%s p99.9 %.2f ms without kills, %.2f with", gaps.empty() ? "" : "; ", name, before, during);
   }
-  // On a machine whose own delays are as long as the bound, the difference says nothing.
+  // On a machine that delays processes by as much as the bound, the difference shows nothing.
   Row(2, added > 5 ? Verdict::kMissed : noise > 5 ? Verdict::kUnclear : Verdict::kMet, gaps);
   Row(3, Percentile(accepts, 0.99) <= 250,
       Format("a new connection after %.0f ms in the median, %.0f ms at most, of which %ld ms restart delay",

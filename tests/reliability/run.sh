@@ -42,7 +42,8 @@ measured() {
   if [ -n "$found" ]; then
     IFS='|' read -r _ verdict text <<< "$found"
     text+=$note
-    # Fewer connections than the target's show that it is missed, not that it is met.
+    # With fewer connections than the target asks for, the row can show that the target is missed, but not
+    # that it is met.
     [ -z "$note" ] || [ "$verdict" != met ] || verdict=passed
   elif [ "$status" -eq 77 ]; then
     verdict=skipped text=$(tail -1 "$work/$4.error")
@@ -55,7 +56,7 @@ measured() {
 tested() {
   local verdict log=$work/ctest.$1 text
   ctest --test-dir "$build" -j2 -R "$4" -E "$except" --no-tests=error > "$log" 2>&1 < /dev/null && verdict=passed || verdict=failed
-  # Neither a program that is not built nor a skipped test is a result.
+  # A missing program or a skipped test gives no verdict.
   if ! grep -qE '\*\*\*(Failed|Exception|Timeout)' "$log"; then
     if grep -qE 'No tests were found|Not Run|_NOT_BUILT' "$log"; then
       verdict="not run"
@@ -80,7 +81,8 @@ attacked() {
   p99=$(awk -v us="${worst:-0}" 'BEGIN { printf "%.2f", us / 1000 }')
   verdict=missed
   awk -v us="${worst:-0}" -v most="$7" 'BEGIN { exit !(us > 0 && us <= 1000 * most) }' && verdict=met
-  # Attackers, brokers and the tenant share the processors of this host, so that a p99 above the limit is no proof.
+  # Attackers, brokers and the tenant share the processors of this host, so a p99 above the limit proves
+  # nothing.
   [ "$verdict" = met ] || verdict=unclear
   grep -q ' 0 faults$' "$out" || verdict=failed
   [ -z "$note" ] || [ "$verdict" != met ] || verdict=passed

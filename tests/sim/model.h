@@ -180,7 +180,7 @@ class Model {
   void Move(Thing& c, State to);
   Thing& Make(Kind kind, SessionId session, std::size_t adapter, Id opened);
   Thing* Find(Id id);
-  // The core calls the thing so, a name that nothing else may have had before.
+  // Records the handle that the core chose, which must be new in this life of the broker.
   void GiveName(Thing& thing, Handle handle);
   Thing* ByHandle(Handle handle);
   Thing* Own(SessionId session, Handle handle, std::optional<Kind> kind);
@@ -198,7 +198,8 @@ class Model {
   // `who`: the caller, whose own leases do not conflict.
   bool Conflicts(const Key& key, const core::Identity* who) const;
   bool KeptFor(const Key& key, std::optional<std::uint32_t> uid) const;
-  // Whether a rule lets this user take the very port of `local`, and its share one more ephemeral port.
+  // MayBind: whether a rule lets this user take the port of `local` by number. HasShare: whether the user's
+  // share has room for another ephemeral port.
   StatusCode MayBind(const Session& s, std::size_t adapter, const Address& local) const;
   bool HasShare(const Session& s, std::size_t adapter, const Address& local) const;
   static bool KeptForProcess(const Port& lease, const core::Identity& who);
@@ -322,8 +323,8 @@ class Model {
   std::vector<Adapter> adapters_;
   std::map<SessionId, Session> sessions_;
   std::map<Id, Thing> things_;
-  std::map<Handle, Id> handles_;  // Of things that are there.
-  std::set<Handle> given_;        // Ever, in this life of the broker.
+  std::map<Handle, Id> handles_;  // The handles of existing things.
+  std::set<Handle> given_;        // Every handle of this life of the broker.
   std::map<std::uint32_t, Time> user_returns_until_;
   std::map<Key, Port> ports_;
   std::map<Key, std::optional<std::uint32_t>> kept_;  // Reserved by the administrator.
@@ -345,7 +346,7 @@ class Model {
   std::map<std::pair<SessionId, OpId>, Expected> expected_;
   std::map<std::uint64_t, Detail> expected_rejects_;
   std::set<SessionId> expected_ends_;
-  // Connects that a late Tick ended: one of them may still have been sent in the place that another one
+  // Connects that a late Tick ended. One of them may have been sent before, in the place that another one
   // freed.
   std::vector<std::pair<Key, Address>> late_;
   std::string errors_;

@@ -120,7 +120,7 @@ class SimTcp::Socket final : public TcpSocket {
       return {0, tcp_.net_.AtEnd(kernel->end) ? 0 : EAGAIN};
     }
     std::size_t size = std::min(unread.size(), into.size());
-    // The rest arrives behind the back of the caller, and the FIN with it.
+    // The rest, and the FIN with it, arrives after this call and unknown to the caller.
     if (!tcp_.mute() && !kernel->told_closed && watch_.Fails(&TcpFaults::partial)) {
       size = 1 + tcp_.dice_.Below(static_cast<std::uint32_t>(size));
     }
@@ -144,7 +144,7 @@ class SimTcp::Socket final : public TcpSocket {
   bool PeerClosed() const override {
     const Kernel* const kernel = watch_.See();
     const bool closed = kernel != nullptr && tcp_.net_.PeerFinished(kernel->end);
-    // Asking is no change.
+    // A query must not change the run.
     if (closed && !tcp_.mute()) tcp_.Find(watch_.key())->told_closed = true;
     return closed;
   }
@@ -155,7 +155,8 @@ class SimTcp::Socket final : public TcpSocket {
 
   void SetLowWater(std::size_t bytes) override {
     const Plenty plenty;
-    Kernel* const kernel = tcp_.mute() ? nullptr : tcp_.Find(watch_.key());  // It may fail to help.
+    // Has no effect while the host is mute.
+    Kernel* const kernel = tcp_.mute() ? nullptr : tcp_.Find(watch_.key());
     if (kernel == nullptr) return;
     kernel->low_water = bytes;
     tcp_.Post(watch_.key(), *kernel);

@@ -28,9 +28,9 @@ namespace nd::sim {
 // Chances per mille.
 struct TcpFaults {
   std::uint32_t refused = 0;    // A port cannot be held, a socket cannot be made, watched or connected.
-  std::uint32_t stale = 0;      // An event that has passed follows an event.
+  std::uint32_t stale = 0;      // An event is followed by a second one that is out of date.
   std::uint32_t late = 0;       // An event comes up to a few milliseconds late.
-  std::uint32_t partial = 0;    // A peek does not show every byte.
+  std::uint32_t partial = 0;    // A peek returns only a part of the bytes.
   std::uint32_t exhausted = 0;  // No descriptor is left for a connection that waits.
   std::uint32_t unsendable = 0;
 };
@@ -50,9 +50,9 @@ class SimTcp final : public provider::soft::TcpHost {
   // Streams that wait in the queue of a listening socket.
   std::size_t queued() const;
   std::size_t held_ports() const { return bound_.size(); }
-  // A sentence about a socket that is ready for ever, once there is one.
+  // Describes a socket that stays ready for ever; empty when there is none.
   const std::string& spins() const { return spins_; }
-  // A sentence about bytes that a broker overlooked at the end of a stream, once there are some.
+  // Describes bytes that a broker overlooked at the end of a stream; empty when there are none.
   const std::string& overlooked() const { return overlooked_; }
   // The answer of the host to a request for a port.
   Status Grant(const Address& address);
@@ -122,7 +122,7 @@ class SimTcp final : public provider::soft::TcpHost {
   std::uint64_t last_ = 0;  // Keys, registrations and timers.
   EndId released_ = 0;
   std::string spins_, overlooked_;
-  // What is scheduled outlives this object.
+  // Scheduled entries outlive this object, so they hold a weak reference to this.
   std::shared_ptr<int> alive_ = std::make_shared<int>(0);
 };
 

@@ -15,7 +15,7 @@ mkdir -p "$own/payload"
 echo $$ > "$own/payload/cgroup.procs"
 mkdir -p "$upper/changes" "$upper/work" "$upper/root"
 
-# --kill-child: whoever ends this script ends the system, too.
+# With --kill-child the system ends with this script, even when the script is killed.
 exec unshare --fork --kill-child --pid --mount --uts --ipc --net --cgroup --propagation private bash -euc '
   lower=$1 upper=$2 root=$2/root
   mount -t overlay -o "lowerdir=$lower,upperdir=$upper/changes,workdir=$upper/work" overlay "$root"
@@ -38,7 +38,7 @@ exec unshare --fork --kill-child --pid --mount --uts --ipc --net --cgroup --prop
   mount -t tmpfs -o mode=755,size=64m tmpfs "$root/run"
   mount -t tmpfs -o mode=1777 tmpfs "$root/tmp"
   mkdir "$root/run/lock" "$root/run/log"
-  # A file system of its own: the journal goes on when a test fills /run.
+  # A file system of its own, so that the journal still writes when a test fills /run.
   mount -t tmpfs -o mode=755,size=64m tmpfs "$root/run/log"
   hostname ndbroker-test
   ip link set lo up

@@ -38,7 +38,7 @@ prepare_debian() {
   mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' | grep '/debian/$' | head -1)
   debootstrap --variant=minbase --include=systemd,systemd-sysv,dbus,iproute2,procps,python3-minimal bookworm "$debian" ${mirror:+"$mirror"} \
     > "$debian.log" 2>&1 || { tail -5 "$debian.log"; skip "debootstrap failed; see $debian.log"; }
-  # debootstrap gave it its own /dev; nothing of the host is mounted there.
+  # debootstrap made a /dev there; nothing of the host is mounted.
   cp /etc/resolv.conf "$debian/etc/"
   # shellcheck disable=SC2086
   { chroot "$debian" apt-get -q update && chroot "$debian" env DEBIAN_FRONTEND=noninteractive apt-get -q -y --no-install-recommends install $depends &&
@@ -118,7 +118,7 @@ package_verbs() {
   check "and is removed" apt remove ndbroker-verbs
 }
 
-# An upgrade is not the moment at which a mistake in the configuration ends a broker that runs.
+# An upgrade does not restart a broker into a configuration with a mistake.
 package_broken_configuration() {
   local pid said
   inside cp /etc/ndbroker/ndbrokerd.toml /root/configuration

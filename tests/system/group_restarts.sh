@@ -73,7 +73,7 @@ restart_broker() {
 }
 
 census_is() { [ "$(census)" = "$1" ]; }
-# What must not grow.
+# Prints the resources that must not grow.
 census() {
   local broker fds
   broker=$(host_pid) || return 1

@@ -145,7 +145,7 @@ trouble_group() {
   recovers
 }
 
-# What a later version wrote.
+# A downgrade: the files that a later version wrote.
 trouble_downgrade() {
   local cursor
   inside systemctl stop ndbrokerd.service

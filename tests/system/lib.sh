@@ -44,7 +44,7 @@ eventually() {
   done
 }
 
-# What is not so.
+# not COMMAND...: succeeds when the command fails.
 not() { ! "$@"; }
 
 # ---- The system ------------------------------------------------------------------------------------------
@@ -64,7 +64,7 @@ host_pid() {
   inner=$(main_pid)
   [ "$inner" != 0 ] || return 1
   own=$(readlink "/proc/$first_pid/ns/pid")
-  # grep fails when a process ends while it reads.
+  # grep also fails when a process ends during the search.
   for file in $(grep -l "^NSpid:.*[[:space:]]$inner$" /proc/[0-9]*/status 2> /dev/null || true); do
     pid=${file#/proc/}
     pid=${pid%/status}

@@ -48,7 +48,7 @@ double Milliseconds(Clock::duration time) {
   return std::chrono::duration<double, std::milli>(time).count();
 }
 
-// Moves the value of a result that succeeded.
+// Moves the value of a successful result to *out, and returns the status.
 template <typename T>
 nd::Status Take(nd::Result<T> result, T* out) {
   if (result.ok()) *out = std::move(result).value();
@@ -119,7 +119,7 @@ nd::Status Establish(nd::Adapter& adapter, End& client, nd::Listener& listener, 
   return accept.GetResult();
 }
 
-// Every session of this program: how many are away, and since when.
+// All sessions of this program: the number of those that are away, and the time of the loss.
 class Sessions {
  public:
   void Watch(nd::Adapter& adapter) {
@@ -133,7 +133,7 @@ class Sessions {
       changed_.notify_all();
     });
   }
-  // Until a session is lost; false: the program ends.
+  // Waits for the loss of a session. Returns false when the program ends.
   bool AwaitLoss(const std::atomic<bool>& over, Clock::time_point* lost) {
     std::unique_lock lock(mutex_);
     // The session may be back before this thread runs.

@@ -28,7 +28,7 @@ if [ ${#names[@]} -eq 0 ]; then
   mapfile -t names < <(cd "$here" && ls -- *.patch | sed 's/\.patch$//')
 fi
 if [ -n "$some" ] && [ "$some" -lt ${#names[@]} ]; then
-  # A day has as many slots as it takes to run all of them; who lands in each slot of a day has run all.
+  # A day has as many slots as a full run needs, so that one run in each slot of a day covers all patches.
   slots=$(((${#names[@]} + some - 1) / some))
   first=$(($(date +%s) * slots / 86400 * some % ${#names[@]}))
   names=("${names[@]:first}" "${names[@]:0:first}")

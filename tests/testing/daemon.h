@@ -49,7 +49,7 @@ class Daemon {
   // The signal that ended it; 0: it runs, or ended by itself.
   int EndedBySignal();
   pid_t pid() const { return process_.pid(); }
-  // Where its sockets are.
+  // The directory of its sockets.
   std::string directory() const { return directory_ + "/run"; }
   const DaemonOptions& options() const { return options_; }
   std::string log() const;

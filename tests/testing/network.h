@@ -20,7 +20,7 @@ namespace nd::testing {
 // right: loopback is up, with 127/8 and fd00::1 to fd00::9. Returns "" or the reason of a failure.
 std::string EnterPrivateNetwork();
 bool InPrivateNetwork();
-// Whether this process can start others as uid 65534: it is root, and of a user namespace that knows that
+// Returns true when this process can start others as uid 65534: it is root, and its user namespace has that
 // user. In the private network of an ordinary user getuid() is 0 as well, but there is no other user.
 bool CanBeAnotherUser();
 // For a machine that exists for the test only, whose network is private already.

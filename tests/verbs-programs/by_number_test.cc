@@ -22,7 +22,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr auto kPatience = std::chrono::seconds(20);
-constexpr auto kMoment = std::chrono::milliseconds(200);  // In which nothing must arrive.
+// The time for which a test waits to see that nothing arrives.
+constexpr auto kMoment = std::chrono::milliseconds(200);
 
 struct Fabric {
   ibv_context* context = nullptr;
@@ -30,7 +31,7 @@ struct Fabric {
   ibv_gid gid{};
   Fabric() {
     ibv_device** list = ibv_get_device_list(nullptr);
-    if (list == nullptr || list[0] == nullptr) std::exit(2);  // The library has said why.
+    if (list == nullptr || list[0] == nullptr) std::exit(2);  // The library has printed the reason.
     context = ibv_open_device(list[0]);
     ibv_free_device_list(list);
     domain = ibv_alloc_pd(context);
@@ -279,7 +280,8 @@ TEST(ByNumber, AfterThePeerIsDestroyedTheNextRequestFailsAndReceivesStay) {
   }
 }
 
-// As on a device: programs end one side while requests of the other are under way (ibv_srq_pingpong).
+// As on a device: a program may end one side while requests of the other side are under way
+// (ibv_srq_pingpong).
 TEST(ByNumber, RequestFailsAfterItsRetriesOnly) {
   End a, b;
   a.timeout = 14;
@@ -327,7 +329,7 @@ TEST(ByNumber, QueuePairsAreUsedAgainAfterReset) {
       ASSERT_EQ(end->To(IBV_QPS_RESET), 0);
       ASSERT_EQ(end->ToInit(), 0);
     }
-    // With another peer the other role may be due.
+    // The role of this end (connecting or listening) depends on its peer.
     Connect(a, c);
     ExpectExchange(c, a, "another");
     for (End* end : {&a, &c}) {

@@ -34,7 +34,8 @@ printf '#!%s\n' "$work/static" > "$work/script" && chmod +x "$work/script"
 run -- "$work/script"
 check "so is a script for one" "[ $? = 1 ] && grep -q 'is statically linked' '$work/err'"
 
-# What a preloaded process that uses no RDMA costs: the fastest of some starts, because others use this machine, too.
+# fastest COMMAND...: the shortest of several starts, because other programs use this machine. Shows the cost
+# for a preloaded process without RDMA.
 fastest() {
   local best=999999 begin end
   for _ in $(seq 20); do

@@ -15,7 +15,7 @@ old=$("$here/previous.sh" --cached) || status=$?
 [ $status -ne 77 ] || skip "the previous version is not built; run tests/versions/previous.sh once"
 [ $status -eq 0 ] || exit 1
 unshare --net true 2> /dev/null || skip "no right to make network namespaces"
-# Loopback alone, and no port of another program.
+# A network namespace with loopback alone, in which no other program has a port.
 [ -n "${NDBROKER_VERSIONS_INSIDE:-}" ] || exec env NDBROKER_VERSIONS_INSIDE=1 unshare --net "$0" "$new"
 ip link set lo up
 

@@ -160,7 +160,7 @@ class End {
     posted_ += kBatch;
     Until([&] { return finished_ == posted_ && received_ >= (round + 1) * kBatch; });
   }
-  // Returns when both ends are here.
+  // Returns when both ends have called it.
   void Meet() {
     const Card card{reinterpret_cast<std::uintptr_t>(area_.data), area_.region->remote_token()};
     std::memcpy(out_.data, &card, sizeof card);

@@ -20,24 +20,26 @@ class Carrier {
   class Sink {
    public:
     virtual ~Sink() = default;
-    // Must not wait for an answer by the same carrier. False: the session is over, nothing more is wanted.
+    // Must not wait for an answer by the same carrier. Returns false when the session is over and no further
+    // message is wanted.
     virtual bool OnMessage(std::span<const std::byte> message) = 0;
-    // The last call. The sentence of `why` may be empty: the broker hung up.
+    // The last call. `why` is the reason; an empty sentence means that the broker hung up.
     virtual void OnClosed(const Status& why) = 0;
-    // True when no message is awaited, and the next one will probably be awaited by a caller of ReadWhile().
+    // Returns true when no message is awaited now and a caller of ReadWhile() will probably await the next
+    // one.
     virtual bool AwaitsNothing() { return false; }
   };
 
   virtual ~Carrier() = default;
-  // Any thread; messages leave in the order of the calls. False when the session is over.
+  // Any thread; messages leave in the order of the calls. Returns false when the session is over.
   virtual bool Send(std::span<const std::byte> message) = 0;
   // Ends the session and waits until the sink is no longer called. Not from the sink. A second call is
   // allowed.
   virtual void Close() = 0;
-  // The calling thread waits for a message while `waiting` is true, and may call the sink itself, which saves
-  // waking another thread. Returns at once when another thread reads.
+  // The calling thread waits for a message as long as `waiting` returns true. It may call the sink itself,
+  // which saves the wake-up of another thread. Returns at once when another thread reads.
   virtual void ReadWhile(const std::function<bool()>& /*waiting*/) {}
-  // A message is awaited, and not by a caller of ReadWhile(). Call it after Send().
+  // Tells the carrier that a message is awaited without a caller of ReadWhile(). Call it after Send().
   virtual void Attend() {}
 };
 

@@ -98,13 +98,13 @@ class QueuePair {
  public:
   QueuePair() = default;
 
-  // From now on requests may be posted before the queue pair is connected; they wait for it. NOT_SUPPORTED:
-  // the provider's devices decide.
+  // Allows requests to be posted before the queue pair is connected; they wait for the connection.
+  // NOT_SUPPORTED: the devices of this provider decide.
   Status AllowEarlyRequests();
-  // How long a Send of the peer waits for a receive of this side: one second at first, nanoseconds::max() for
-  // ever. Then this side ends the connection, and the Send completes with IO_TIMEOUT and
-  // kCompletionNoReceive. Applies to Sends that arrive later. INVALID_PARAMETER: negative. NOT_SUPPORTED: the
-  // provider's devices decide.
+  // Sets how long a Send of the peer may wait for a receive of this side; nanoseconds::max() means for ever.
+  // The default is one second. When the time is over, this side ends the connection, and the Send completes
+  // with IO_TIMEOUT and kCompletionNoReceive. Applies to Sends that arrive after the call. INVALID_PARAMETER:
+  // negative. NOT_SUPPORTED: the devices of this provider decide.
   Status SetReceivePatience(std::chrono::nanoseconds patience);
 
   Status Receive(void* request_context, std::span<const Sge> sges);
@@ -120,12 +120,13 @@ class QueuePair {
   // older versions. The receive of the peer completes with kCompletionImmediate.
   Status SendWithImmediate(void* request_context, std::span<const Sge> sges, std::uint32_t immediate,
                            std::uint32_t flags = 0);
-  // Takes a receive of the peer behind the Write, which completes with kCompletionOfWrite and leaves its
-  // memory as it is. kOpSendAndSolicit is allowed.
+  // A Write that also completes a receive of the peer, with kCompletionOfWrite. The memory of that receive
+  // does not change. kOpSendAndSolicit is allowed.
   Status WriteWithImmediate(void* request_context, std::span<const Sge> sges, std::uint64_t remote_address,
                             std::uint32_t remote_token, std::uint32_t immediate, std::uint32_t flags = 0);
-  // Atomic operations on 8 bytes at `remote_address`, a multiple of 8, of a region with kAllowRemoteAtomic.
-  // `result`, of 8 bytes, gets the value before. They count against the read limits.
+  // Atomic operations on the 8 bytes at `remote_address`, which must be a multiple of 8, in a region with
+  // kAllowRemoteAtomic. `result` names 8 bytes, which receive the previous value. Atomic operations count
+  // against the read limits.
   Status FetchAdd(void* request_context, const Sge& result, std::uint64_t remote_address,
                   std::uint32_t remote_token, std::uint64_t add, std::uint32_t flags = 0);
   // Stores `swap` if the value is `compare`.

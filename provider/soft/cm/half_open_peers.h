@@ -18,13 +18,13 @@ namespace nd::provider::soft {
 
 class HalfOpenPeers {
  public:
-  // Ids grow: of two peers the one with the smaller id has waited for longer.
+  // Ids grow, so the peer with the smallest id has waited for the longest time.
   void Add(CmId id, const Address& peer) {
     const std::string network = NetworkOf(peer);
     network_of_[id] = network;
     by_network_[network].insert(id);
   }
-  // False: it was not one of them, or not any more.
+  // Returns false when the peer was not in the table.
   bool Remove(CmId id) {
     const auto found = network_of_.extract(id);
     if (!found) return false;

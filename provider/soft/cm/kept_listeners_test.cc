@@ -104,7 +104,7 @@ TEST_F(KeptListeners, APortOfTcpModeKeepsItsQueueUntilItsListenerIsBack) {
   ReserveAndListen(p, 1);
   EXPECT_EQ(store_.size(), 1u);
   Restart(p, true);
-  // The lease comes first, then the application that takes its place.
+  // The endpoint of the lease comes first, then that of the application that takes the port over.
   p.cm->Reserve(EndpointId{2}, "soft0", TestAddress(12, 7000));
   ASSERT_TRUE(Next(p).status.ok());
   Settle();
@@ -136,7 +136,7 @@ TEST_F(KeptListeners, AListenerMayEndAndListenAgainAtOnce) {
     p.cm->Release(EndpointId{i});
     EXPECT_FALSE(RawConnect(TestAddress(12, 7000)));
   }
-  // Nothing of it stays.
+  // Nothing of the listener stays.
   store_.Restart();
   clock.Skip(std::chrono::seconds(1));
   Settle();

@@ -48,7 +48,7 @@ class ServedNetworks {
 
  private:
   void OnChanged(std::uint64_t network);
-  // Closes the network soon, and for a while.
+  // Closes the network soon, and refuses it for a while.
   void Block(std::uint64_t network);
 
   EventLoop& loop_;

@@ -22,9 +22,9 @@ class SystemTcp final : public TcpHost {
   std::unique_ptr<TcpSocket> Adopt(UniqueFd fd);
   // `fd` is a non-blocking TCP socket: bound, or listening.
   std::unique_ptr<TcpListener> AdoptListener(UniqueFd fd);
-  // The same for sockets whose maker may share them: bound; listening. Their calls end after kLongestCall
-  // although the maker makes them wait. `waited` is called when a connect() did; a waiting accept is kNone
-  // with EINTR.
+  // The same for sockets that their maker may share: `fd` is bound, or listening. When the maker makes a call
+  // wait, it ends after kLongestCall. `waited` is called when a connect() waited; an accept that waited
+  // returns kNone with EINTR.
   static constexpr Duration kLongestCall = std::chrono::milliseconds(5);
   std::unique_ptr<TcpSocket> AdoptShared(UniqueFd fd, std::function<void()> waited);
   std::unique_ptr<TcpListener> AdoptSharedListener(UniqueFd fd);

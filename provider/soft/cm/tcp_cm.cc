@@ -157,7 +157,7 @@ void TcpCm::OnConnectReady(Connection& connection) {
   if (error == 0) {
     if (connection.socket->Peer().well_formed()) return OnTcpConnected(connection);
     if (!connection.shared) return;
-    error = ENOTCONN;  // Somebody else disconnected it; it would stay writable.
+    error = ENOTCONN;  // Another process disconnected the shared socket, which would stay writable.
   }
   const CmId id = connection.id;
   const PortMode mode = connection.mode;

@@ -28,11 +28,12 @@ class Watched {
   using Ready = std::function<void(std::uint32_t events)>;
 
   virtual ~Watched() = default;
-  // The account that the callbacks belong to (base/turns.h); before Watch(). Otherwise that of all peers.
+  // Sets the account of the callbacks (base/turns.h). Call it before Watch(); without it they belong to the
+  // account of all peers.
   virtual void SetAccount(Account) {}
   // False: the host cannot watch it.
   [[nodiscard]] virtual bool Watch(std::uint32_t events, Ready ready) = 0;
-  // Only while it is watched.
+  // Requires a watched socket.
   virtual void SetEvents(std::uint32_t events) = 0;
   virtual void Unwatch() = 0;
 };

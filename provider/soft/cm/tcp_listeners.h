@@ -43,8 +43,8 @@ class TcpListeners {
   void Sync();
 
   // Accepts for an adapter of another network on listening sockets that were made there. They are not kept.
-  // Their makers share them: `broken` is called, within the work of this object, when one of them no longer
-  // listens or a call on it waited. That socket is not accepted from any more.
+  // Their makers share them: when one no longer listens, or a call on it waited, nothing more is accepted
+  // from it, and `broken` is called within the work of this object.
   void Serve(const std::string& adapter, std::vector<std::unique_ptr<TcpListener>> listeners,
              const std::function<void()>& broken);
   void StopServing(const std::string& adapter);
@@ -106,7 +106,7 @@ class TcpListeners {
   std::multimap<std::string, std::unique_ptr<Socket>> served_;  // By adapter of another network.
   std::map<EndpointId, Endpoint> endpoints_;
   std::map<Address, std::weak_ptr<Socket>> held_;            // Of all endpoints, by address and port.
-  std::map<Address, std::unique_ptr<TcpListener>> closing_;  // CloseLater: bound, not listening.
+  std::map<Address, std::unique_ptr<TcpListener>> closing_;  // Of CloseLater(): bound, not listening.
   bool paused_ = false, leaving_ = false;
   EventLoop::TimerId resume_timer_{}, retry_timer_{}, closing_timer_{}, unclaimed_timer_{};
 };

@@ -48,7 +48,7 @@ TEST_F(TcpMode, NdPortsAreTcpPorts) {
 TEST_F(TcpMode, ReservedPortIsHeldAgainstEveryProgram) {
   OpenBoth(Tcp);
   Reserve(p, 1, TestAddress(2, 7000));
-  // Whatever options the other process uses, whether it listens or not.
+  // Neither a bind nor a listen of another process succeeds, whatever options it uses.
   EXPECT_EQ(HoldPort(TestAddress(2, 7000)).code(), StatusCode::kSharingViolation);
   EXPECT_EQ(ListenOn(TestAddress(2, 7000)).code(), StatusCode::kSharingViolation);
   EXPECT_EQ(BindBeside(-1, TestAddress(2, 7000)).code(), StatusCode::kSharingViolation);
@@ -195,7 +195,7 @@ TEST_F(SoftCm, KeptPortIsNeverFreeWhileItChangesHands) {
   // tries.
   Pump([&] { return Thefts(at) >= 3; });
   EXPECT_LE(CountDescriptors(), idle);
-  // And the other way round.
+  // In the other direction, the broker cannot take the port of another program.
   const UniqueFd program = RawListen(at);
   for (const Address& local : {at, wide}) {
     const Status taken = reserve(4, local);

@@ -16,7 +16,7 @@ namespace {
 
 // The rounds of one call that tries to finish all work before the application sleeps on handle().
 constexpr int kRoundsBeforeSleep = 16;
-// The application waits for the watch set as a whole, and nobody asks which descriptor is ready.
+// The application waits for the watch set as a whole, so descriptors need no tags of their own.
 constexpr std::uint64_t kNoTag = 0;
 constexpr auto kAlways = os::WatchSet::Until::kRemoved;
 
@@ -170,7 +170,7 @@ Status SoftCompletionQueue::Wait(Time deadline) {
   if (core_->forked()) return InParent();
   std::vector<os::Watched> watched;
   for (;;) {
-    // One that is found at once does not tell whether polling pays.
+    // A completion that is found at once does not show whether polling pays.
     if (count_.load(std::memory_order_acquire) != 0) return Status::Ok();
     if (Status lost = state(); !lost.ok()) return lost;
     poll_set_.Drive(false);
@@ -240,7 +240,7 @@ Status SoftCompletionQueue::state() const {
 }
 
 void SoftCompletionQueue::AddTransport(int fd) {
-  // Closing the descriptor removes it. A failure costs only the wake-up of one handle.
+  // The descriptor leaves the set when it is closed. A failed Add costs only one wake-up of the handle.
   if (watch_ && fd >= 0) watch_->Add(fd, os::kReadable, kNoTag, kAlways);
   WakeSleepers();
 }

@@ -8,8 +8,8 @@
 
 namespace nd::provider::soft {
 
-// Its numbers are those of a shared segment (docs/wire.md). Over iWARP a Terminate message says the same
-// (iwarp/faults.h).
+// The numbers are those in a shared segment (docs/wire.md). Over iWARP a Terminate message has the same
+// reasons (iwarp/faults.h).
 enum class EndCode : std::uint32_t {
   kNone = 0,
   kRemoteAccess = 1,  // The peer named memory that it may not touch.

@@ -41,7 +41,8 @@ class Side {
       if (Status status = pairs_.back()->Attach(std::move(hand_off)); !status.ok()) Fail("Attach", status);
     }
   }
-  // The peer answers on the same connection. With all at once, the next ping follows there.
+  // The peer answers on the same connection. With all pings at once, the next ping uses that connection
+  // again.
   void Ping(int count, bool all_at_once) {
     const auto pings = static_cast<std::size_t>(count);
     std::size_t sent = 0;

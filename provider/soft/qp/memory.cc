@@ -85,7 +85,8 @@ void DeviceCore::RemoveQueuePair(SoftQueuePair* queue_pair) {
 }
 
 void DeviceCore::Quiesce(std::uint32_t stag) {
-  std::vector<std::uint32_t> touching;  // Numbers: a queue pair may end while its peer is waited for.
+  // Numbers and not pointers: a queue pair may end while another one's peer is waited for.
+  std::vector<std::uint32_t> touching;
   {
     std::lock_guard lock(queue_pairs_mutex_);
     for (const auto& [number, queue_pair] : queue_pairs_) {

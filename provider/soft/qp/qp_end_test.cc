@@ -172,7 +172,7 @@ TEST_P(EndTest, ReadsThatArrivedAreAnsweredBeforeTheGoodbye) {
     theirs.Fill(static_cast<unsigned>(round));
     Sge all = mine.At(0, kSize);
     ASSERT_TRUE(a->qp->Read(nullptr, {&all, 1}, theirs.Address(), theirs.token(), 0).ok());
-    // Disconnects only when the request has arrived, which a part of the answer proves.
+    // Disconnects only when a part of the answer proves that the request has arrived.
     ASSERT_TRUE(b->Until([&] { return a->counters.rx_bytes.load() != 0; }));
     std::promise<Status> done;
     b->qp->Disconnect(std::chrono::seconds(10), [&](Status s) { done.set_value(std::move(s)); });

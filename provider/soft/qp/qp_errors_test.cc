@@ -47,7 +47,8 @@ TEST_P(QpTest, TheReceiverDecidesHowLongASendWaits) {
   EXPECT_EQ(late.flags, kCompletionNoReceive);
 }
 
-// Each side may wait for its own requests before it posts the receive that the other side's Send needs.
+// Each side may need the completion of its own requests before it can post the receive for the other side's
+// Send.
 TEST_P(QpTest, AnswersOvertakeASendThatWaitsForItsReceive) {
   Connect(16, {.rnr_timeout = 3 * kPatience});
   const bool ring = GetParam().link == Link::kShared || GetParam().link == Link::kSharedRingOnly;

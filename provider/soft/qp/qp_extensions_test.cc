@@ -164,7 +164,7 @@ TEST_P(QpTest, AtomicOperationsReturnTheValueBefore) {
   EXPECT_EQ(next(), RequestType::kFetchAdd);
   EXPECT_EQ(WordAt(mine, 0), 0x0123456789ABCDEFu);
   EXPECT_EQ(WordAt(theirs, 8), 0x0123456789ABCDF2u);
-  // The word differs: nothing changes.
+  // The values differ, so nothing changes.
   ASSERT_TRUE(a->qp->CompareSwap(Tag(1), mine.At(8, 8), theirs.Address(8), theirs.token(), 5, 6, 0).ok());
   EXPECT_EQ(next(), RequestType::kCompareSwap);
   EXPECT_EQ(WordAt(mine, 8), 0x0123456789ABCDF2u);
@@ -180,7 +180,7 @@ TEST_P(QpTest, AtomicOperationsReturnTheValueBefore) {
   EXPECT_EQ(WordAt(theirs, 8), 5u);
   EXPECT_EQ(WordAt(theirs, 0), 0u);
   EXPECT_EQ(WordAt(theirs, 16), 0u);
-  // Mistakes of this side.
+  // Wrong arguments.
   EXPECT_EQ(a->qp->FetchAdd(nullptr, mine.At(0, 8), theirs.Address(4), theirs.token(), 1, 0).code(),
             StatusCode::kInvalidParameter3);
   EXPECT_EQ(a->qp->FetchAdd(nullptr, mine.At(0, 4), theirs.Address(8), theirs.token(), 1, 0).code(),
@@ -192,7 +192,7 @@ TEST_P(QpTest, AtomicOperationsReturnTheValueBefore) {
 TEST_P(QpTest, AtomicOperationsNeedTheirRight) {
   if (foreign()) GTEST_SKIP() << "this peer does not know them";
   Connect();
-  Memory mine = Mem(*a, 64), theirs = Mem(*b, 64);  // Remote Read and Write only.
+  Memory mine = Mem(*a, 64), theirs = Mem(*b, 64);  // The region allows remote Reads and Writes only.
   ASSERT_TRUE(a->qp->FetchAdd(Tag(1), mine.At(0, 8), theirs.Address(8), theirs.token(), 3, 0).ok());
   EXPECT_EQ(a->Next().status, StatusCode::kAccessViolation);
   EXPECT_EQ(WordAt(theirs, 8), 0u);

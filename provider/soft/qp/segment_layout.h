@@ -26,7 +26,7 @@ struct SideControl {
   alignas(64) std::atomic<std::uint32_t> armed;
   // The STag through which this side accesses memory of the other side directly; 0: none.
   alignas(64) std::atomic<std::uint32_t> hazard;
-  // Written rarely: the number of the queue pair (for windows), and the end.
+  // Written rarely: the number of the queue pair (for windows), and the end of the connection.
   alignas(64) std::atomic<std::uint32_t> number;
   std::atomic<std::uint32_t> end_code;      // EndCode; written after end_position.
   std::atomic<std::uint32_t> end_position;  // The invalid slot in the ring of the other side.
@@ -35,8 +35,8 @@ struct SideControl {
 enum class RecordKind : std::uint8_t {
   kSend = 1,          // A piece of a Send: bytes here, or in a buffer of the sender (kByReference).
   kWrite = 2,         // A piece of a Write, independent of others.
-  kReadRequest = 3,   // token, address, length of the source; place: the read's number.
-  kReadResponse = 4,  // token: the read's number.
+  kReadRequest = 3,   // token, address, length: the source. place: the number of the Read.
+  kReadResponse = 4,  // token: the number of the Read.
   kDescriptors = 5,   // Descriptors wait on the socket.
   kAbandonSend = 6,   // The Send whose first pieces were sent is abandoned.
   kGoodbye = 7,

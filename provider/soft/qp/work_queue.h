@@ -115,7 +115,7 @@ struct ReceiveRequest {
   SgeList list;
 };
 
-// What only some operations have.
+// Fields that only some operations have.
 struct Operands {
   std::uint32_t immediate = 0;
   std::uint64_t value = 0;    // To add, or to swap in.
@@ -128,7 +128,7 @@ struct InitiatorRequest {
   bool started = false;
   bool done = false;
   bool is_inline = false;
-  bool no_receive = false;  // Failed: the peer posted no receive for it.
+  bool no_receive = false;  // The request failed because the peer posted no receive for it.
   StatusCode status = StatusCode::kSuccess;
   std::uint32_t flags = 0;
   std::uint32_t token = 0;  // Remote STag; of a Bind, the new STag; of an Invalidate, the old one.

@@ -22,7 +22,7 @@ struct DdpHeader {
   std::uint32_t stag = 0;
   std::uint64_t offset = 0;  // TO
   // Untagged
-  std::uint32_t ulp_word = 0;  // RDMAP's word: the STag to invalidate.
+  std::uint32_t ulp_word = 0;  // The 32 bits that RDMAP defines: the STag to invalidate.
   std::uint32_t queue = 0;     // QN
   std::uint32_t msn = 0;
   std::uint32_t message_offset = 0;  // MO

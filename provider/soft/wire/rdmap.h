@@ -30,7 +30,7 @@ enum class Opcode : std::uint8_t {
   kImmediateSolicited = 9,
   kAtomicRequest = 10,
   kAtomicResponse = 11,
-  // Of no RFC: their word is the immediate data.
+  // Not in any RFC; the word of RDMAP is their immediate data.
   kSendImmediate = 12,
   kSendSolicitedImmediate = 13,
 };

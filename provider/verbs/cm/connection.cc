@@ -25,7 +25,8 @@ constexpr unsigned kRouteQueries = 3;
 // A Send to a peer without a posted receive is retried for about a second: 7 times 163.84 ms (code 28).
 constexpr std::uint8_t kRnrRetries = 6;
 constexpr std::uint8_t kMinRnrTimer = 28;
-constexpr std::uint8_t kRetries = 6;        // To rxe, 7 means for ever, and a dead peer would not be noticed.
+// rxe takes 7 for unlimited retries and would not notice a dead peer.
+constexpr std::uint8_t kRetries = 6;
 constexpr std::uint32_t kChelsio = 0x1425;  // Only cxgb4 reports them as InfiniBand does.
 
 std::uint8_t Byte(std::uint32_t value) {
@@ -173,7 +174,8 @@ void Connection::Confirm() {
   Establish();
 }
 
-// Here and not in TakeHandOff(): until now a want of descriptors is an answer to the operation.
+// The descriptor is made here and not in TakeHandOff(): until now a failure can still be the answer to the
+// operation.
 bool Connection::Establish() {
   channel_.reset(::fcntl(wire_->fd(), F_DUPFD_CLOEXEC, 0));
   if (!channel_) {

@@ -49,7 +49,7 @@ Values TcpBandwidth(const Plan& plan) {
   double& rate = Share<double>();
   Peer peer(plan.peer_cpu, [&] {
     const int fd = Accept(listener);
-    // A receiver of a stream reads as much as there is, whatever the size of the messages.
+    // The receiver of a stream reads all that has arrived, whatever the size of the messages.
     std::vector<char> bytes(256U << 10);
     Periods periods;
     ssize_t received = 0;

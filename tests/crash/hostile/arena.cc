@@ -80,7 +80,7 @@ testing::Counts Most(const testing::Counts& a, const testing::Counts& b) {
 
 }  // namespace
 
-// The processes of an attack, and the lines that they say.
+// The processes of an attack, and the lines that they print.
 struct Arena::Attackers {
   Attackers(const Attack& attack, const Arena& arena, const std::string& directory, int host) {
     int ends[2];
@@ -102,7 +102,7 @@ struct Arena::Attackers {
       processes.push_back(testing::Process::Spawn(options));
     }
   }
-  // Takes the lines that were said.
+  // Takes the lines that they have printed.
   void Listen() {
     std::array<char, 4096> buffer;
     for (ssize_t n; (n = ::read(hear.get(), buffer.data(), buffer.size())) > 0;)

@@ -17,14 +17,14 @@ namespace nd::hostile {
 
 struct Scale {
   int connects = 40;        // Of the honest tenant: before, and during each attack.
-  bool brief = false;       // States matter, and no duration.
+  bool brief = false;       // Checks states only and measures no durations.
   int seconds = 0;          // Each attack lasts at least that long.
   int factor = 1;           // Multiplies the processes of each attack.
   bool loop_first = false;  // The kernel runs the broker's loop before every other thread.
   bool stalls = false;      // A stall of the loop beyond kStallUs on top of idle is a fault.
 };
 
-// An attack may make the longest round of the loop that much longer than it is without one.
+// The most by which an attack may lengthen the longest round of the loop.
 inline constexpr double kStallUs = 5000;
 
 class Arena {
@@ -42,7 +42,8 @@ class Arena {
   void PrintSummary() const;
 
  private:
-  // Rounds of the loop since its start: of each duration of the histogram, that many took at most so long.
+  // The rounds of the loop since its start: for each bound of the histogram, the number of rounds that took
+  // at most that long.
   struct Loop {
     double rounds = 0;
     std::vector<double> at_most;

@@ -9,7 +9,7 @@
 
 namespace nd::hostile {
 
-// What is attacked. The broker at 127.0.0.`host` belongs to `directory`; its TCP port is kWirePort.
+// The attacked broker, at 127.0.0.`host` with its sockets in `directory`; its TCP port is kWirePort.
 struct Target {
   std::string directory;
   int host = 2;
@@ -17,13 +17,13 @@ struct Target {
 };
 inline constexpr std::uint16_t kWirePort = 4794;    // The broker's TCP port.
 inline constexpr std::uint16_t kHonestPort = 7000;  // The honest tenant listens here.
-inline constexpr std::uint16_t kVictimPort = 7001;  // The honest tenant accepts anybody here.
+inline constexpr std::uint16_t kVictimPort = 7001;  // The honest tenant accepts every connection here.
 inline constexpr std::uint16_t kScrapePort = 9885;  // The broker's metrics.
 
 struct Attack {
   const char* name;  // "L4.connections": the row of the threat model, and its subject.
   int processes;
-  // Calls Underway() when the attack has begun, Broken() when it succeeded, and does not return.
+  // Calls Underway() when the attack has begun and Broken() when it succeeded. Does not return.
   void (*run)(const Target&);
   // A user that may have the rights of the attacked one, for attacks that the kernel forbids to others.
   bool same_user = false;
@@ -34,7 +34,7 @@ std::span<const Attack> Attacks();
 
 // The attack has begun. The first call counts.
 void Underway();
-// The attack achieved what it must not achieve.
+// Reports that the attack achieved what it must not achieve.
 void Broken(const std::string& what);
 
 // fork(); the child ends with its parent, because only the processes of the attack are killed at its end.

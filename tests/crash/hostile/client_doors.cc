@@ -49,7 +49,7 @@ std::string RandomBytes(std::size_t count) {
   return out;
 }
 
-// Opens connections that say nothing, and opens each again that the broker closes.
+// Opens silent connections, and opens each one again that the broker closes.
 [[noreturn]] void KeepOpen(const std::string& path, int type, std::size_t count) {
   std::vector<UniqueFd> open(count);
   for (;;) {
@@ -93,8 +93,8 @@ void ConnectAndGo(const Target& target) {
   }
 }
 
-// Whole sessions with objects that end at the same time, so that events of one end meet the numbers of
-// descriptors of the next ones.
+// Whole sessions with objects end at the same time, so that late events of an ended session meet descriptor
+// numbers of a new one.
 void DieInHordes(const Target& target) {
   std::signal(SIGCHLD, SIG_IGN);
   for (;;) {
@@ -125,7 +125,7 @@ void ReplayTokens(const Target& target) {
     for (const std::string& token : {ended, other, RandomBytes(16), std::string(16, '\0'), std::string()}) {
       RawLane lane(target.directory, false);
       const std::string own = lane.Token();
-      if (own.empty()) continue;  // The door is full of us.
+      if (own.empty()) continue;  // This attacker has filled the door.
       if (lane.Hello(token).status().code() == kSuccess) Broken("a token of another connection was accepted");
       Underway();
     }
@@ -231,7 +231,7 @@ void SendGarbage(const Target& target) {
   for (unsigned seed = 1;; ++seed) {
     RawLane lane(target.directory, seed % 2 == 0);
     const std::size_t size = 1 + static_cast<unsigned char>(RandomBytes(1)[0]) * 16;
-    // Bytes, and a message with a valid beginning.
+    // Random bytes; then a message whose beginning is valid.
     static_cast<void>(lane.SendBytes(RandomBytes(size)));
     RawLane other(target.directory);
     static_cast<void>(other.SendBytes(Datagram(RandomBytes(size))));

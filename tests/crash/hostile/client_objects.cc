@@ -63,7 +63,7 @@ void TakeAllPorts(const Target& target) {
   for (;;) static_cast<void>(lane.Ask(BindTo(lane.Connector(), target.host, 0)));
 }
 
-// Every operation that takes a handle, with handles that this session has not made: random ones, and
+// Calls every operation that takes a handle with handles that this session has not made: random ones, and
 // neighbours of its own.
 void GuessHandles(const Target& target) {
   RawLane lane(target.directory);
@@ -163,7 +163,7 @@ void RememberLists(const Target& target) {
 void OccupyMemory(const Target& target) {
   for (;;) {
     RawLane lane(target.directory);
-    // A page of counters for every 256 of them.
+    // The broker makes a page of counters for every 256 queue pairs.
     for (int i = 0; i < 4096; ++i) {
       if (lane.QueuePair() == 0) break;
     }
@@ -179,13 +179,13 @@ void OccupyMemory(const Target& target) {
   }
 }
 
-// Everything that a process can do to memory that the broker maps.
+// Tries every way in which a process can change memory that the broker maps.
 void TamperWithPages(const Target& target) {
   RawLane lane(target.directory);
   static_cast<void>(lane.QueuePair());
   if (lane.descriptors.empty()) Broken("a queue pair came without a page of counters");
   const int fd = lane.descriptors.empty() ? -1 : lane.descriptors[0].get();
-  // Memory of a pool of huge pages that is used up would be a SIGBUS in every process that maps it.
+  // When a pool of huge pages is used up, each process that maps memory of it gets a SIGBUS.
   struct statfs where {};
   if (::fstatfs(fd, &where) != 0 || where.f_type == 0x958458f6)
     Broken("memory of the broker is in huge pages");
@@ -209,8 +209,8 @@ void TamperWithPages(const Target& target) {
   }
 }
 
-// A connection by TCP to a peer of ours that reads nothing. The socket is full, lingers for a minute, and is
-// closed by us first, so that the broker's close is the last one.
+// A TCP connection to a peer of the attacker that reads nothing. The socket is full and lingers for a minute,
+// and the attacker closes it first, so that the broker's close is the last one.
 void LingerAndGo(const Target& target) {
   const int own = 40 + target.number;
   const UniqueFd listening = ListenOnWire(own);

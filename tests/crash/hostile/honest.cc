@@ -20,7 +20,7 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::seconds;
 
 constexpr std::size_t kMessage = 64;
-// Connections of attackers that the victim keeps at a time. A further one takes the place of the oldest.
+// The most connections of attackers that the victim keeps. A further one replaces the oldest.
 constexpr std::size_t kVictims = 32;
 
 Address At(int host, std::uint16_t port) {
@@ -92,7 +92,7 @@ Honest::Honest(const Side& active, const Side& passive, bool victim)
   Must(listener_.Bind(At(passive.host, kHonestPort)));
   Must(listener_.Listen());
   if (!victim) return;
-  // Half of the buffer: a peer may write there, and nowhere else.
+  // Peers may write to this half of the buffer only.
   exposed_ = Must(passive_.Register(buffer_.data() + 32768, 32768, kAllowLocalWrite | kAllowRemoteWrite));
   victim_ = Must(passive_.CreateListener());
   Must(victim_.Bind(At(passive.host, kVictimPort)));

@@ -69,7 +69,7 @@ const Bytes kEight(8, std::byte{0x5A});
 
 void LengthsThatLie(const Target& target) {
   Repeat(target, [](const Established&) {
-    // A header that is cut, and a length that says more or less than what follows.
+    // A cut header, and a length that is too large or too small for the frame.
     Bytes frame = Fpdu(Untagged(static_cast<Opcode>(Random()() % 8)), Bytes(Random()() % 64));
     const std::size_t size = Random()() % 65536;
     if (Random()() % 2 == 0) {
@@ -202,7 +202,7 @@ void TinySegments(const Target& target) {
     return out;
   });
 }
-// Reads without an end, and nothing is received: the victim's answers fill the window.
+// Posts Reads without end and receives nothing: the victim's answers fill the window.
 void NeverDrain(const Target& target) {
   for (;;) {
     std::vector<Established> open;

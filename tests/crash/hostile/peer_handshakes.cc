@@ -65,7 +65,7 @@ void SilentConnections(const Target& target) {
   }
 }
 
-// Whole requests for a port where nobody listens: each gets its refusal.
+// Whole requests for a port without a listener; each of them is refused.
 void FloodHandshakes(const Target& target) {
   for (int i = 0;; ++i) {
     std::array<UniqueFd, 32> all;
@@ -143,7 +143,7 @@ void CutRequests(const Target& target) {
   }
 }
 
-// The victim has accepted, and the confirmation is cut, changed, or followed by the end.
+// The victim has accepted. The confirmation is cut, changed, or followed by the end of the stream.
 void MutatedConfirmations(const Target& target) {
   std::mt19937 random(5);
   wire::Segment empty;

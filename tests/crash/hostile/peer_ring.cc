@@ -138,7 +138,7 @@ void FlipBits(const Target& target) {
   });
 }
 
-// The control blocks and the heads of slots, where the other side looks all the time.
+// Changes the control blocks and the heads of slots, which the other side reads all the time.
 void FlipIndexes(const Target& target) {
   Repeat(target, [](Ring& ring) {
     Segment& segment = *ring.segment();
@@ -182,7 +182,7 @@ void ProduceForEver(const Target& target) {
   });
 }
 
-// Claims for ever to access the victim's memory directly, so that the end of a registration waits.
+// Pretends for ever to access the victim's memory directly, so that deregistration waits.
 void ClaimAccess(const Target& target) {
   Repeat(target, [](Ring& ring) { ring.segment()->side[0].hazard = ring.token(); });
 }

@@ -28,17 +28,17 @@ enum class Duty : std::uint8_t {
 };
 
 enum class DutyEvent : std::uint8_t {
-  kAttach,      // The connection is there.
+  kAttach,      // The connection was attached.
   kLeftUndone,  // Another party moved data, and the watched Interest does not cover what is left.
   kVisit,       // The progress thread comes, and the application does not poll.
   kLeave,       // The progress thread comes, and leaves the queue pair to the application that polls.
   kNotify,      // The application is about to sleep.
   kSleep,       // The watcher has armed the transport and found nothing to do.
   kGoOn,        // The progress thread has armed the transport and found something to do: it comes again.
-  kDetach,      // The connection is gone.
+  kDetach,      // The connection was detached.
 };
 
-// Rows: DutyEvent. Columns: Duty. An event that cannot happen in a state leaves it alone.
+// Rows: DutyEvent. Columns: Duty. An event that cannot happen in a state does not change it.
 inline constexpr Duty kDutyTable[8][5] = {
     // clang-format off
     // kNobody         kWatching         kCalled          kVisiting         kPutOff
@@ -53,7 +53,7 @@ inline constexpr Duty kDutyTable[8][5] = {
     // clang-format on
 };
 
-// True: call the watcher. It sleeps, or it would come too late.
+// Returns true when the watcher must be called, because it sleeps or would come too late.
 constexpr bool Step(Duty* duty, DutyEvent event) {
   const Duty before = *duty;
   *duty = kDutyTable[static_cast<int>(event)][static_cast<int>(before)];

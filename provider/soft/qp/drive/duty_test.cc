@@ -25,7 +25,7 @@ enum class Mistake {
   kReportForgetsTheTakenDoorbell,
   kNoLookAfterArming,
   kNotifyForgetsThosePutOff,
-  kThreadDoesNotComeBack,  // By itself, after it has put the queue pair off.
+  kThreadDoesNotComeBack,  // The thread puts the queue pair off and does not return by itself.
 };
 
 enum class Thread : std::uint8_t {
@@ -95,7 +95,7 @@ class Explorer {
  public:
   explicit Explorer(Mistake mistake) : mistake_(mistake) {}
 
-  // States in which everybody sleeps and a message is left; the search ends at the first one.
+  // The number of states in which every thread sleeps and a message is unread; the search ends at the first.
   int stuck = 0;
   std::size_t states = 0;
 
@@ -142,7 +142,7 @@ class Explorer {
       Visit(w);
       moved = true;
     };
-    // The peer publishes; then it looks at the flag, and rings.
+    // The peer publishes a message, then reads the flag and may ring.
     if (world.to_publish != 0 && !world.must_ring) {
       next([](World& w) {
         --w.to_publish;
@@ -157,7 +157,7 @@ class Explorer {
         w.flag = false;
       });
     }
-    // The thread is called, its time comes, or its descriptor is readable.
+    // The thread runs when it is called, when its time has come, or when its descriptor is readable.
     const bool comes = world.thread_called || world.thread_timer || (world.watches && world.doorbells != 0);
     const auto serve = [](World& w) {
       Step(&w.duty, DutyEvent::kVisit);
@@ -206,7 +206,7 @@ class Explorer {
       });
     }
     const bool locked = world.thread == Thread::kLeaving || world.thread == Thread::kListed;
-    // The application polls, now and then with a look at the descriptor, and some time it sleeps.
+    // The application polls, with or without a check of the descriptor, and sleeps at some point.
     if ((world.app == App::kPolling || world.app == App::kNotified) && world.polls_left != 0) {
       for (const int kind : {0, 1, 2, 3}) {
         next([&](World& w) {
@@ -275,7 +275,8 @@ TEST(DutyTest, TheSearchFindsEachMistake) {
   EXPECT_NE(Stuck(Mistake::kSettleForgetsTheTakenDoorbell), 0);
   EXPECT_NE(Stuck(Mistake::kReportForgetsTheTakenDoorbell), 0);
   EXPECT_NE(Stuck(Mistake::kNoLookAfterArming), 0);
-  // Notify calls the thread for speed; one that polls on after Notify relies on the thread's return.
+  // Notify calls the thread only to be fast. An application that keeps polling after Notify relies on the
+  // return of the thread.
   EXPECT_EQ(Stuck(Mistake::kNotifyForgetsThosePutOff), 0);
   EXPECT_NE(Stuck(Mistake::kThreadDoesNotComeBack), 0);
 }

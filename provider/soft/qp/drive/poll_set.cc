@@ -9,14 +9,16 @@
 namespace nd::provider::soft {
 namespace {
 
-// How many queue pairs one poll looks at; the next poll goes on where this one stopped. A set with no more
-// hot ones than this cools none.
+// The number of queue pairs that one poll visits. The next poll continues behind the last of them. A queue
+// pair cools only while more than this are hot.
 constexpr std::size_t kDrivenPerPoll = 16;
 constexpr std::uint32_t kDrivesBetweenCooling = 256;
-// After Notify an application polls once more, or a few times. One that goes on is not going to sleep.
+// After Notify an application usually polls once or a few times more. An application that polls more often
+// than this does not mean to sleep.
 constexpr std::uint32_t kPollsBeforeSleep = 64;
-// Becoming cold and hot again costs some microseconds on either side, as much as the least number of rounds.
-// When more are woken than one poll takes, all are busy, and polling all of them is cheaper.
+// The limits of the quiet rounds before a queue pair cools. Cooling and heating again cost some microseconds,
+// as much as kLeastQuiet rounds. When more queue pairs are woken than one poll visits, all are busy and the
+// limit grows.
 constexpr std::uint32_t kLeastQuiet = 16, kMostQuiet = 16384;
 
 bool DriveOne(SoftQueuePair& queue_pair, bool look_at_fd, std::vector<Deferred>* deferred) {
@@ -63,7 +65,7 @@ std::size_t PollSet::hot() const {
 
 bool PollSet::Drive(bool look_at_fds) {
   CountPollBeforeSleep();
-  // Another thread that drives this set does the same work; waiting for it would gain nothing.
+  // Another thread is driving this set, so waiting for it would gain nothing.
   if (!lock_.try_lock()) return false;
   std::vector<Deferred> deferred;
   bool moved = woken_ && hot_.size() < members_.size() && DriveWoken(&deferred);
@@ -93,7 +95,8 @@ bool PollSet::DriveWoken(std::vector<Deferred>* deferred) {
   bool moved = false;
   for (std::size_t i = 0; i < count; ++i) {
     const auto found = members_.find(static_cast<std::uint32_t>(ready[i].tag));
-    if (found == members_.end()) continue;  // A copy of its descriptor lives on in another process.
+    // Another process holds a copy of the descriptor of a removed queue pair.
+    if (found == members_.end()) continue;
     MakeHot(found->second);
     moved |= DriveOne(*found->second.queue_pair, true, deferred);
   }
@@ -103,11 +106,12 @@ bool PollSet::DriveWoken(std::vector<Deferred>* deferred) {
 void PollSet::Cool(std::uint32_t quiet) {
   if (!may_cool_) return;
   if (!woken_) woken_.emplace();
-  if (!*woken_) {  // No descriptor is left; later.
+  if (!*woken_) {  // No descriptor is left; the next call tries again.
     woken_.reset();
     return;
   }
-  // The quiet ones go to the end of the list. They are armed, and become cold if the kernel watches them.
+  // Moves the quiet queue pairs to the end of the list. They are armed, and become cold if the kernel watches
+  // them.
   const auto first =
       std::partition(hot_.begin(), hot_.end(), [=](const Hot& hot) { return hot.quiet < quiet; });
   const std::vector<Interest> interests = Arm({first, hot_.end()});
@@ -146,7 +150,7 @@ bool PollSet::PrepareToSleep(std::vector<os::Watched>* fds, Time* deadline) {
   for (const Interest& interest : Arm(hot_)) {
     runnable |= interest.runnable;
     *deadline = std::min(*deadline, interest.deadline);
-    // A reset is told whatever is asked for.
+    // A reset is reported even when no event is wanted.
     if (interest.fd >= 0) fds->push_back({interest.fd, interest.wanted()});
   }
   if (woken_) fds->push_back({woken_->handle()});
@@ -156,19 +160,20 @@ bool PollSet::PrepareToSleep(std::vector<os::Watched>* fds, Time* deadline) {
 bool PollSet::CountPollBeforeSleep() {
   std::uint32_t left = polls_before_sleep_.load(std::memory_order_seq_cst);
   if (left == 0) return false;
-  // Two polls at a time may count as one, but what ExpectSleep sets meanwhile stays.
+  // Two simultaneous polls may count as one. A value that ExpectSleep sets meanwhile is not overwritten.
   polls_before_sleep_.compare_exchange_strong(left, left - 1, std::memory_order_relaxed);
   return true;
 }
 
 bool PollSet::LeaveToPolls(std::uint32_t number) {
-  // A turn of the thread counts as a poll: the queue pair may be polled through its other queue.
+  // A visit of the thread counts as a poll, because the queue pair may be polled through its other completion
+  // queue.
   if (CountPollBeforeSleep()) return false;
   {
     SpinGuard guard(put_off_lock_);
     put_off_.insert(number);
   }
-  // Either ExpectSleep found the number in the list, or its count is seen here.
+  // If ExpectSleep ran before the number was in the list, its count is visible here.
   return !CountPollBeforeSleep();
 }
 

@@ -27,33 +27,36 @@ namespace nd::provider::soft {
 struct Deferred;
 class SoftQueuePair;
 
-// Who is going to sleep until a transport has something to do.
+// The thread that is about to sleep until a transport has work.
 enum class Sleeper { kApplication, kProgressThread };
 
-// Arms all of them for one sleeper, with one barrier, and says what to watch of each.
+// Arms all queue pairs for one sleeper, with one barrier, and returns the interest to watch for each.
 std::vector<Interest> ArmForSleep(std::span<SoftQueuePair* const> queue_pairs, Sleeper sleeper);
 
 class PollSet {
  public:
   explicit PollSet(bool progress_thread) : may_cool_(progress_thread) {}
-  // A queue pair is cold until it is heated: before it has a connection there is nothing to drive.
+  // Adds a cold queue pair: before it has a connection there is nothing to drive.
   void Add(SoftQueuePair* queue_pair);
   void Remove(SoftQueuePair* queue_pair);
   void Heat(std::uint32_t number);
   std::size_t hot() const;
 
-  // A round of some hot ones, or of all and with a look at their descriptors. True when something moved.
+  // Drives some of the hot queue pairs, or with `look_at_fds` all of them and checks their descriptors.
+  // Returns true when data moved.
   bool Drive(bool look_at_fds);
-  // Arms everything for a thread that is going to sleep, and adds what it must watch. True: there is work.
+  // Arms every queue pair for a thread that is about to sleep, and adds the descriptors to watch. Returns
+  // true when there is work.
   bool PrepareToSleep(std::vector<os::Watched>* fds, Time* deadline);
 
-  // Notify was called and has not fired: the application is about to sleep. The progress thread is called
-  // for the queue pairs that it had put off, and puts no other one off until the application has polled so
-  // often that it cannot mean to sleep.
+  // Notify was called and has not fired: the application is about to sleep. Calls the progress thread for the
+  // queue pairs that it had put off. The thread puts off no other one until the application has polled too
+  // often to be about to sleep.
   void ExpectSleep();
   void StopExpectingSleep() { polls_before_sleep_.store(0, std::memory_order_relaxed); }
-  // The progress thread's question about a queue pair that was polled since its last turn: the application
-  // goes on polling, so leave it alone? Then the next ExpectSleep() calls the thread.
+  // Called by the progress thread for a queue pair that was polled since its last visit. Returns true when
+  // the application keeps polling, so that the thread may put the queue pair off. The next ExpectSleep() then
+  // calls the thread.
   bool LeaveToPolls(std::uint32_t number);
 
  private:
@@ -77,15 +80,15 @@ class PollSet {
   mutable SpinLock lock_;
   std::unordered_map<std::uint32_t, Member> members_;  // By number.
   std::vector<Hot> hot_;
-  std::optional<os::WatchSet> woken_;  // Of the cold ones. Absent until there are some.
+  std::optional<os::WatchSet> woken_;  // Watches the cold queue pairs. Absent until there are some.
   std::size_t next_ = 0;
   std::uint32_t drives_ = 0;
-  std::uint32_t quiet_limit_ = 0;  // Rounds without anything after which one becomes cold.
-  bool crowd_ = false;             // More were woken than one poll takes.
+  std::uint32_t quiet_limit_ = 0;  // Rounds without data after which a queue pair becomes cold.
+  bool crowd_ = false;             // More queue pairs were woken than one poll visits.
 
-  // Until Notify fires: for how many more polls the application still counts as about to sleep.
+  // How many more polls the application still counts as about to sleep, until Notify fires.
   std::atomic<std::uint32_t> polls_before_sleep_{0};
-  // Not under lock_: a poller would spin while the thread that holds it is not on a processor.
+  // A lock of its own: a poller would spin on lock_ while its holder is not running.
   SpinLock put_off_lock_;
   std::unordered_set<std::uint32_t> put_off_;
 };

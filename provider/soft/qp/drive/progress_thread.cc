@@ -64,7 +64,7 @@ void ProgressThread::Call(std::uint64_t id) {
   {
     std::lock_guard lock(mutex_);
     called_.push_back(id);
-    if (called_.size() > 1) return;  // The wake-up for the first one is on its way.
+    if (called_.size() > 1) return;  // The call for the first id has woken the thread already.
   }
   wake_.Set();
 }
@@ -136,7 +136,7 @@ void ProgressThread::Run() {
     due.clear();
     for (std::size_t i = 0; i < count; ++i) {
       if (ready[i].tag == kWakeId) {
-        wake_.Clear();  // Before the list is taken: a call after that rings again.
+        wake_.Clear();  // Cleared before the list is taken, so that a later call wakes the thread again.
       } else {
         due.push_back(ready[i].tag);
       }

@@ -46,7 +46,7 @@ class ProgressThread {
   ProgressThread() = default;
   bool Start();
   void Run();
-  // All together, with one barrier for those that are armed.
+  // Visits all of them, with one barrier for those that are armed.
   void Visit(const std::vector<std::uint64_t>& ids);
   void VisitAgainAt(std::uint64_t id, Time when);
   void Watch(std::uint64_t id, const Interest& interest);

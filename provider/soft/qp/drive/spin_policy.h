@@ -16,11 +16,11 @@
 
 namespace nd::provider::soft {
 
-// Any thread. Reports that are lost in a race cost some microseconds.
+// Any thread. A report that is lost in a race costs some microseconds.
 class SpinPolicy {
  public:
   static constexpr Duration kWhole = std::chrono::microseconds(50);
-  // A fruitless try adds less than a microsecond to each wait on average.
+  // A try that does not pay adds less than a microsecond to each wait on average.
   static constexpr Duration kTry = std::chrono::microseconds(200);
   static constexpr std::uint32_t kWaitsBetweenTries = 256;
 

@@ -18,10 +18,10 @@ wire::Fault WriteFault(SoftQueuePair::Refusal why);
 // Why a Read Request of the peer may not read the memory that it names.
 wire::Fault ReadFault(SoftQueuePair::Refusal why);
 
-// The fault in the Terminate of the side that ends the connection. Faults that are more precise are chosen
-// where they are found.
+// Returns the fault for the Terminate of the side that ends the connection, where the code that found the
+// error named no more precise one.
 wire::Fault FaultFor(EndCode code);
-// The reason in the peer's Terminate, as far as requests need it.
+// Returns the reason in the peer's Terminate, as precisely as the statuses of requests need it.
 EndCode EndCodeOf(const wire::Fault& fault);
 
 // `side`: "This side" or "The other side".

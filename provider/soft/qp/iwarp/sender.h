@@ -19,7 +19,7 @@ class IwarpSender {
 
   // Requests were posted.
   void OnPost();
-  // The receiver has looked; `received`: it found something. Returns true when data moved.
+  // Called after the receiver's round; `received`: it handled a frame. Returns true when data moved.
   bool OnRound(bool received);
   // A thread is about to sleep: everything is sent, as far as the socket takes it.
   void OnSleep();

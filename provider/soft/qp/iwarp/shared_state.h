@@ -58,7 +58,7 @@ struct IwarpState {
   const bool crc;
   const bool extensions;     // The peer may send the opcodes of wire::IsExtension().
   const bool own_peer;       // Both ends are ndbroker.
-  const bool peer_confirms;  // Sends of the peer complete only when they were received.
+  const bool peer_confirms;  // Sends of the peer complete only when this side received them.
   const bool confirm;        // Requests of this side complete only when the peer received them.
 
   // The sender fills and sends it. The receiver reads how far the stream was sent, and copies the rest before

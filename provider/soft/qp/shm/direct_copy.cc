@@ -13,7 +13,8 @@
 
 namespace nd::provider::soft {
 
-// The memory that the request names, here; null when it fails a check. Between the two stores of the hazard.
+// Returns the memory that the request names, in this process; null when the request fails a check. Call it
+// between the two stores of the hazard.
 std::byte* ShmSender::PeerMemory(const InitiatorRequest& request, std::uint64_t address,
                                  std::uint32_t length) {
   const auto region = ReadRegion(state_.memory.peer_table(), request.token);
@@ -34,13 +35,13 @@ std::byte* ShmSender::PeerMemory(const InitiatorRequest& request, std::uint64_t 
     return nullptr;
   }
   std::byte* const memory = mapping->data() + region->buffer_offset + inside;
-  // The peer's table says where its region lies in the buffer.
+  // The alignment is checked again, because the offset comes from the peer's table.
   if (IsAtomic(request.op) && reinterpret_cast<std::uintptr_t>(memory) % kAtomicSize != 0) return nullptr;
   return memory;
 }
 
-// Returns true when the request, or a part of it, was copied. A request that fails a check here goes through
-// the ring, where the answer of the target decides. *waits: earlier Writes are still in the ring.
+// Returns true when the request, or a part of it, was copied. A request that fails a check goes through the
+// ring, where the target's answer decides. Sets *waits when earlier Writes are still in the ring.
 bool ShmSender::Direct(InitiatorRequest& request, std::size_t* budget, bool* waits) {
   SoftQueuePair& queue_pair = state_.queue_pair;
   std::atomic<std::uint32_t>& hazard = state_.rings.mine().hazard;
@@ -49,7 +50,8 @@ bool ShmSender::Direct(InitiatorRequest& request, std::size_t* budget, bool* wai
   const std::uint32_t done = starts ? 0 : partial_.done;
   const std::uint32_t left = request.list.length - done;
   if (starts && left == 0) return false;
-  if (IsAtomic(request.op)) *budget = std::max<std::size_t>(*budget, kAtomicSize);  // It has no parts.
+  // An atomic operation is not divided.
+  if (IsAtomic(request.op)) *budget = std::max<std::size_t>(*budget, kAtomicSize);
 
   hazard.store(request.token, std::memory_order_relaxed);
   std::atomic_thread_fence(std::memory_order_seq_cst);

@@ -20,7 +20,7 @@ class ShmReceiver {
   bool Consume();
   // A record waits that Consume() would take.
   bool RecordWaits() const;
-  // Behind a held Send there is a record that was not looked at.
+  // Returns true when a record behind the held Send was not examined yet.
   bool RecordWaitsBehindHeldSend() const;
   // The number of records that were consumed.
   std::uint32_t position() const { return head_; }
@@ -33,7 +33,7 @@ class ShmReceiver {
  private:
   // Takes the Read Responses behind the held Send. Returns true when a goodbye follows it.
   bool LookBehindHeldSend();
-  // The bytes of the record are where it says. Ends the connection otherwise.
+  // Checks that the bytes of the record are inside the data area. Ends the connection otherwise.
   bool FitsItsPlace(const Slot& record);
   // They return false when the record must stay in the ring, or the connection ended.
   bool ConsumeOne(const Slot& record);

@@ -118,14 +118,14 @@ class ShmRings {
   }
   // A doorbell was read: the peer cleared the flag before it rang.
   void OnDoorbell() { armed_ = false; }
-  // The flag was set, and no doorbell was taken since.
+  // Returns true when the flag was set and no doorbell was taken since.
   bool armed() const { return armed_; }
 
   // In a forked child, which must not act as a second end.
   void Abandon();
 
  private:
-  // The purpose of a published slot, for its acknowledgement.
+  // What a published slot carries, for its acknowledgement.
   struct Published {
     std::uint64_t request = kNoRequest;
     std::uint64_t data_end = 0;
@@ -141,7 +141,7 @@ class ShmRings {
   Segment* segment_;
   UniqueFd socket_;
   const int side_;
-  const bool barrier_;  // A sleeping peer's barrier covers this process.
+  const bool barrier_;  // The barrier of a sleeping peer covers this process.
   bool doorbell_due_ = false;
   bool armed_ = false;
   bool write_in_ring_ = false;

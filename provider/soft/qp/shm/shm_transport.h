@@ -50,7 +50,8 @@ class ShmTransport final : public Transport {
   ShmSender sender_;
   bool goodbye_published_ = false;
   std::uint32_t goodbye_from_ = 0;  // Records before this position are handled before the goodbye.
-  Time rearm_at_ = Time::max();     // Without a barrier: when a sleeper looks at the ring again.
+  // When the kernel has no barrier: the time at which a sleeper examines the ring again.
+  Time rearm_at_ = Time::max();
   Status cause_;
 };
 

@@ -26,14 +26,14 @@ class ArrivingSend {
   // The bytes of its pieces so far, placed or dropped.
   std::uint32_t arrived() const { return incomplete_ ? arrived_ : 0; }
   bool held() const { return held_; }
-  // The sender has given up the held Send, and all that follow.
+  // Returns true when the sender has abandoned the held Send and all later ones.
   bool given_up() const { return given_up_; }
-  // When a held Send has waited too long.
+  // The time at which a held Send has waited too long.
   Time deadline() const { return deadline_; }
 
   // --- one piece: Skip, else Find, then Drop, Hold or Open, Place, Complete
 
-  // Takes a piece of a Send that is being dropped. False: it is not such a piece.
+  // Takes a piece of a Send that is being dropped. Returns false for any other piece.
   bool Skip(std::uint32_t size, bool last) {
     if (!incomplete_ || !dropping_) return false;
     arrived_ += size;
@@ -100,7 +100,7 @@ class ArrivingSend {
   void OnReceiveFlushed() {
     if (incomplete_) dropping_ = true;
   }
-  // The sender sends the incomplete Send again from its start, or never.
+  // The sender abandoned the incomplete Send, and may send it again from its start.
   void OnAbandoned() { incomplete_ = dropping_ = false; }
   // The sender does not wait for its Sends any more.
   void GiveUp() {
