@@ -24,7 +24,7 @@ class ExplainTest : public testing::Test {
   std::vector<const Noun*> nouns_;
 };
 
-TEST_F(ExplainTest, EveryColumnAndFieldOfEveryNoun) {
+TEST_F(ExplainTest, KnowsEveryColumnAndFieldOfEveryNoun) {
   ASSERT_GE(nouns_.size(), 8U);
   for (const Noun* noun : nouns_) {
     for (const Column& column : noun->shape.columns) {

@@ -56,7 +56,7 @@ TEST(Value, YamlListOfObjects) {
       << yaml;
 }
 
-TEST(Value, YamlQuotesWhatReadsAsSomethingElse) {
+TEST(Value, YamlQuotesTextThatLooksLikeAnotherType) {
   for (const char* text :
        {"yes", "No", "null", "1", "1e3", "", "- a", "a: b", "#x", "~", "a ", "0x1", "12:30"}) {
     Value value = Value::MakeObject();

@@ -203,7 +203,7 @@ TEST(Session, BringsLiveConnectionsToTheNewBroker) {
   EXPECT_EQ(up.fake->log(), std::vector<std::string>{"attach"});
 }
 
-TEST(Session, WhatEndsAConnectionWhileItComesBackIsToldTheNewBroker) {
+TEST(Session, EndOfAReturningConnectionIsReportedToTheNewBroker) {
   FakeBroker broker;
   Adapter adapter = broker.Open();
   Watch watch(adapter);
@@ -224,7 +224,7 @@ TEST(Session, WhatEndsAConnectionWhileItComesBackIsToldTheNewBroker) {
   EXPECT_EQ(report.status.ToString(), cause.ToString());
 }
 
-TEST(Session, WhatIsClosedWhileTheSessionComesBackIsClosedAtTheNewBroker) {
+TEST(Session, ObjectsClosedDuringTheReturnAreClosedAtTheNewBroker) {
   std::mutex mutex;
   std::vector<session::Handle> closed;
   FakeBroker broker;

@@ -51,7 +51,7 @@ TEST(QueuePairRules, InlineDataFitsAndExists) {
   EXPECT_EQ(CheckInline(missing, 1, 1), StatusCode::kAccessViolation);
 }
 
-TEST(QueuePairRules, TheConnectionComesBeforeTheRoomAndTheRoomBeforeTheReadLimit) {
+TEST(QueuePairRules, ConnectionIsCheckedBeforeRoomAndRoomBeforeReadLimit) {
   EXPECT_EQ(CheckPostable(RequestType::kRead, false, true, 0), StatusCode::kConnectionInvalid);
   EXPECT_EQ(CheckPostable(RequestType::kRead, true, true, 0), StatusCode::kNoMoreEntries);
   EXPECT_EQ(CheckPostable(RequestType::kRead, true, false, 0), StatusCode::kInvalidDeviceRequest);

@@ -12,7 +12,7 @@ StatusCode CodeOf(TransportReportOp report) {
   return TakeOperation({0, Operation(std::move(report))}).code();
 }
 
-TEST(SessionCheck, RefusesWhatIsNoOperation) {
+TEST(SessionCheck, RefusesMessagesWithoutAnOperation) {
   EXPECT_EQ(TakeOperation({1, {}}).code(), StatusCode::kNotSupported);
   EXPECT_EQ(TakeOperation({1, Hello{}}).code(), StatusCode::kInvalidDeviceRequest);
   EXPECT_EQ(TakeOperation({0, Operation(ListAdaptersOp{})}).code(), StatusCode::kInvalidParameter);

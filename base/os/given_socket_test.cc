@@ -43,7 +43,7 @@ TEST_F(GivenSocketTest, FreshSocketsAreFit) {
   }
 }
 
-TEST_F(GivenSocketTest, WhatIsNoTcpSocketIsUnfit) {
+TEST_F(GivenSocketTest, OtherSocketsThanTcpAreUnfit) {
   EXPECT_NE(Judge(UniqueFd(::open("/dev/null", O_RDONLY | O_CLOEXEC))).find("not a socket"),
             std::string::npos);
   for (const auto& [family, type, protocol] : {std::tuple(AF_INET, SOCK_DGRAM, 0),

@@ -49,7 +49,7 @@ class ServiceManagerTest : public ::testing::Test {
   UniqueFd socket_;
 };
 
-TEST_F(ServiceManagerTest, WithoutAnybodyEveryCallDoesNothing) {
+TEST_F(ServiceManagerTest, WithoutAServiceManagerEveryCallDoesNothing) {
   Result<ServiceManager> manager = ServiceManager::FromEnvironment();
   ASSERT_TRUE(manager.ok());
   EXPECT_FALSE(manager->present());
@@ -115,7 +115,7 @@ TEST_F(ServiceManagerTest, InheritedDescriptorsComeWithTheirNames) {
   EXPECT_EQ(status, 0);
 }
 
-TEST_F(ServiceManagerTest, WhatIsMeantForAnotherProcessIsLeftAlone) {
+TEST_F(ServiceManagerTest, VariablesForAnotherProcessAreLeftAlone) {
   Set("LISTEN_PID", "1");
   Set("LISTEN_FDS", "2");
   Set("NOTIFY_SOCKET", path_);

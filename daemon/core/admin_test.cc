@@ -140,7 +140,7 @@ TEST(SetAdapter, OnlyLiveHandlesAreTold) {
 
 // A request that waits for its application, and the connector of an ended session that the wire has
 // forgotten.
-TEST(SetAdapter, IncomingConnectorsAreRejectedOnceWhoeverHasThem) {
+TEST(SetAdapter, EachIncomingRequestIsRejectedOnce) {
   World w(2);
   w.reclaim_at_once = false;
   w.pair_has_older_connectors = true;
@@ -175,7 +175,7 @@ TEST(SetAdapter, EndpointEndsWithItsLastConnection) {
   EXPECT_TRUE(w.broker(0).Endpoints().empty());
 }
 
-TEST(Kill, OfWhatIsNotOnTheWireChangesNothing) {
+TEST(Kill, ConnectorThatIsNotOnTheWireStaysUnchanged) {
   World w(2);
   const World::Up up = w.Pair(Stage::kPeerClosed);
   const Handle idle = w.Bound(up.p, "10.0.1.1:6000");
@@ -242,7 +242,7 @@ TEST(Kill, EndsEachOperationThatIsPending) {
   }
 }
 
-TEST(PauseListener, OnlyOfOneThatListens) {
+TEST(PauseListener, NeedsAListenerThatListens) {
   World w;
   const auto c = w.Open();
   const Handle l = w.Listener(c, "10.0.0.1:7000");
@@ -261,7 +261,7 @@ TEST(PauseListener, OnlyOfOneThatListens) {
   EXPECT_EQ(w.Seen<Notice>()[1].type, "listener.resumed");
 }
 
-TEST(Drain, TwiceIsSaidOnce) {
+TEST(Drain, SecondRequestIsReportedOnce) {
   World w;
   w.Step(0, SetDraining{true});
   w.Step(0, SetDraining{true});

@@ -186,7 +186,7 @@ TEST(Leases, ConnectToALeaseIsRefused) {
             SC::kConnectionRefused);
 }
 
-TEST(Leases, ConnectionsAndTheirListenerComeBackOntoOne) {
+TEST(Leases, ConnectionsAndTheirListenerReturnToOnePort) {
   World w(2);
   w.Pair(Stage::kConnected);
   const std::vector<Lease> journal = w.Leases(1);

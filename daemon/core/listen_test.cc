@@ -38,7 +38,7 @@ TEST_F(Listen, ND_031_To_036_WrongStates) {
   EXPECT_EQ(w.Try(p, GetConnectionRequestOp{l, w.Bound(p, "10.0.1.1:0")}), SC::kConnectionActive);
 }
 
-TEST_F(Listen, NothingIsGotFromARemovedAdapter) {
+TEST_F(Listen, RemovedAdapterDeliversNoRequest) {
   const Handle l = w.Listener(p, "10.0.1.1:7000"), k = w.Connector(p);
   w.Step(1, SetAdapter{"a0", false});
   EXPECT_EQ(w.Try(p, GetConnectionRequestOp{l, k}), SC::kDeviceRemoved);

@@ -79,7 +79,7 @@ TEST(Networks, TheAdministratorReservesPortsOfTheHostOnly) {
   EXPECT_EQ(w.Try(pod, BindOp{w.Connector(pod), Ip("10.0.0.1:445")}), SC::kSuccess);
 }
 
-TEST(Networks, AConnectNamesTheOperationWhoseSocketItNeeds) {
+TEST(Networks, ConnectActionNamesTheOperationOfItsSocket) {
   World w;
   Serve(w, {7});
   const auto pod = OpenIn(w, 7);

@@ -118,7 +118,7 @@ TEST(Handles, WhenTheyRunOutNothingIsCreated) {
   EXPECT_EQ(alone.broker.UsageOf(0)[static_cast<std::size_t>(Resource::kListeners)], 0u);
 }
 
-TEST(Sessions, AreEndedOnce) {
+TEST(Sessions, EndOnlyOnce) {
   Alone alone(Alone::Options());
   Actions actions = alone.Step(KillSession{Alone::kSession});
   std::size_t ends = 0;
@@ -254,7 +254,7 @@ TEST(ListenArguments, AddressIsChecked) {
 }
 
 // c.16: the switch of [compat].
-TEST(Notify, SaysSuccessAtALocalDisconnectWithTheSwitch) {
+TEST(Notify, CompletesWithSuccessAtALocalDisconnectWithTheSwitch) {
   Settings settings;
   settings.notify_success_on_local_disconnect = true;
   World w(2, settings);
@@ -265,7 +265,7 @@ TEST(Notify, SaysSuccessAtALocalDisconnectWithTheSwitch) {
 }
 
 // c.35: the ND2 form of the queue pair's close, in the states after the connection.
-TEST(Close, OfTheQueuePairEndsWhatItsPeerHasClosed) {
+TEST(Close, QueuePairEndsAConnectionThatItsPeerHasClosed) {
   World w(2);
   const World::Up up = w.Pair(Stage::kPeerClosed);
   EXPECT_EQ(w.Close(up.p, up.pq), SC::kSuccess);

@@ -77,7 +77,7 @@ TEST(Permission, ConnectNeedsARuleForItsDestination) {
   EXPECT_TRUE(w.Seen<CmConnect>().empty());
 }
 
-TEST(Permission, ExplainSaysOfABindWhatTheBrokerDoes) {
+TEST(Permission, ExplainAgreesWithTheBrokerAboutBinds) {
   Rule rule;
   rule.name = "storage";
   rule.uid = kService;
@@ -95,7 +95,7 @@ TEST(Permission, ExplainSaysOfABindWhatTheBrokerDoes) {
 }
 
 // A shared endpoint with a port that the broker chose comes back although no rule allows its number.
-TEST(Permission, WhatComesBackWasJudgedBefore) {
+TEST(Permission, ReturningObjectsNeedNoRuleForTheirPort) {
   World w(1, {}, NothingFor(kService));
   const Address mine = Ip("10.0.0.1:50000"), other = Ip("10.0.0.1:50001");
   w.Restart(0, {{"a0", mine, PortKind::kSharedEndpoint, {kService, 77, 0}}}, seconds(10));
@@ -104,7 +104,7 @@ TEST(Permission, WhatComesBackWasJudgedBefore) {
   EXPECT_EQ(w.Try(c, CreateSharedEndpointOp{c.adapter, mine}), SC::kSuccess);
 }
 
-TEST(Proof, OnlyTheWholeProofIsLikeIt) {
+TEST(Proof, EqualsOnlyTheWholeProof) {
   EXPECT_TRUE(SameProof({1, 2, 3}, {1, 2, 3}));
   EXPECT_FALSE(SameProof({1, 2}, {1, 2, 3}));
   EXPECT_FALSE(SameProof({1, 2, 3}, {1, 2}));
@@ -190,7 +190,7 @@ TEST(Proof, ComesBackAfterItsSessionWasEnded) {
   EXPECT_EQ(w.Try(again, w.Returning(again, "10.0.0.1:7000", "10.0.5.1:6001", true)), SC::kAccessDenied);
 }
 
-TEST(Proof, PolicyJudgesWhatComesBack) {
+TEST(Proof, PolicyAppliesToReturningConnections) {
   World w(1, {}, NothingFor(kAttacker));
   const auto c = w.Open(0, kAttacker);
   for (const bool passive : {false, true}) {
@@ -202,7 +202,7 @@ TEST(Proof, PolicyJudgesWhatComesBack) {
 
 // While a port is free, a user without a port gets one, whatever other users have taken. The bound of every
 // other user only shrinks with the number of free ports.
-TEST(PortShare, ANewUserIsServedWhileAPortIsFree) {
+TEST(PortShare, UserWithoutPortsGetsOneWhileAnyIsFree) {
   for (const std::uint32_t range : {1u, 2u, 3u, 8u, 100u, 16384u}) {
     for (std::uint32_t free = 0; free <= range; ++free) {
       EXPECT_EQ(WithinFairShare(range, free, 0), free > 0);
@@ -300,7 +300,7 @@ TEST(Namespaces, ForeignRootTakesNoPortThatIsKeptForRoot) {
   EXPECT_TRUE(w.Listener(w.Open(0, 0), "10.0.0.1:7000"));
 }
 
-TEST(Namespaces, PortsOfForeignRootAreNotRoots) {
+TEST(Namespaces, PortsOfForeignRootDoNotBelongToRoot) {
   World w(1, Ephemeral(50000, 50015));
   const auto root = w.Open(0, 0);
   while (w.Try(root, BindOp{w.Connector(root), Ip("10.0.0.1:0")}) == SC::kSuccess) {

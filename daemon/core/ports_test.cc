@@ -197,7 +197,7 @@ TEST(Reserve, CancelAndCloseWhileTheProviderIsPending) {
   EXPECT_EQ(w.Seen<CmRelease>().size(), 3u);
 }
 
-TEST(Quotas, EachResourceAndNothingChanges) {
+TEST(Quotas, EachResourceIsLimitedAndARefusalChangesNothing) {
   Rule rule;
   rule.limits = {2, 3, 1, 1, 2, 4};
   World w(1, {}, Policy({rule}));

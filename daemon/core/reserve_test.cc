@@ -102,7 +102,7 @@ TEST(Reserve, EphemeralPortsAreChosenAroundIt) {
   EXPECT_EQ(w.Call(c, BindOp{w.Connector(c), Ip("10.0.0.1:0")}).reply.address.port(), 50001);
 }
 
-TEST(Reserve, TakesAPortFromThoseThatMayBeChosen) {
+TEST(Reserve, ReservedPortIsNotChosenAsEphemeral) {
   Settings settings;
   settings.ephemeral_first = 50000;
   settings.ephemeral_last = 50001;

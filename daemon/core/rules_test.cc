@@ -313,7 +313,7 @@ TEST(Policy, GroupZeroOfAForeignNamespaceIsNobody) {
 }
 
 // No other rule of the pod is asked for an empty name.
-TEST(Policy, ARuleForAnEmptyPodNameIsAboutNoPod) {
+TEST(Policy, RuleForAnEmptyPodNameMatchesNoPod) {
   Rule rule = MakeRule("pod");
   rule.pod = "";
   EXPECT_FALSE(IsAbout(rule, Identity()));
@@ -425,7 +425,7 @@ TEST(OpLog, WeighsCompletionsAndForgetsTheOldest) {
 }
 
 // ---- names
-TEST(Names, OfEachNumberAreDifferent) {
+TEST(Names, DifferForEachNumber) {
   EXPECT_STREQ(PhaseName(Phase::kQueue), "queue");
   EXPECT_STREQ(PhaseName(Phase::kEstablish), "establish");
   EXPECT_STREQ(OutcomeName(ConnectionRecord::Outcome::kEstablished), "established");

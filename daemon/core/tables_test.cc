@@ -28,7 +28,7 @@ std::uint32_t FreeAt(PortSpace& space, AdapterNo adapter, const std::string& ip)
 }
 
 // The ports of an address are counted when it is first asked for one.
-TEST(PortPool, IsMadeWithoutWhatIsTakenOrReservedThere) {
+TEST(PortPool, ExcludesTakenAndReservedPortsFromTheBeginning) {
   PortSpace space(1, 50000, 50003);
   for (const char* taken :
        {"10.0.0.1:50001", "10.0.0.2:50000", "10.0.0.1:50009", "10.0.0.1:49999", "[fd00::1]:50000"}) {
@@ -117,7 +117,7 @@ TEST(OpLog, OperationThatDoesNotRunHasNoPlace) {
   EXPECT_EQ(log.SequenceOf(8), 0u);
 }
 
-TEST(Attempts, NobodyFliesWhereNoPlaceIsFree) {
+TEST(Attempts, WithoutAFreePlaceNoAttemptStarts) {
   EXPECT_FALSE(Attempts::MayFly(0, 5, 5));
   EXPECT_TRUE(Attempts::MayFly(6, 4, 5));
   EXPECT_FALSE(Attempts::MayFly(7, 4, 5));

@@ -53,7 +53,7 @@ TEST(Lost, BeforeTheAnswerIsAFailureThatMayBeRepeated) {
 }
 
 // c.43: the passive side is never told CONNECTION_REFUSED, and its own Accept did not time out.
-TEST(Lost, BeforeTheAcceptMakesItConnectionAborted) {
+TEST(Lost, RequestLostBeforeAcceptFailsItWithConnectionAborted) {
   for (const SC code : {SC::kConnectionAborted, SC::kIoTimeout}) {
     World w(2);
     const World::Up up = w.Pair(Stage::kIncoming);

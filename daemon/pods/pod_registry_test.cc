@@ -83,7 +83,7 @@ TEST_F(RegistryTest, AddsFindsAndRemoves) {
   EXPECT_TRUE(fs::is_empty(directory()));
 }
 
-TEST_F(RegistryTest, ADirectoryThatOthersWriteProvesNothing) {
+TEST_F(RegistryTest, DirectoryWritableByOthersIsNotTrusted) {
   const Registry registry(directory());
   ASSERT_TRUE(registry.Add("csi-1", kWeb).ok());
   ASSERT_EQ(::chmod(directory().c_str(), 0777), 0);
@@ -100,7 +100,7 @@ TEST_F(RegistryTest, ADirectoryThatOthersWriteProvesNothing) {
   EXPECT_FALSE(registry.OfUid(kWeb.uid).ok());
 }
 
-TEST_F(RegistryTest, AFileOfAnotherPodNamesNobody) {
+TEST_F(RegistryTest, FileOfAnotherPodGivesNoName) {
   const Registry registry(directory());
   ASSERT_TRUE(registry.Add("csi-1", kWeb).ok());
   fs::rename(directory() + "/" + kWeb.uid + "~csi-1", directory() + "/" + kOther.uid + "~csi-1");

@@ -329,7 +329,7 @@ TEST(PeerTest, ND_232_NetworkNamespaceOfTheClient) {
 }
 
 // The first call lacks a descriptor. The death test is a process of its own, in which nothing asked before.
-TEST(PeerDeathTest, ShortageAtTheFirstCallMakesNobodyAForeigner) {
+TEST(PeerDeathTest, ShortageAtTheFirstCallDoesNotMakeLaterCallersForeign) {
   const UniqueFd any(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
   std::uint64_t network = 0;
   socklen_t length = sizeof network;

@@ -53,7 +53,7 @@ TEST_F(PodNameTest, RulesSeeThePodAsTheKubeletNamedIt) {
   EXPECT_EQ(forged.name + forged.namespace_name + forged.service_account, "");
 }
 
-TEST_F(PodNameTest, WhoOnlyCallsItsGroupLikeAPodHasNoName) {
+TEST_F(PodNameTest, GroupThatOnlyHasThePathOfAPodGetsNoName) {
   const std::string forged =
       "/user.slice/user-1000.slice/user@1000.service/kubepods/besteffort/pod" + kPod + "/" + kId;
   EXPECT_EQ(NameOf(forged), "pod " + kPod + "/" + kId);

@@ -255,7 +255,7 @@ TEST_F(StallTest, NewClientsAreServedAfterTheDescriptorTableWasFull) {
 
 // While the broker stands still, clients hang up, new ones connect, and the process of the first ones ends.
 // The new sessions get the descriptor numbers of the old ones before the broker sees the end of that process.
-TEST_F(StallTest, EndOfAProcessEndsNoSessionThatHasItsNumbers) {
+TEST_F(StallTest, EndOfAProcessDoesNotEndSessionsThatReuseItsDescriptorNumbers) {
   constexpr int kClients = 60;
   UniqueFd said;
   const pid_t process = Spawn({"--hang-up", directory_, std::to_string(kClients)}, &said);

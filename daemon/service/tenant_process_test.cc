@@ -163,7 +163,7 @@ TEST_F(TenantTest, AnEmptyPolicyTakesNoPortOfAService) {
   EXPECT_EQ(exit_status, 0);
 }
 
-TEST_F(TenantTest, AForgedReattachIsRefusedAndShowsNowhere) {
+TEST_F(TenantTest, AForgedReattachIsRefusedAndLeavesNoTrace) {
   StartBroker({});
   RawClient forger(directory());
   const std::uint64_t pair = forger.QueuePair();
@@ -238,7 +238,7 @@ TEST_F(TenantTest, OneTenantCannotTakeAllEphemeralPorts) {
   testing::RemoveTree(place);
 }
 
-TEST_F(TenantTest, RootOfAnotherUserNamespaceIsNoRoot) {
+TEST_F(TenantTest, RootOfAnotherUserNamespaceHasNoRightsOfRoot) {
   if (!OtherUsers()) return;
   testing::DaemonOptions options;
   options.sections["core"] = "privileged-ports-below = 1024";

@@ -79,7 +79,7 @@ TEST_F(ReattachKeyTest, EachFactChangesTheProof) {
   with([](core::ConnectionFacts& f) { f.uid = 1001; });
 }
 
-TEST_F(ReattachKeyTest, WhatIsWrongWithTheFileIsSaidAndNotUsed) {
+TEST_F(ReattachKeyTest, BadFileIsReportedAndNotUsed) {
   const provider::Bytes proof = Proof();
   const auto damage = [&](const char* said) {
     EXPECT_NE(Proof(), proof);

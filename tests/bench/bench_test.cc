@@ -63,7 +63,7 @@ TEST(Numbers, TheMedianOfShortPeriodsIsTheRate) {
   EXPECT_EQ(50, Summarize(options, {{}, 10, 500, {100, 99}}).per_s);
 }
 
-TEST(Meter, TheWarmUpCountsNeitherAsTimeNorAsRequests) {
+TEST(Meter, WarmUpCountsNeitherAsTimeNorAsRequests) {
   Options options;
   options.metric = Metric::kRate;
   options.warmup = 30;  // Ticks come at groups of 8, so none is at 30.

@@ -231,7 +231,7 @@ TEST(ByNumber, WithoutAPeerRequestsFailAfterAWhile) {
 }
 
 // `uninvited` names `a`, which names `b`. The order of the three says who connects and who listens.
-TEST(ByNumber, NobodyConnectsUninvited) {
+TEST(ByNumber, UninvitedPeerIsRefused) {
   std::array<std::size_t, 3> order{0, 1, 2};
   do {
     std::array<End, 3> ends;
@@ -249,7 +249,7 @@ TEST(ByNumber, NobodyConnectsUninvited) {
   } while (std::next_permutation(order.begin(), order.end()));
 }
 
-TEST(ByNumber, NumberOfAFormerQueuePairReachesNobody) {
+TEST(ByNumber, NumberOfAFormerQueuePairReachesNoOther) {
   End a, b;
   const std::uint32_t former = b.number() ^ 0x010000;  // The same port.
   ASSERT_EQ(a.Name(former), 0);

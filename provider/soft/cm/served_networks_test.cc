@@ -71,7 +71,7 @@ TEST_F(SharedTcpTest, SharedSocketsConnect) {
   EXPECT_FALSE(waited);
 }
 
-TEST_F(SharedTcpTest, RoutesTellAddressesAndSources) {
+TEST_F(SharedTcpTest, RouteSocketAnswersWithAddressesAndSources) {
   NetworkRoutes routes(loop_, os::MakeGiven(os::GivenKind::kRoutes), [] {});
   ASSERT_TRUE(routes.Open());
   const std::optional<std::vector<Address>> addresses = routes.Addresses();

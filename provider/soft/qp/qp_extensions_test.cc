@@ -128,7 +128,7 @@ TEST_P(QpTest, ManyWritesWithImmediateArriveInOrder) {
 }
 
 // The peer disconnects while requests with immediate data are on their way.
-TEST_P(QpTest, TheLastCountNamesWritesWithImmediate) {
+TEST_P(QpTest, ReportedCountIncludesWritesWithImmediate) {
   if (foreign()) GTEST_SKIP() << "this peer does not know it";
   for (int taken = 0; taken <= 3; ++taken) {
     Connect();

@@ -298,7 +298,7 @@ TEST(DutyTest, ACallIsMadeOnceUntilItIsAnswered) {
   EXPECT_EQ(duty, Duty::kNobody);
 }
 
-TEST(InterestTest, WhatIsWatchedMustCoverWhatIsLeft) {
+TEST(InterestTest, WatchedInterestMustCoverTheRemainingWork) {
   const Interest watched{.fd = 3, .read = true, .deadline = Time(std::chrono::seconds(5))};
   Interest now = watched;
   EXPECT_TRUE(Covers(watched, now));
