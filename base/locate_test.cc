@@ -128,7 +128,7 @@ TEST_F(LocateTest, RootUsesTheDirectoryOfTheSystem) {
   }
 }
 
-// Before main(): what the program of that test does.
+// The constructor runs before main(): the program of the test above, when it is started again.
 const bool kPrinted = [] {
   if (std::getenv("NDBROKER_PRINT_DIRECTORY") == nullptr) return false;
   const bool asked_for_rights = (std::filesystem::status("/proc/self/exe").permissions() &

@@ -129,7 +129,8 @@ bool Address::multicast() const {
 
 std::string Address::IpToString() const {
   if (!well_formed()) return "malformed";
-  if (family_ == Family::kIpv4) {  // Printed often, and inet_ntop uses sprintf.
+  // A fast path, because addresses are printed often and inet_ntop uses sprintf.
+  if (family_ == Family::kIpv4) {
     std::string text = std::to_string(ip_[0]);
     for (int i = 1; i < 4; ++i) text += "." + std::to_string(ip_[i]);
     return text;

@@ -7,7 +7,7 @@
 namespace nd {
 
 void UniqueFd::Close(int fd) {
-  os::ForgetWatches(fd);  // Before another object can get the number.
+  os::ForgetWatches(fd);  // Closed before another object can get the number.
   os::TakeObject(fd);
 }
 

@@ -62,7 +62,7 @@ namespace v1 = ndbroker::v1;
 class AdminClient {
  public:
   AdminClient(std::string directory, double timeout_seconds);
-  // For a broker of another host, through its gateway.
+  // For the broker of another host, through that host's gateway.
   AdminClient(Remote remote, double timeout_seconds);
   ~AdminClient();
 

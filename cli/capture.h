@@ -11,9 +11,9 @@
 namespace nd::cli {
 
 struct CaptureOptions {
-  std::string filter;  // In pcap's language.
+  std::string filter;  // A filter in the language of pcap.
   std::string file;    // "-": standard output.
-  double seconds = 0;  // 0: no limit; likewise the others.
+  double seconds = 0;  // 0: no limit. The same holds for the limits below.
   std::uint64_t packets = 0, bytes = 0;
 };
 

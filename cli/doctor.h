@@ -66,10 +66,10 @@ struct Facts {
   bool sealed_memory = true;
 };
 
-// The answers of the broker, if it answered.
+// The answers of the broker, when it answered.
 struct BrokerFacts {
   bool answers = false;
-  std::string problem, hint;  // Why it did not answer.
+  std::string problem, hint;  // The reason why it did not answer.
   std::string version;
   std::uint32_t pid = 0;
   double uptime = 0;
@@ -78,7 +78,7 @@ struct BrokerFacts {
 };
 
 Facts Gather(const std::string& directory);
-// What `pid` (0: no broker) belongs to and is allowed.
+// The service, the sandbox and the rights of process `pid` (0: no broker).
 ServiceFact GatherService(std::uint32_t pid);
 // From the text of dpkg's status file. Pure.
 std::vector<PackageFact> PackagesIn(std::istream& status);

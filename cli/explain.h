@@ -35,7 +35,7 @@ std::vector<Explanation> Explain(const std::string& word, const std::vector<cons
 // The topic behind a field of a noun's rows, such as "owner.pid"; null when there is none.
 const Topic* ExplainField(const Noun& noun, const std::string& path);
 
-// What to suggest for a word that Explain() does not know.
+// Returns the names to suggest for a word that Explain() does not know.
 std::vector<std::string> TopicNames(const std::vector<const Noun*>& nouns);
 
 }  // namespace nd::cli

@@ -18,8 +18,8 @@ struct Noun {
   std::string name;     // "connection"
   std::string aliases;  // "conn connections"
   std::string about;    // One line of help.
-  std::string id_name;  // What ID is, for help: "the number that the list shows".
-  std::string message;  // Of the protocol: "ConnectionRow"; where `explain` finds what a field means.
+  std::string id_name;  // Describes ID in the help: "the number that the list shows".
+  std::string message;  // The message of the protocol ("ConnectionRow") in which `explain` finds the fields.
   Shape shape;
   // Asks the broker for all rows, or with an id only for that one (empty when there is none).
   Failure (*fetch)(Context& context, const std::string& id, Value::Array* rows) = nullptr;

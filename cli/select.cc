@@ -87,7 +87,8 @@ bool Matches(const Filter& filter, const Value& row) {
   }
   const std::string text = value == nullptr ? std::string() : value->Text();
   const bool match = os::MatchesWildcard(filter.pattern, text) ||
-                     SameWord(filter.pattern, text);  // "[::1]:5" is also a pattern, of something else.
+                     // "[::1]:5" would also be a wildcard pattern with another meaning.
+                     SameWord(filter.pattern, text);
   return match != filter.negated;
 }
 

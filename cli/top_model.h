@@ -30,7 +30,7 @@ struct TopRates {
   TopRates& operator+=(const TopRates& other);
 };
 
-// What the keys change.
+// The settings that keys change.
 struct TopView {
   TopGroup group = TopGroup::kApplication;
   TopSort sort = TopSort::kTx;

@@ -23,7 +23,7 @@ inline Status InParent() {
   return {StatusCode::kConnectionInvalid, "the device and its objects belong to the parent process"};
 }
 
-// Whether the queues that were given belong to the adapter. An absent `srq` belongs to it.
+// Returns true when the given queues belong to the adapter. An absent `srq` is accepted.
 struct OwnQueues {
   bool receive_cq, initiator_cq, srq;
 };

@@ -30,7 +30,7 @@ pure=(base_test soft_wire_test soft_cm_test soft_qp_test core_rules_test core_ta
 threaded=(base_test soft_cm_test soft_qp_test client_test service_test client_e2e_test)
 
 [ -e "$build/build.ninja" ] || cmake --preset "$preset" > "$build.log" 2>&1 || { cat "$build.log" >&2; exit 1; }
-# run NAME COMMAND...: one line; what it printed when it failed.
+# run NAME COMMAND...: prints one line, and the output of the command when it failed.
 failed=0
 run() {
   local log=$build/$1.log

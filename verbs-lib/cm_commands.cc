@@ -141,8 +141,8 @@ int MigrateId(const Call& call) {
   });
 }
 
-// REUSEADDR, AFONLY and TOS describe what the broker does anyway or what soft has no field for; devices
-// answer 0 too.
+// Accepted without effect: the broker behaves as REUSEADDR, AFONLY and TOS ask, or soft has no field for
+// them. Devices answer 0, too.
 int AcceptOption(const Call&) {
   return 0;
 }

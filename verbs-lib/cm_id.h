@@ -60,7 +60,7 @@ class CmId : public std::enable_shared_from_this<CmId> {
   void OnEstablished();
   void OnDisconnected();
   void FillConnectionData(rdma_ucm_conn_param* out);
-  // The queue pair that the program named, else one that carries nothing.
+  // Takes the queue pair that the program named, or makes one that carries no data.
   Status TakeQueuePair(const rdma_ucm_conn_param& parameters);
   void SetOptions(const rdma_ucm_conn_param& parameters);
   // Asks for the end of the connection, for `established_` ones.

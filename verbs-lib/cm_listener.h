@@ -57,7 +57,7 @@ Status BindPatiently(const std::function<Status()>& bind);
 // on the library's dispatch thread.
 void Begin(const std::function<Status(Request*)>& start, std::function<void(const Status&)> done);
 
-// How many objects of this process close in the background.
+// Changes the number of objects of this process that close in the background.
 void CountClosing(int change);
 
 template <typename Object>

@@ -193,7 +193,7 @@ ibv_wc_status DatagramPair::SendNow(const ibv_send_wr& request, std::uint32_t le
 
 void DatagramPair::Drive(int most) {
   const std::unique_lock lock(mutex_, std::try_to_lock);
-  if (lock) Read(most);  // Else another thread reads.
+  if (lock) Read(most);  // Another thread reads.
 }
 
 void DatagramPair::Serve(int most) {

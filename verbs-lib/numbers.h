@@ -17,7 +17,7 @@ struct QueuePair;
 // Smaller low bits count the queue pairs without a port.
 inline constexpr std::uint32_t kFirstPortOfNumbers = 1024;
 
-// The port of a number; 0: it has none, and nobody can connect to it.
+// Returns the port of a number; 0 when the number has none and cannot be reached.
 constexpr std::uint16_t PortOfNumber(std::uint32_t number) {
   const std::uint32_t port = number & 0xffff;
   return port < kFirstPortOfNumbers ? std::uint16_t{0} : static_cast<std::uint16_t>(port);

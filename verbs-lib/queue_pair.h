@@ -50,7 +50,7 @@ struct SharedReceiveQueue {
 struct QueuePair {
   ibv_qp_ex abi{};
   ibv_qp_init_attr init{};
-  ibv_qp_attr attributes{};  // What ibv_modify_qp was told.
+  ibv_qp_attr attributes{};  // The attributes that the program set by ibv_modify_qp.
   CompletionQueue* send_cq = nullptr;
   CompletionQueue* receive_cq = nullptr;
 
@@ -72,7 +72,7 @@ struct QueuePair {
   // failed for another reason. A device notices such an end only when its own request is not answered: that
   // request fails after the time of its retries, and the others and the receives are flushed.
   bool KeepsBack(const ibv_wc& failed);
-  // Forgets what was kept back, and touches the completion queues no more for it.
+  // Drops the completions that were kept back, and does not use the completion queues for them any more.
   void ForgetKeptBack();
 
   nd::QueuePair real;                       // Replaced under `mutex`. Empty in a UD queue pair.

@@ -21,7 +21,7 @@ struct LocalRegion {
 };
 
 void AddRegion(std::uint32_t key, const LocalRegion& region);
-// Returns when nobody uses the region any more.
+// Returns when the region is not in use any more.
 void RemoveRegion(std::uint32_t key);
 
 // No region goes away while one of these lives.

@@ -51,7 +51,7 @@ TEST_F(AcceptTest, SpareDescriptorRefusesAConnectionWhenNoneIsLeft) {
   rlimit before{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
   rlimit none = before;
-  none.rlim_cur = 3;  // Lower than every free number, so that no descriptor can be made.
+  none.rlim_cur = 3;  // Smaller than every free number, so that no descriptor can be made.
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
   const Accepted exhausted = Accept(listener_.get());
   const bool refused_without_room = static_cast<bool>(spare.AcceptToRefuse(listener_.get()));

@@ -57,7 +57,7 @@ class OwnersFilesOnly {
 // Makes a directory that only its owner may enter. Returns 0, or an error number of <cerrno>.
 int MakePrivateDirectory(const std::string& path);
 
-// Removes a name that is not of a directory. Returns 0, or an error number of <cerrno>.
+// Removes a file, a link or a socket, but no directory. Returns 0, or an error number of <cerrno>.
 int RemoveFile(const std::string& path);
 
 }  // namespace nd::os

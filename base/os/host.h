@@ -8,7 +8,7 @@
 
 namespace nd::os {
 
-// Empty: unknown. At most 64 bytes.
+// The name of the host, at most 64 bytes; empty when it is unknown.
 std::string HostName();
 // One line for reports: the system, its release and the processor.
 std::string SystemName();

@@ -23,7 +23,7 @@ class KeptSockets {
   KeptSockets(const KeptSockets&) = delete;
   KeptSockets& operator=(const KeptSockets&) = delete;
 
-  // Whether a socket outlives this process.
+  // Returns true when sockets outlive this process.
   virtual bool keeps() const { return false; }
   // Returns the listening, non-blocking socket that the previous process left for this address, once. It
   // stays kept. No descriptor: there is none.

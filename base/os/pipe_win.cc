@@ -90,7 +90,7 @@ bool PipeObject::Receive(std::size_t most, std::vector<std::byte>* message, bool
   read.hEvent = read_event_.get();
   std::byte rest[1024];
   std::span<std::byte> into(*message);
-  // What does not fit is read too, and discarded.
+  // The rest of a longer message is read too, and discarded.
   for (;; into = rest, *too_long = true) {
     DWORD got = 0;
     DWORD error = 0;

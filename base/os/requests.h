@@ -10,7 +10,7 @@ namespace nd::os {
 
 enum class Request { kTerminate, kInterrupt, kReload };
 
-// The name that the system has for it: "SIGTERM".
+// The system's name of the request: "SIGTERM".
 std::string_view Name(Request request);
 
 // Make one object before the first thread starts. From then on the requests wait for Wait() instead of ending

@@ -17,7 +17,7 @@ std::uint32_t GroupNumber();
 double ProcessorSeconds();
 
 enum class Stream { kInput, kOutput, kError };
-// Whether a person is at the other end.
+// Returns true when the stream is a terminal.
 bool IsTerminal(Stream stream);
 
 }  // namespace nd::os

@@ -28,8 +28,8 @@ class ServiceManager {
  public:
   // Stands for no service manager.
   ServiceManager() = default;
-  // Reads what the environment says and removes it, so that no child takes it for its own. INVALID_PARAMETER:
-  // a variable has a value that no service manager sets; the message names it.
+  // Reads the variables of the environment and removes them, so that no child takes them for its own.
+  // INVALID_PARAMETER: a variable has a value that no service manager sets; the message names it.
   static Result<ServiceManager> FromEnvironment();
 
   // Returns true when a service manager waits for Ready() and receives the other messages.

@@ -56,8 +56,8 @@ std::optional<SocketKind> KindOf(int socket);
 // Two connected stream sockets of this host. False: errno says why.
 bool MakeStreamPair(UniqueFd* a, UniqueFd* b, bool blocking);
 
-// Sends or receives what is possible without waiting. -1 with EAGAIN: nothing; 0 from Receive: the peer sends
-// nothing more. A peer that has gone is an error, never a signal.
+// Sends or receives without waiting. Returns the number of bytes; -1 with EAGAIN when nothing is possible
+// now; 0 from Receive when the peer sends nothing more. A peer that has gone is an error, never a signal.
 std::ptrdiff_t Send(int socket, const void* bytes, std::size_t size);
 std::ptrdiff_t Receive(int socket, void* buffer, std::size_t size);
 

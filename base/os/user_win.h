@@ -10,7 +10,7 @@
 
 namespace nd::os {
 
-// The number of no account.
+// A number that no account has.
 inline constexpr std::uint32_t kNobody = 1;
 
 std::uint32_t UserOfSid(PSID sid);

@@ -20,7 +20,7 @@ int Wait(std::span<Watched> entries, Duration timeout) {
     if (port->Add(entries[i].fd, entries[i].wanted, i, WatchSet::Until::kReported)) {
       added.push_back(entries[i].fd);
     } else {
-      entries[i].ready = kFailed;  // The number of no descriptor.
+      entries[i].ready = kFailed;  // No descriptor has this number.
       timeout = Duration::zero();
     }
   }

@@ -8,7 +8,7 @@ namespace nd::os {
 
 class WakeEvent {
  public:
-  // Not set. Without a descriptor (false) when the process has none left; its calls do nothing then.
+  // Not set at first. False: the process has no descriptor left, and the calls do nothing.
   WakeEvent();
   explicit operator bool() const { return static_cast<bool>(fd_); }
 

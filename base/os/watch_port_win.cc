@@ -13,8 +13,8 @@
 namespace nd::os {
 namespace {
 
-// One for all sets: a descriptor may be closed while sets of other threads watch it. Nobody waits for
-// anything else while holding it, except for callbacks of the thread pool, which do not take it.
+// One for all sets, because a descriptor may be closed while sets of other threads watch it. A thread that
+// holds it waits only for callbacks of the thread pool, which do not take it.
 std::mutex& WatchMutex() {
   static auto* const mutex = new std::mutex;
   return *mutex;
@@ -97,7 +97,7 @@ void CALLBACK Post(void* context, BOOLEAN) {
 }
 
 struct Watch {
-  Object* object = nullptr;  // ForgetWatches() comes before its end.
+  Object* object = nullptr;  // ForgetWatches() runs before this object ends.
   std::uint32_t wanted = 0;
   std::uint64_t tag = 0;
   WatchSet::Until until = WatchSet::Until::kRemoved;

@@ -14,7 +14,7 @@ namespace nd::os {
 
 class WatchSet {
  public:
-  // Without a descriptor (false) when the process has none left: errno says why.
+  // False when the process has no descriptor left; errno has the reason.
   WatchSet();
   explicit operator bool() const { return static_cast<bool>(fd_); }
 

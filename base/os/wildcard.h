@@ -6,7 +6,7 @@
 
 namespace nd::os {
 
-// Whether the whole text matches the pattern. Capital and small letters are the same.
+// Returns true when the whole text matches the pattern, without regard to case.
 bool MatchesWildcard(const std::string& pattern, const std::string& text);
 
 }  // namespace nd::os

@@ -11,8 +11,8 @@ char Small(char c) {
   return static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
 }
 
-// Whether the set at the beginning of `pattern` ("[a-z]...") has `c`; *end is behind it. No set: the bracket
-// stands for itself.
+// Returns true when the set at the beginning of `pattern` ("[a-z]...") contains `c`, and sets *end behind it.
+// An unfinished set stands for the bracket itself.
 bool InSet(std::string_view pattern, char c, std::size_t* end) {
   std::size_t at = 1;
   const bool inverted = at < pattern.size() && (pattern[at] == '!' || pattern[at] == '^');

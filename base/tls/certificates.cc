@@ -60,7 +60,7 @@ bool Make(const Wanted& wanted, const Signed* authority, int days, Signed* made)
   if (RAND_bytes(reinterpret_cast<unsigned char*>(&serial), sizeof serial) != 1) return false;
   X509_set_version(certificate, X509_VERSION_3);
   ASN1_INTEGER_set_uint64(X509_get_serialNumber(certificate), serial >> 1 | 1);
-  X509_gmtime_adj(X509_getm_notBefore(certificate), -300);  // Clocks of hosts differ.
+  X509_gmtime_adj(X509_getm_notBefore(certificate), -300);  // A margin for hosts whose clocks differ.
   X509_gmtime_adj(X509_getm_notAfter(certificate), 86400L * days);
   X509_set_pubkey(certificate, made->key.get());
   X509_NAME_add_entry_by_txt(X509_get_subject_name(certificate), "CN", MBSTRING_UTF8,

@@ -155,8 +155,8 @@ class BrokerSession final : public std::enable_shared_from_this<BrokerSession> {
   enum class State { kConnecting, kUp, kDown };
 
   Status ConnectLink();
-  // For a broker that serves the network namespace of this process. Without sockets the broker says what is
-  // missing.
+  // Gives sockets to a broker that serves the network namespace of this process. Without them the broker
+  // names the missing ones.
   static void GiveNetwork(BrokerLane& lane);
   static void GiveSocketFor(const session::ConnectOp& connect, session::OpId op_id, BrokerLane& lane);
   Status Send(session::ClientMessage message, bool early, std::uint32_t epoch, Done done,

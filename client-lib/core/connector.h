@@ -115,7 +115,7 @@ class LocalConnector final : public Target, public std::enable_shared_from_this<
   // Ends the transport at once, by order of the broker.
   void Drop(DisconnectReason reason);
   void TellPeerClosedInOrder();  // Requires report_order_.
-  // Disconnect where the broker says the goodbye, or decides what the call answers.
+  // Disconnect when the broker says the goodbye or decides the result of the call.
   Status DisconnectByBroker(const Caller& caller);
   Status DisconnectLocally(const Caller& caller);
   // A Disconnect failed; if it counts in leaving_, it is subtracted.

@@ -14,7 +14,7 @@ void LocalConnector::Report(ReportWhat what, DisconnectReason reason, Status sta
   });
 }
 
-// While the broker is away, does here what the broker would have done.
+// While the broker is away, this side does the broker's part.
 void LocalConnector::SendReport(ReportWhat what, DisconnectReason reason, Status status) {
   const Life at = life();
   session::TransportReportOp op{at.handle, what, reason, std::move(status)};

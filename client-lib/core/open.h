@@ -14,7 +14,7 @@
 
 namespace nd::client {
 
-// Where sessions and devices come from; replaced in tests.
+// The sources of sessions and devices; replaced in tests.
 struct Environment {
   std::function<Result<Channel>()> connect;
   std::function<Result<std::shared_ptr<provider::Device>>(const AdapterInfo& info)> open_device;

@@ -9,7 +9,7 @@
 
 namespace nd::core {
 
-// `kind`: what the handle has to name, such as "listener".
+// `kind` names the expected object, such as "listener".
 inline Status BadHandle(const char* kind = "object") {
   return {StatusCode::kInvalidHandle, std::string("The handle names no open ") + kind + " of this session."};
 }

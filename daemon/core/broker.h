@@ -109,7 +109,7 @@ class Broker {
   static constexpr std::uint32_t kMaxObjects = 1u << 24;
   struct Options {
     std::uint32_t boot_epoch = 1;  // Differs from that of the previous process.
-    std::uint64_t seed = 0;        // Where the search for ephemeral ports starts.
+    std::uint64_t seed = 0;        // Chooses the port at which the search for ephemeral ports begins.
     Settings settings;
     // How many objects, waiting requests and operations of an ended session one step reclaims, until a
     // ReclaimSome gives another number.

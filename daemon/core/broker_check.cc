@@ -32,7 +32,7 @@ std::string Broker::Impl::CheckInvariants() const {
   std::map<SessionId, std::set<OpId>> pending;
   std::set<std::uint64_t> sequences;
   std::set<TimerKey> timers;
-  std::map<std::uint32_t, std::uint64_t> remembered, running;  // By user: bytes, operations.
+  std::map<std::uint32_t, std::uint64_t> remembered, running;  // By user: bytes and operations.
   bool dead_wait = false;
   std::uint64_t in_flight = 0, active = 0;
   std::map<std::uint32_t, std::uint64_t> flights_of;  // By user.

@@ -24,7 +24,7 @@ void Broker::Impl::CancelAll(Connector& c, const Status& status) {
     c.waits_at = {};
     c.state = ConnectorState::kUnbound;
   }
-  // An operation and notifications are never pending together.
+  // A connector has either a pending operation or pending notifications, never both.
   Finish(c.session, c.op, status);
   FinishNotifies(c, status);
 }
@@ -176,7 +176,7 @@ void Broker::Impl::Close(QueuePair& q, bool ndk) {
     MaybeFinishClose(handle);
     return;
   }
-  if (ndk) return;  // Continues when the connector releases it.
+  if (ndk) return;  // The close continues when the connector releases the queue pair.
   Connector& c = ConnectorAt(q.connector);
   switch (c.state) {
     case ConnectorState::kConnecting:
@@ -225,7 +225,7 @@ void Broker::Impl::Reclaim(Object& object) {
     case ObjectKind::kSharedEndpoint:
       Close(static_cast<SharedEndpoint&>(object));
       return;
-    case ObjectKind::kQueuePair:  // Its connector was reclaimed before.
+    case ObjectKind::kQueuePair:  // The connector of the request was reclaimed before.
     case ObjectKind::kAdapter:
       object.closing = true;
       MaybeFinishClose(object.handle);

@@ -116,8 +116,8 @@ Status Broker::Impl::CheckQueuePair(const QueuePair& q) {
   return {};
 }
 
-// Local address, 4-tuple, policy and destination, in that order. FailConnect releases what the connector has
-// taken.
+// Checks and takes local address, 4-tuple, policy and destination, in that order. After a failure FailConnect
+// releases them.
 Status Broker::Impl::ConnectLocal(Session& s, Connector& c, const ConnectOp& op, SharedEndpoint* endpoint) {
   if (endpoint != nullptr) {
     ND_CORE_CHECK(ports_.MayJoin(endpoint->claim));  // The handle of a closing one is invalid.

@@ -22,7 +22,7 @@ std::vector<const Object*> Broker::Impl::AllObjects(std::optional<ObjectKind> ki
     if (!kind || object->kind == *kind) all.push_back(object.get());
   });
   const auto earlier = [](const Object* a, const Object* b) { return a->sequence < b->sequence; };
-  // Usually they are in order, and the check costs a tenth of sorting.
+  // Handles are usually in order already, and the check costs a tenth of sorting.
   if (!std::is_sorted(all.begin(), all.end(), earlier)) std::sort(all.begin(), all.end(), earlier);
   return all;
 }

@@ -86,7 +86,7 @@ void Broker::Impl::On(const ClientOp& event) {
   Session* const s = sessions_.Find(event.session);
   if (s == nullptr || s->ending) return;
   const auto* const report = std::get_if<TransportReportOp>(&event.op);
-  if (event.op_id == 0 && report != nullptr) {  // The operation has no completion.
+  if (event.op_id == 0 && report != nullptr) {  // An operation of this kind has no completion.
     Do(*s, Pending{}, *report);
     LaunchWaiting();
     return;

@@ -89,7 +89,8 @@ void Broker::Impl::On(const CmLost& event) {
   if (found == cm_.end()) return;
   const CmEntry entry = found->second;
   if (!entry.connector) {
-    // Withdrawn while it waited: its place in the backlog is free again, and no application is notified.
+    // The request was withdrawn while it waited: its place in the backlog is free again, and no application
+    // is notified.
     Listener* const l = Find<Listener>(entry.listener);
     ND_CORE_CHECK(l != nullptr);
     const std::optional<provider::InboundRequest> request = l->queue.TakeRequest(entry.key);

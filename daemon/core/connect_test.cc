@@ -358,7 +358,7 @@ TEST(Fair, ND_227_UserThatConnectsToItselfDelaysNoOther) {
   const auto greedy = w.Open(0, 1000), honest = w.Open(0, 2000);
   const Handle l = w.NdkListener(greedy, "10.0.0.1:7000");
   w.NdkListener(honest, "10.0.0.2:8000");
-  w.wire_is_cut = true;  // The greedy user's connects stay in flight.
+  w.wire_is_cut = true;  // The connects of the greedy user stay in flight.
   std::vector<OpId> all;
   for (int i = 0; i < 1000; ++i)
     all.push_back(w.Connect(greedy, w.Bound(greedy, "10.0.0.1:0"), w.Qp(greedy), "10.0.0.1:7000"));
@@ -366,7 +366,8 @@ TEST(Fair, ND_227_UserThatConnectsToItselfDelaysNoOther) {
   w.ClearLog();
   for (int i = 0; i < 10; ++i)
     w.Connect(honest, w.Bound(honest, "10.0.0.2:0"), w.Qp(honest), "10.0.0.2:8000");
-  EXPECT_EQ(w.Seen<CmConnect>().size(), 10u);  // Sent at once, with 776 connects of the other user waiting.
+  // The connect is sent at once, although 776 connects of the other user wait.
+  EXPECT_EQ(w.Seen<CmConnect>().size(), 10u);
   EXPECT_EQ(w.broker().CheckInvariants(), "");
   w.Close(greedy, l);
 }

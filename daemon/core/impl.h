@@ -172,7 +172,7 @@ class Broker::Impl {
   Status CheckLocal(const Session& s, const AdapterInfo& adapter, const Address& local,
                     bool allow_unspecified) const;
   static AdapterInfo SeenBy(const Session& s, const AdapterInfo& adapter);
-  // Whether the adapter is there for this session: it belongs to its network.
+  // Returns true when the adapter belongs to the network of this session.
   static bool Sees(const Session& s, const AdapterState& adapter);
 
   // ---- connecting (broker_connect.cc)

@@ -81,7 +81,7 @@ TEST_F(Listen, ND_044_045_046_049_Backlog) {
   EXPECT_EQ(w.Code(a, three), SC::kConnectionRefused);
   EXPECT_EQ(Why(three), Detail::kBacklogFull);
   EXPECT_TRUE(w.Result(a, three).status.retryable());
-  w.Incoming(p, l);  // Delivered, so it no longer counts.
+  w.Incoming(p, l);  // The request was delivered, so it no longer counts.
   EXPECT_EQ(w.Code(a, Dial()), SC::kPending);
   EXPECT_EQ(w.Code(a, Dial()), SC::kConnectionRefused);
   EXPECT_EQ(w.Close(a, c1), SC::kSuccess);
@@ -185,7 +185,7 @@ TEST_F(Listen, KillOfAnUnansweredRequestIsARejection) {
   w.Step(1, KillConnection{k});
   EXPECT_EQ(w.Code(a, id), SC::kConnectionRefused);
   EXPECT_EQ(w.Seen<CmReject>(1).size(), 1u);
-  EXPECT_TRUE(w.Seen<CmAbort>(1).empty());  // The answer may still be on its way.
+  EXPECT_TRUE(w.Seen<CmAbort>(1).empty());  // The answer of this host may still be on its way.
 }
 
 TEST_F(Listen, NdkListenerDeliversConnectors) {

@@ -93,7 +93,7 @@ struct Connector : Object {
   TimerKey pace_timer, establish_timer, goodbye_timer;
 
   Handle queue_pair;
-  ReadLimits offer;   // Active: what was offered. Passive: what the peer offered.
+  ReadLimits offer;   // Active: the limits that this side offered. Passive: the limits that the peer offered.
   ReadLimits limits;  // The result of GetReadLimits.
   Bytes send_data;    // Private data for the request, until it is sent.
   Bytes data;         // The peer's private data.

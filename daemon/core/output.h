@@ -12,7 +12,7 @@ namespace nd::core {
 
 class Output {
  public:
-  // Null: no step is running, and nothing may be emitted.
+  // Null while no step is running; nothing may be emitted then.
   void set_actions(Actions* actions) { actions_ = actions; }
   template <typename A>
   void Emit(A action) {

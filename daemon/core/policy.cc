@@ -39,7 +39,7 @@ const std::optional<std::vector<Prefix>>& ListOf(const Rule& rule, PolicyVerb ve
   return verb == PolicyVerb::kConnect ? rule.connect : rule.listen;
 }
 
-// The keys of a rule that name a pod, and what they are compared with.
+// The keys of a rule that name a pod, and the facts of a client that they are compared with.
 struct PodKey {
   const char* key;
   std::optional<std::string> Rule::*wanted;

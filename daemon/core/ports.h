@@ -73,9 +73,9 @@ class Ports {
   void Drop(PortClaim* claim);
   // The listener or shared endpoint `object` closes: only its connections keep the port.
   void SetClosing(const PortClaim& claim, Handle object);
-  // Whether a connection may use the port of this shared endpoint: not when it is closing.
+  // Returns true when a connection may use the port of this shared endpoint, which must not be closing.
   bool MayJoin(const PortClaim& endpoint) const;
-  // Whether the port is kept for this process after a restart of the broker.
+  // Returns true when the port is kept for this process after a restart of the broker.
   bool IsKeptFor(AdapterNo adapter, const Address& local, const Process& who) const;
   // Returns the listener that receives requests for `local`, if any.
   std::optional<Handle> ListenerAt(AdapterNo adapter, const Address& local) const;
@@ -143,7 +143,7 @@ class Ports {
   };
 
   Status CheckPrivileged(const PortOwner& owner, const Address& local) const;
-  // Whether the user's share of ephemeral ports has room for this port (0: any).
+  // Checks that the user's share of ephemeral ports has room for this port (0: any).
   Status CheckShare(const PortOwner& owner, const PortKey& key);
   // Until the provider answers, the port belongs to its first holder only.
   bool Settled(const PortEntry& entry) const;

@@ -48,7 +48,7 @@ void Ports::Reserve(const ReservePort& event) {
   const std::uint64_t request = next_request_++;
   Reserving& reserving = reserving_[request];
   reserving.event = event;
-  reserving.open = 1;  // One for this function itself.
+  reserving.open = 1;  // One for the call of this function itself.
   for (const PortKey& key : KeysOf(event.local)) {
     const EndpointId endpoint = HoldIdle(key, request);
     space_.Reserve(key, {event.uid, event.comment, endpoint, 0});

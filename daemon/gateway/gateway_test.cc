@@ -247,7 +247,7 @@ TEST_F(GatewayTest, CrowdWithoutHandshakeKeepsNobodyOut) {
   EXPECT_TRUE(root->GetStatus(&context, {}, &status).ok());
 }
 
-// Wherever the descriptors run out, an ended connection leaves neither a thread nor a slot behind.
+// At whatever point descriptors run out, an ended connection leaves neither a thread nor a slot behind.
 TEST_F(GatewayTest, NoSlotIsLostForLackOfADescriptor) {
   Start();
   rlimit before{};

@@ -25,13 +25,13 @@ struct Pod {
 
 // True for 36 characters with dashes or 32 hexadecimal digits, in lower case.
 bool IsPodUid(std::string_view text);
-// True for what a CSI volume may be called here: a file name of letters, digits, '.', '_' and '-'.
+// Returns true for a valid name of a CSI volume: letters, digits, '.', '_' and '-'.
 bool IsVolumeId(std::string_view text);
 
 // INVALID_PARAMETER names the field that Kubernetes would not allow.
 Status Check(const Pod& pod);
 
-// The text of a registration, and back. INVALID_PARAMETER: not such a text.
+// Writes and reads the text of a registration. INVALID_PARAMETER: the text is not a registration.
 std::string Encode(const Pod& pod);
 Result<Pod> Parse(std::string_view text);
 

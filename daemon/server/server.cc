@@ -299,7 +299,7 @@ Status Server::Impl::Start() {
     return s;
   }
   if (config.metrics.enabled) {
-    shell_->doors().try_emplace(kMetricsSocketName);  // Visible before its first refusal.
+    shell_->doors().try_emplace(kMetricsSocketName);  // Metrics show the count before the first refusal.
     UniqueFd metrics_fd;
     if (Status s = Listen(admin_path(kMetricsSocketName), os::SocketKind::kStream, broker.admin_mode,
                           broker.admin_group, &metrics_fd);
@@ -328,7 +328,7 @@ Status Server::Impl::Start() {
       return s;
     }
   }
-  // The last socket: clients wait for this one.
+  // The last socket to be opened: clients wait for it.
   if (Status s = Listen(client_path(kLaneSocketName), os::SocketKind::kMessages, broker.client_mode,
                         broker.client_group, &lane_fd);
       !s.ok()) {
@@ -409,7 +409,7 @@ std::vector<Setting> Server::Impl::Settings() {
   std::lock_guard lock(reload_mutex_);
   std::vector<Setting> settings = options_.config.settings;
   for (Setting& setting : settings) {
-    // Shows the directory that the rule of docs/configuration.md gave.
+    // Shows the directory that resulted from the rule of docs/configuration.md.
     if (setting.name == "broker.directory" && setting.value.empty()) setting.value = options_.directory;
   }
   return settings;

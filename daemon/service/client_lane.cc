@@ -127,7 +127,7 @@ void ClientLane::OnAckDeadline() {
 }
 
 bool ClientLane::SendMessage(std::span<const std::byte> message, std::size_t bound) {
-  if (closed_) return true;  // There is nobody to report to.
+  if (closed_) return true;  // The session has no callbacks any more.
   const auto length = static_cast<std::uint32_t>(message.size());
   if (unsent_bytes_ != 0 && unsent_bytes_ + out_.size() + sizeof length + length > bound) return false;
   bound_ = bound;

@@ -146,7 +146,7 @@ TEST_F(LaneSessionTest, FloodIsAnsweredOneByOneToASlowReader) {
       if (!client.lane.SendMessage(ListOp(1000 + i))) break;
     }
   });
-  std::this_thread::sleep_for(milliseconds(300));  // Until the broker has stopped reading.
+  std::this_thread::sleep_for(milliseconds(300));  // Long enough for the broker to stop reading.
   for (std::uint64_t i = 1; i <= kOps; ++i) {
     const pb::ServerMessage message = client.lane.ReceiveMessage();
     if (message.completion().op_id() != 1000 + i) {

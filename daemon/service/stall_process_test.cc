@@ -241,7 +241,7 @@ TEST_F(StallTest, FullDescriptorTableFailsOnlyTheOperation) {
 }
 
 TEST_F(StallTest, NewClientsAreServedAfterTheDescriptorTableWasFull) {
-  EXPECT_EQ(GetStatus().sessions(), 0u);  // The administrator's connection is there before.
+  EXPECT_EQ(GetStatus().sessions(), 0u);  // The administrator has connected before the table is full.
   {
     const FullTable full(*this);
     const RawLane early(directory_);

@@ -334,7 +334,8 @@ void BrokerShell::OnAcceptError(int error) {
 }
 
 void BrokerShell::OnAdaptersChanged() {
-  if (core_ == nullptr) return;  // While the core is being made; its first list is requested afterwards.
+  // The connection manager reports while the core is being made; its first list is requested afterwards.
+  if (core_ == nullptr) return;
   adapters_changed_ = true;
   if (running_ || drain_posted_) return;
   drain_posted_ = true;

@@ -160,7 +160,7 @@ class BrokerShell final : public provider::CmSink {
   Status MayOpenNetwork(const Peer& peer) const;
   Status JoinNetwork(ClientSession& session);
   void LeaveNetwork(ClientSession& session);
-  // Sets what the core has to know about the network of the client.
+  // Gives the core the facts about the network of the client.
   void Place(const ClientSession& session, core::Identity& who) const;
   // Closes sockets that clients may share.
   void CloseGiven(std::uint32_t uid, std::vector<UniqueFd> sockets);

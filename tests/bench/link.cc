@@ -114,7 +114,7 @@ Status Link::Disconnect() {
   // The side that disconnects second finds the connection gone, which is fine.
   if (status == StatusCode::kConnectionInvalid || status == StatusCode::kConnectionDisconnected)
     status = Status::Ok();
-  // Drops the flushed receives, because the next queue pair uses the same queue.
+  // Drops the flushed receives, because the next queue pair uses the same completion queue.
   std::array<Completion, 64> dropped;
   while (cq_.Poll(dropped) > 0) {
   }

@@ -30,7 +30,7 @@ struct Wanted {
   std::uint32_t connections = 10000, processes = 8, messages = 1, regions = 1, hold = 0;
   bool self = false;
   std::string broker, adapter, application = "many";
-  std::uint32_t pairs = 0;  // Of one process; 0: this is the parent.
+  std::uint32_t pairs = 0;  // The number of a child process; 0 in the parent.
   int report_fd = -1;
 };
 
@@ -134,7 +134,7 @@ int RunHolder(const Wanted& wanted) {
   Holder holder(wanted);
   holder.Open();
   if (write(wanted.report_fd, "up\n", 3) != 3) return 1;
-  for (;;) pause();  // Until the parent ends it.
+  for (;;) pause();  // Waits until the parent ends this process.
 }
 
 // Returns when the time is over, when standard input is closed, or on a signal.

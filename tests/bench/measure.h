@@ -15,7 +15,7 @@
 
 namespace nd::perf {
 
-// What the active end has measured, without the warm-up.
+// The results of the active end, without the warm-up.
 struct Sample {
   std::vector<double> latencies_us;
   double seconds = 0;  // Rate and bandwidth: from the first request to the last completion.

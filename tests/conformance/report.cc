@@ -49,7 +49,7 @@ class Report : public ::testing::EmptyTestEventListener {
   }
 
   std::FILE* file_;
-  long finished_ = 0;  // Where the results of the finished cases end.
+  long finished_ = 0;  // The position behind the results of the finished cases.
 };
 
 }  // namespace

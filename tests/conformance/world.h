@@ -81,7 +81,7 @@ class World {
   Transport transport() const { return transport_; }
   bool local() const { return transport_ == Transport::kLocal; }
   bool verbs() const { return transport_ == Transport::kVerbs; }
-  // Whether this side, or any side, is in a served network namespace.
+  // Returns true when this side, or any side, is in a served network namespace.
   bool pod(int side) const {
     return transport_ == Transport::kPods ||
            transport_ == (side == 0 ? Transport::kPodHost : Transport::kHostPod);

@@ -42,7 +42,7 @@ TEST_P(Races, EveryOperationCompletesOnce) {
       if (reports[side].empty()) reports[side] = "the application is gone";
     };
     std::thread passive([&] { run(1); });
-    // A Connect without a listener has another outcome and does not race.
+    // A Connect without a listener has one outcome only, so it does not race.
     const bool listens = Eventually([&] { return stage.broker(1).Count().listeners == 1; });
     EXPECT_TRUE(listens);
     if (listens) run(0);

@@ -49,7 +49,7 @@ Stage::Stage(const Mode& mode) : mode_(mode), directory_(MakeTempDirectory("ndcr
   for (int side = 0; side < (mode_.local ? 1 : 2); ++side) {
     DaemonOptions options;
     options.sections["limits"] = "connections-per-uid = 100000";
-    // The ports of killed processes become free while CloseAndCompare() waits.
+    // Ports of killed processes become free while CloseAndCompare() waits.
     options.sections["broker"] = "reclaim-grace = \"2s\"";
     options.adapters = {"name = \"soft0\"\naddresses = [\"127.0.0." + std::to_string(side + 2) +
                         "\"]\nmode = \"" + (mode_.tcp ? "tcp" : "separate") + "\""};
@@ -78,7 +78,7 @@ Stage::Stage(const Mode& mode) : mode_(mode), directory_(MakeTempDirectory("ndcr
     return true;
   };
   if (!Eventually(calm)) error_ = "a broker does not come to rest";
-  // The last descriptors of the exercise close a little later.
+  // The last descriptors of the first connection close a little later.
   int equal = 0;
   const auto steady = [&] {
     std::vector<Counts> counts = BrokerCounts();

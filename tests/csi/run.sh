@@ -98,7 +98,7 @@ use_volume "$at"
 publish 0 csi-1 "$at" web-1 shop "$uid" # The kubelet repeats calls whose answers it has lost.
 [ "$(findmnt -no TARGET "$at" | wc -l)" = 1 ] || fail "a repeated call mounted again"
 
-# What is refused, and that nothing is left of it.
+# Refused requests, which leave nothing behind.
 publish 1 csi-1 "$(target "$other")" vault-0 bank "$other"
 contains "$err" "ALREADY_EXISTS: volume csi-1 belongs to pod shop/web-1"
 refused() {

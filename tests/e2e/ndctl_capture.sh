@@ -53,7 +53,7 @@ dissect() { tshark -r "$work/all.pcap" --disable-protocol rpcordma --disable-pro
 [ -z "$(dissect -Y _ws.malformed)" ] || fail "malformed: $(dissect -Y _ws.malformed)"
 checks=$((checks + 4))
 
-# A connection that stays, and one without a wire.
+# One connection that stays, and one in shared memory, which has no wire.
 "$bin/ndctl" ping 127.0.0.3:7000 --count 100000000 > "$work/ping.out" 2>&1 &
 until_true "the connection" count_is 1 connection list --filter state=Connected
 id=$(ndctl connection list --filter state=Connected -o name)

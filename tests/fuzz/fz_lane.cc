@@ -220,7 +220,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   static const Passed passed;
   Input input(data, size);
   const auto flags = input.Number();
-  // An empty run first: what the program allocates once must not count as a leak of the first input.
+  // An empty run first, because memory that the program allocates once is no leak of the first input.
   static const bool warm = [] {
     Input nothing(nullptr, 0);
     RunBroker(nothing, passed, false);

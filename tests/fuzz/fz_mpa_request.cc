@@ -192,7 +192,8 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     HandshakeStep other_request, other_first;
     nd::provider::soft::Agreement other_agreement;
     Run(script, stream, cuts, &other_request, &other_first, &other_agreement);
-    // Bytes behind a request end it before or after it was delivered, depending on when they arrive.
+    // Bytes behind a request end the handshake: before the request is delivered if they have arrived by then,
+    // otherwise after it.
     const bool same = SameStep(request, other_request) || (Ended(request) && Ended(other_request));
     Require(same && SameStep(first, other_first) && SameAgreement(agreement, other_agreement),
             "the cuts of a stream change nothing");

@@ -101,7 +101,7 @@ class Connection {
   provider::HandOff hand_off_;
   UniqueFd peer_;
   bool attached_;
-  bool exact_ = true;  // Whether the model predicts every event.
+  bool exact_ = true;  // True while the model predicts every event.
   Bytes wire_, heard_;
   std::deque<std::vector<RdmapModel::Piece>>
       sinks_;  // Of Reads that were posted and not yet seen on the wire.

@@ -45,7 +45,7 @@ class Side {
     Status up;
     if (words_.Flag("active")) {
       const auto end = std::chrono::steady_clock::now() + kEndPatience;
-      do {  // Before the first connection there may be no listener.
+      do {  // Until the first connection succeeds, the listener may be missing.
         up = Await(link.connector().NdkConnect(link.pair(), words_.At("from"), words_.At("to"),
                                                {.limits = {16, 16}}, &request),
                    request);

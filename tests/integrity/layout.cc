@@ -41,7 +41,7 @@ std::uint32_t DrawSize(Random& random, std::uint32_t most) {
       return most;
     case 2:
     case 3:
-    case 4: {  // Around a power of two.
+    case 4: {  // A size close to a power of two.
       const auto power = std::uint32_t{1} << random.Below(static_cast<std::uint32_t>(std::bit_width(most)));
       return std::min(most, power - 1 + random.Below(3));
     }

@@ -102,7 +102,7 @@ inline Raw Fpdu(const Raw& ulpdu, bool crc) {
   return frame;
 }
 
-// Where a stream of `size` bytes is cut: growing positions, the last is `size`.
+// The places at which a stream of `size` bytes is cut: growing positions; the last is `size`.
 inline std::vector<std::size_t> AnyCuts(std::size_t size) {
   const auto pieces = *rc::gen::inRange<std::size_t>(0, 12);
   std::vector<std::size_t> cuts;

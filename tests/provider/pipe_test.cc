@@ -13,7 +13,7 @@
 namespace nd::provider {
 namespace {
 
-// Accepts every request, confirms every reply, and keeps what was established.
+// Accepts every request, confirms every reply, and keeps the established connections.
 struct Broker final : CmSink {
   void OnReserved(EndpointId, const Status&) override {}
   void OnRequest(const InboundRequest& request) override { manager->Accept(request.id, {}); }

@@ -88,7 +88,8 @@ attacked() {
   [ -z "$note" ] || [ "$verdict" != met ] || verdict=passed
   line "$1" "$2" "$3" "$verdict" "p99 $p99 ms, idle $(awk -v us="${idle:-0}" 'BEGIN { printf "%.2f", us / 1000 }') ms; $(tail -1 "$out")$note" "\`$4 $attack --only $5\`"
 }
-# coverage_row NUMBER PROMISE TARGET: what the last runs of the two programs recorded; they take too long for this table.
+# coverage_row NUMBER PROMISE TARGET: the recorded results of the last runs of the two programs, which take
+# too long for this table.
 coverage_row() {
   local covered killed verdict
   covered=$(sed -n 's/^| coverage .* | \(.*\) |$/\1/p' docs/proof.md)

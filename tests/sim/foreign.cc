@@ -149,7 +149,7 @@ void Foreign::OnClientInput(EndId end) {
       if (!first.empty()) dice_.Pick(first) ^= 0x40;
       break;
     case kTooMuch: {
-      // Both kinds, or a Send in front.
+      // Both kinds of RTR frame, or a Send before them.
       const Bytes more =
           dice_.Chance(500) ? frames::RtrWriteFrame(crc) : frames::SendFrame({1, 2, 3}, 1, crc);
       first.insert(first.begin(), more.begin(), more.end());

@@ -66,7 +66,7 @@ class Host final : public provider::CmSink {
     std::uint64_t seed = 0;
   };
 
-  // What this host's hand-overs prove, in every life of its broker.
+  // The proofs in this host's hand-overs, the same in every life of its broker.
   provider::Bytes Prove(const core::ConnectionFacts& facts) const;
 
   Host(Options options, Schedule& schedule, Dice& dice, Net& net, Fabric& fabric, Observer& observer);

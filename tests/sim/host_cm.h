@@ -80,7 +80,7 @@ class HostCm {
   std::string Describe() const;
   std::size_t stream_ends() const;
   std::size_t reserved() const { return reserved_.size(); }
-  // Ports of the host that nobody reserved and the manager holds.
+  // Ports of the host that the manager holds without a reservation.
   std::size_t stray_ports() const;
   std::size_t device_ends() const { return device_.size(); }
   std::size_t local_handshakes() const { return loop_.handshakes(); }

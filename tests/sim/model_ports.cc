@@ -46,7 +46,7 @@ StatusCode Model::MayBind(const Session& s, std::size_t adapter, const Address& 
   return policy_.MayListen(s.who, local).allowed ? Code::kSuccess : Code::kAccessDenied;
 }
 
-// A user with more than a quarter of what is free gets no more once three quarters are taken.
+// Once three quarters are taken, a user with more than a quarter of the free ports gets no more.
 bool Model::HasShare(const Session& s, std::size_t adapter, const Address& local) const {
   const bool any = local.port() == 0;
   if (!any && (local.port() < settings_.ephemeral_first || local.port() > settings_.ephemeral_last))

@@ -23,7 +23,7 @@
 namespace nd::sim {
 
 using provider::Bytes;
-using EndId = std::uint64_t;  // 0: none. The two ends of a connection are 2n and 2n+1.
+using EndId = std::uint64_t;  // The number of an end; 0: none. The two ends of a connection are 2n and 2n+1.
 
 enum class Owner : std::uint8_t { kBroker, kMessage, kApplication, kForeign };
 const char* Name(Owner owner);

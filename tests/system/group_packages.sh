@@ -23,7 +23,8 @@ group_packages() {
   package_names
 }
 
-# prepare_debian PACKAGES: a bare Debian with what the packages depend on, kept below build/ until that changes.
+# prepare_debian PACKAGES: a bare Debian with the dependencies of the packages, kept below build/ until the
+# list changes.
 prepare_debian() {
   debian=${NDBROKER_DEBIAN_ROOT:-$top/build/debian-root}
   local mirror depends
@@ -156,7 +157,7 @@ package_remove() {
   check "a broker runs" is_active
 }
 
-# What the packages that stay (library, ndbroker-cli) do not explain.
+# Prints leftovers that the remaining packages (library, ndbroker-cli) do not explain.
 no_leftovers() {
   local left
   left=$(inside find / -xdev -name '*ndbroker*' -not -path '/proc/*' -not -path '/srv/*' \

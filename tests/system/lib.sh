@@ -121,7 +121,7 @@ mask_hardware() {
   done
 }
 
-# install_build: what the build directory $build would install, as the packages place it.
+# install_build: installs the build directory $build in the places that the packages use.
 install_build() {
   local component
   for component in daemon library cli tests; do

@@ -143,7 +143,7 @@ Counts Daemon::Count() {
     const std::string row = "items." + std::to_string(i) + ".";
     counts.queue_pairs += sessions.Number(row + "queue_pairs");
     counts.connections += sessions.Number(row + "connectors")
-                          << 32;  // Unbound connectors have no connection.
+                          << 32;  // Connectors without a port have no connection.
   }
   return counts;
 }

@@ -31,7 +31,7 @@ namespace {
   if (options.uid) {
     if (setgroups(0, nullptr) != 0 || setgid(*options.uid) != 0 || setuid(*options.uid) != 0) die("setuid");
   }
-  prctl(PR_SET_PDEATHSIG, SIGKILL);  // After setuid, which clears it.
+  prctl(PR_SET_PDEATHSIG, SIGKILL);  // Set again after setuid, which clears it.
   if (getppid() != parent) _exit(127);
   if (!options.output.empty()) {
     const int log = open(options.output.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);

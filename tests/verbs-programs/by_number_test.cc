@@ -209,7 +209,7 @@ TEST(ByNumber, ReceiverMayStayInRtr) {
   ExpectExchange(a, b, "to RTR");
 }
 
-// Either of the two may be the one that connects.
+// Each of the two ends may be the connecting one.
 TEST(ByNumber, WithoutAPeerRequestsFailAfterAWhile) {
   End a, b;
   for (End* end : {&a, &b}) {

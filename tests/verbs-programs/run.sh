@@ -28,7 +28,7 @@ cleanup() {
 }
 trap cleanup EXIT
 
-# Namespace 1 is this one; namespace 2 lives as long as a process in it.
+# Namespace 1 is that of this script; namespace 2 lives as long as a process is in it.
 ip link set lo up
 unshare --net sleep 3600 & pids+=($!)
 second=$!

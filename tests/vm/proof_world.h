@@ -67,7 +67,8 @@ class World final : public provider::CmSink {
                const Side& side, ReadLimits offer, const Bytes& data, std::uint32_t pid = 0);
   std::optional<provider::InboundRequest> NextRequest();
   void Accept(CmId id, const Side& side, ReadLimits limits, const Bytes& data);
-  // Established: gives the queue pair its hand-over. `outbound`: what it may read.
+  // Gives the queue pair of an established connection its hand-over. `outbound`: the Reads that it may have
+  // in flight.
   Status Attach(CmId id, const Side& side, std::uint32_t outbound);
   void Confirm(CmId id);
   // Waits until `ready` is true for this id; returns false after 20 s.

@@ -30,7 +30,7 @@ TEST_P(QpTest, TheReceiverDecidesHowLongASendWaits) {
   m.Fill(1);
   Sge one = m.At(0, 8), sink = in.At(0, 8);
   ASSERT_TRUE(a->qp->Send(Tag(1), {&one, 1}, 0).ok());
-  std::this_thread::sleep_for(ms(300));  // Several times what the tuning allows.
+  std::this_thread::sleep_for(ms(300));  // Several times the patience that the tuning sets.
   ASSERT_TRUE(b->qp->Receive(Tag(2), {&sink, 1}).ok());
   EXPECT_EQ(b->Next().status, StatusCode::kSuccess);
   EXPECT_EQ(std::memcmp(in.data, m.data, 8), 0);

@@ -178,7 +178,7 @@ void SoftQueuePair::OnTransportLost(DisconnectReason reason, StatusCode first) {
     CancelReceives();
   } else if (state_ == State::kDisconnecting) {
     CancelInitiator(first);
-    // Whatever ended the connection, Disconnect has reached its goal.
+    // Disconnect has reached its goal, whatever ended the connection.
     FinishDisconnect(first == StatusCode::kIoTimeout
                          ? Status(StatusCode::kIoTimeout, "the peer did not answer the goodbye in time")
                          : Status::Ok());

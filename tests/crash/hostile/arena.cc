@@ -159,7 +159,7 @@ Arena::Arena(const Scale& scale, bool peers)
   const int active = peers ? 2 : 3;
   honest_ = std::make_unique<Honest>(Honest::Side{brokers_.front()->directory(), active},
                                      Honest::Side{brokers_.back()->directory(), 3}, true);
-  honest_->Measure(10);  // What the first connections open stays open.
+  honest_->Measure(10);  // Resources that the first connections open stay open.
   idle_ = honest_->Measure(scale_.connects);
   // The victim waits for requests most of the time, and makes its next objects in between.
   for (int i = 0; i < 10; ++i, ::usleep(10'000)) most_ = Most(most_, attacked().Count());

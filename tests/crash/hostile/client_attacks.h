@@ -6,7 +6,7 @@
 
 namespace nd::hostile {
 
-// client_doors.cc: what a process can do before it has a session, and with the session's socket.
+// client_doors.cc: attacks of a process before it has a session, and with the session's socket.
 void OpenConnections(const Target&);
 void OpenStreamConnections(const Target&);
 void ConnectAndGo(const Target&);
@@ -27,7 +27,7 @@ void FloodContinuations(const Target&);
 void FloodEmptyData(const Target&);
 void FloodResetsAfterHello(const Target&);
 
-// client_objects.cc: what a session can ask for.
+// client_objects.cc: attacks by requests of a session.
 void StealPorts(const Target&);
 void TakeAllPorts(const Target&);
 void GuessHandles(const Target&);

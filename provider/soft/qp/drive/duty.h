@@ -29,7 +29,7 @@ enum class Duty : std::uint8_t {
 
 enum class DutyEvent : std::uint8_t {
   kAttach,      // The connection was attached.
-  kLeftUndone,  // Another party moved data, and the watched Interest does not cover what is left.
+  kLeftUndone,  // Another party moved data, and the watched Interest does not cover the remaining work.
   kVisit,       // The progress thread comes, and the application does not poll.
   kLeave,       // The progress thread comes, and leaves the queue pair to the application that polls.
   kNotify,      // The application is about to sleep.

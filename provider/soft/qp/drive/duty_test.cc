@@ -60,7 +60,7 @@ struct World {
   bool watches = false;       // The descriptor is in its epoll.
   App app = App::kPolling;
   bool notify_armed = false;   // Notify was called, and no completion came since.
-  bool expects_sleep = false;  // And the application has not polled often since.
+  bool expects_sleep = false;  // As notify_armed, and the application has polled only a few times since.
   bool fired = false;          // The notification is there.
   std::uint8_t received = 0;   // By the application.
   std::uint8_t completions = 0;

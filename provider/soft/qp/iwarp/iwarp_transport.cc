@@ -12,8 +12,8 @@
 namespace nd::provider::soft {
 namespace {
 
-// Between our own ends an FPDU is as large as its length field allows (a little less, so that payloads are
-// multiples of 8); a foreign peer gets one that fits a TCP segment.
+// Between two ndbroker ends an FPDU is as large as its length field allows (a little less, so that payloads
+// are multiples of 8). To a foreign peer it fits one TCP segment.
 constexpr std::uint32_t kOwnUlpdu = 65490;
 constexpr std::uint32_t kMinUlpdu = 128;
 // The segment of a path about which nothing is known.

@@ -63,7 +63,7 @@ bool IwarpReceiver::Receive() {
       continue;
     }
     if (got == 0) {
-      // The end follows the held Send and what is behind it.
+      // The end is handled after the held Send and the data behind it.
       end_read_ = true;
       if (arriving_.held()) continue;
       EndOfStream();

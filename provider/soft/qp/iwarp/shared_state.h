@@ -22,7 +22,7 @@ struct IwarpRead : OutboundRead {
   bool atomic = false;  // An Atomic Response answers it; `sink_stag` is the request's id.
   std::uint32_t sink_stag = 0;
   std::uint64_t confirms = 0;  // Its response confirms all requests before this position.
-  std::uint64_t wire_end = 0;  // Where its request ends in the outgoing stream.
+  std::uint64_t wire_end = 0;  // The place in the outgoing stream at which its request ends.
 };
 
 struct IwarpResponse {

@@ -94,7 +94,8 @@ bool ShmReceiver::ConsumeOne(const Slot& record) {
       arriving_.OnAbandoned();
       return true;
     case RecordKind::kGoodbye:
-      state_.rings.Acknowledge();  // Data that the peer consumed before this record is delivered.
+      // Everything that the peer consumed before it wrote this record was delivered to it.
+      state_.rings.Acknowledge();
       peer_goodbye_ = true;
       if (state_.queue_pair.live()) state_.queue_pair.OnPeerGoodbye();
       return true;

@@ -125,7 +125,7 @@ class ShmRings {
   void Abandon();
 
  private:
-  // What a published slot carries, for its acknowledgement.
+  // The contents of a published slot, for its acknowledgement.
   struct Published {
     std::uint64_t request = kNoRequest;
     std::uint64_t data_end = 0;

@@ -71,7 +71,7 @@ class OutboundReads {
     return read;
   }
 
-  // The requests were flushed; `forget` removes what the transport knows of one.
+  // The requests were flushed. `forget` removes the transport's own data of one Read.
   template <typename Function>
   void Flush(Function&& forget) {
     reads_.ForEach([&](Read& read) {
