@@ -63,15 +63,8 @@ void Broker::Impl::Do(Session& s, Pending p, const AcceptOp& op) {
 }
 
 void Broker::Impl::Do(Session& s, Pending p, const RejectOp& op) {
-  Connector* const c = FindOwn<Connector>(s, op.connector);
-  if (c == nullptr || c->reattaching) {
-    Finish(s.id, p, BadHandle());
-    return;
-  }
-  if (c->removed) {
-    Finish(s.id, p, AdapterGone());
-    return;
-  }
+  Connector* const c = UseConnector(s, p, op.connector);
+  if (c == nullptr) return;
   const AdapterInfo& info = StateOf(*c).description.info;
   if (Status data = CheckPrivateData(op.private_data.size(), op.private_data_length, info.max_callee_data);
       !data.ok()) {

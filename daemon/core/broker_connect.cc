@@ -350,15 +350,8 @@ void Broker::Impl::On(const CmFailed& event) {
 }
 
 void Broker::Impl::Do(Session& s, Pending p, const CompleteConnectOp& op) {
-  Connector* const c = FindOwn<Connector>(s, op.connector);
-  if (c == nullptr || c->reattaching) {
-    Finish(s.id, p, BadHandle());
-    return;
-  }
-  if (c->removed) {
-    Finish(s.id, p, AdapterGone());
-    return;
-  }
+  Connector* const c = UseConnector(s, p, op.connector);
+  if (c == nullptr) return;
   const StatusCode verdict = VerdictOf(ConnectorOp::kCompleteConnect, *c);
   if (verdict != StatusCode::kSuccess) {
     const bool told = verdict == c->ended.code() && !c->ended.ok();

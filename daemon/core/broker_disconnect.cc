@@ -92,36 +92,22 @@ void Broker::Impl::PeerClosed(Connector& c, DisconnectReason reason, const Statu
 }
 
 void Broker::Impl::Do(Session& s, Pending p, const NotifyDisconnectOp& op) {
-  Connector* const c = FindOwn<Connector>(s, op.connector);
-  if (c == nullptr || c->reattaching) {
-    Finish(s.id, p, BadHandle("connector"));
-    return;
-  }
-  if (c->removed) {
-    Finish(s.id, p, AdapterGone());
-    return;
-  }
+  Connector* const c = UseConnector(s, p, op.connector);
+  if (c == nullptr) return;
   const StatusCode verdict = VerdictOf(ConnectorOp::kNotifyDisconnect, *c);
   if (verdict == StatusCode::kSuccess && c->state == ConnectorState::kConnected) {
     c->notifies.push_back(p);
     return;
   }
-  Finish(s.id, p, {verdict, "The connector is in state " + std::string(Name(c->state)) + "."});
+  Finish(s.id, p, WrongState(verdict, c->state));
 }
 
 void Broker::Impl::Do(Session& s, Pending p, const DisconnectOp& op) {
-  Connector* const c = FindOwn<Connector>(s, op.connector);
-  if (c == nullptr || c->reattaching) {
-    Finish(s.id, p, BadHandle("connector"));
-    return;
-  }
-  if (c->removed) {
-    Finish(s.id, p, AdapterGone());
-    return;
-  }
+  Connector* const c = UseConnector(s, p, op.connector);
+  if (c == nullptr) return;
   const StatusCode verdict = VerdictOf(ConnectorOp::kDisconnect, *c);
   if (verdict != StatusCode::kSuccess) {
-    Finish(s.id, p, {verdict, "The connector is in state " + std::string(Name(c->state)) + "."});
+    Finish(s.id, p, WrongState(verdict, c->state));
     return;
   }
   if (c->state == ConnectorState::kPeerClosed) {

@@ -20,15 +20,8 @@ TupleKey RequestTuple(AdapterNo adapter, const provider::InboundRequest& request
 }  // namespace
 
 void Broker::Impl::Do(Session& s, Pending p, const ListenOp& op) {
-  Listener* const l = FindOwn<Listener>(s, op.listener);
-  if (l == nullptr) {
-    Finish(s.id, p, BadHandle("listener"));
-    return;
-  }
-  if (l->removed) {
-    Finish(s.id, p, AdapterGone());
-    return;
-  }
+  Listener* const l = UseListener(s, p, op.listener);
+  if (l == nullptr) return;
   if (op.local && !op.local->well_formed()) {
     Finish(s.id, p, CheckLocal(s, StateOf(*l).description.info, *op.local, true));
     return;
@@ -120,15 +113,8 @@ void Broker::Impl::SetPaused(Listener& l, bool paused) {
 }
 
 void Broker::Impl::Do(Session& s, Pending p, const ControlConnectEventsOp& op) {
-  Listener* const l = FindOwn<Listener>(s, op.listener);
-  if (l == nullptr) {
-    Finish(s.id, p, BadHandle("listener"));
-    return;
-  }
-  if (l->removed) {
-    Finish(s.id, p, AdapterGone());
-    return;
-  }
+  Listener* const l = UseListener(s, p, op.listener);
+  if (l == nullptr) return;
   if (l->state != Listener::State::kListening) {
     Finish(s.id, p, {StatusCode::kInvalidDeviceState, "The listener does not listen."});
     return;

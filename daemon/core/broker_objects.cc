@@ -349,4 +349,18 @@ void Broker::Impl::Do(Session& s, Pending p, const CreateSharedEndpointOp& op) {
   Reserved(*e, taken);
 }
 
+Connector* Broker::Impl::UseConnector(Session& s, Pending& p, Handle handle) {
+  Connector* const c = FindOwn<Connector>(s, handle);
+  if (c != nullptr && !c->reattaching && !c->removed) return c;
+  Finish(s.id, p, c == nullptr || c->reattaching ? BadHandle("connector") : AdapterGone());
+  return nullptr;
+}
+
+Listener* Broker::Impl::UseListener(Session& s, Pending& p, Handle handle) {
+  Listener* const l = FindOwn<Listener>(s, handle);
+  if (l != nullptr && !l->removed) return l;
+  Finish(s.id, p, l == nullptr ? BadHandle("listener") : AdapterGone());
+  return nullptr;
+}
+
 }  // namespace nd::core

@@ -11,7 +11,7 @@ namespace {
 
 Status Judged(StatusCode verdict, const Connector& c) {
   if (verdict == StatusCode::kSuccess) return {};
-  return {verdict, "The connector is in state " + std::string(Name(c.state)) + "."};
+  return WrongState(verdict, c.state);
 }
 
 }  // namespace

@@ -134,6 +134,10 @@ class Broker::Impl {
   // Finds an object that the client may use: live, its own, of that kind, not closing.
   template <typename T>
   T* FindOwn(const Session& s, Handle handle);
+  // Returns the object for an operation that needs its adapter. Otherwise finishes `p` with the reason and
+  // returns null. A connector that waits for its port after a restart of the broker cannot be used yet.
+  Connector* UseConnector(Session& s, Pending& p, Handle handle);
+  Listener* UseListener(Session& s, Pending& p, Handle handle);
   template <typename T>
   T* Find(Handle handle);
   Connector& ConnectorAt(Handle handle);
