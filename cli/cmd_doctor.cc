@@ -136,7 +136,8 @@ Checkup Examine(Context& context) {
 }
 
 void AddDoctor(Command root, Context& context) {
-  Command app = root.Add("doctor", "What is wrong on this host, and the remedy; exit 1 when something fails");
+  Command app =
+      root.Add("doctor", "Check this host and its broker, with remedies; exit 1 when a check fails");
   app.OnRun(context, [&context] { return Run(context); });
 }
 

@@ -35,7 +35,8 @@ Failure WaitForEmpty(Context& context) {
     }
     if (!status.draining()) {
       context.Progress("");
-      return Error{Exit::kFailed, "somebody ended the draining", "ndctl drain begins it again", {}};
+      return Error{
+          Exit::kFailed, "another administrator ended the draining", "ndctl drain begins it again", {}};
     }
     if (status.counters().active_connection() == 0 && status.handshakes() == 0) break;
     context.Progress(Left(status) + " left");

@@ -94,7 +94,8 @@ void AddEvents(Command root, Context& context) {
   Command app = root.Add(
       "events", "Every change from now on, until interrupted; with --since what happened, then the end");
   const auto wanted = std::make_shared<Wanted>();
-  app.Add("--since", &wanted->since, "What the broker remembers since then: 10m, 2h or 2026-11-21T10:00:00Z");
+  app.Add("--since", &wanted->since,
+          "Begin with remembered events since then: 10m, 2h or 2026-11-21T10:00:00Z");
   app.AddFlag("-f,--follow", &wanted->follow, "Go on after that (without --since always so)");
   app.Add("--type", &wanted->types, "Only events of this type, with * and ?: 'connection.*'; repeatable")
       .Repeatable();

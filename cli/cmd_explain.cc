@@ -96,7 +96,7 @@ Failure Run(Context& context, const std::string& word) {
     const auto nearest = Nearest(word, TopicNames(Nouns(context)));
     return Error{Exit::kNotFound,
                  "nothing is known about '" + word + "'",
-                 nearest ? "did you mean '" + *nearest + "'?" : "ndctl explain alone lists what is",
+                 nearest ? "did you mean '" + *nearest + "'?" : "ndctl explain alone lists every topic",
                  {}};
   }
   if (!table) {
@@ -117,7 +117,7 @@ Failure Run(Context& context, const std::string& word) {
 }  // namespace
 
 void AddExplain(Command root, Context& context) {
-  Command app = root.Add("explain", "What a status, detail, field, column, metric or setting means");
+  Command app = root.Add("explain", "The meaning of a status, detail, field, column, metric or setting");
   const auto words = std::make_shared<std::vector<std::string>>();
   app.Add("TOPIC", words.get(), "CONNECTION_REFUSED, 'no listener', connection.TX, ...; without it the list");
   app.OnRun(context, [&context, words] {

@@ -45,7 +45,7 @@ void AddListener(Command root, Context& context) {
   Noun noun;
   noun.name = "listener";
   noun.aliases = "listeners";
-  noun.about = "Who waits for connections: list, show, pause, resume";
+  noun.about = "Listeners: list, show, pause, resume";
   noun.id_name = "id that the list shows";
   noun.message = "ListenerRow";
   noun.shape = {"Listener",
@@ -74,7 +74,7 @@ void AddListener(Command root, Context& context) {
   noun.renamed = {{"since", "age_seconds"}};
   Command app = AddNoun(root, context, noun);
   AddNounVerb(app, context, noun,
-              {"pause", "Refuse new requests as if nobody listened",
+              {"pause", "Refuse new requests as if there were no listener",
                [](Context& c, const std::string& id) { return Pause(c, id, true); }});
   AddNounVerb(app, context, noun,
               {"resume", "Take new requests again",

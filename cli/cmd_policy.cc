@@ -94,7 +94,7 @@ Failure SetCaller(const Question& question, v1::CheckPolicyRequest* request) {
   if (!question.session.empty()) {
     if (identity) {
       return Error{Exit::kUsage,
-                   "--session says who asks; --uid, --gid, --cgroup and the pod say it again",
+                   "--session names the caller; leave out --uid, --gid, --cgroup and the pod",
                    "give either the session or the identity",
                    {}};
     }
@@ -250,7 +250,7 @@ Failure Check(Context& context, const Question& question) {
 void AddQuestion(Command app, Context& context, bool explain) {
   Command verb =
       explain ? app.Add("explain", "As check, with every rule that was asked and why it did not decide")
-              : app.Add("check", "What would the policy say: exit 0 allowed, 3 refused");
+              : app.Add("check", "Ask the policy about one action: exit 0 allowed, 3 refused");
   const auto question = std::make_shared<Question>();
   question->explain = explain;
   verb.Add("ACTION", &question->action, "listen, bind, connect or limits").Required();
@@ -268,7 +268,7 @@ void AddQuestion(Command app, Context& context, bool explain) {
 }  // namespace
 
 void AddPolicy(Command root, Context& context) {
-  Command app = root.Add("policy", "Who may listen and connect where: show, check, explain");
+  Command app = root.Add("policy", "Rules for listening and connecting: show, check, explain");
   app.RequireCommand();
   Command show = app.Add("show", "The rules in force, in the order in which they are asked");
   show.Alias("list");

@@ -62,10 +62,10 @@ Failure Release(Context& context, const std::string& address) {
 
 void AddReservations(Command app, Context& context) {
   Command reserve =
-      app.Add("reserve", "Keep an ND port out of reach, or for one user, until release or restart");
+      app.Add("reserve", "Reserve an ND port, for one user or for none, until release or restart");
   const auto wanted = std::make_shared<Reservation>();
   reserve.Add("ADDRESS", &wanted->address, "IP:PORT").Required();
-  reserve.Add("--uid", &wanted->user, "The user, by number or name, who alone may take it");
+  reserve.Add("--uid", &wanted->user, "The only user, by number or name, that may take it");
   reserve.Add("--comment", &wanted->comment, "Why, for the list");
   reserve.OnRun(context, [&context, wanted] { return Reserve(context, *wanted); });
   Command release = app.Add("release", "End a reservation");

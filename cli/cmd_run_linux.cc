@@ -58,7 +58,7 @@ Failure PrintVariables(const Context& context, const VerbsOptions& options) {
 }
 
 void AddOptions(Command app, VerbsOptions* options) {
-  app.Add("--as", &options->as, "What the devices look like").OneOf({"roce", "iwarp"}).ShowDefault();
+  app.Add("--as", &options->as, "The kind of the emulated devices").OneOf({"roce", "iwarp"}).ShowDefault();
   app.Add("--adapter", &options->adapter, "Show the program this adapter only");
   app.AddFlag("--sockets", &options->sockets, "Turn the program's TCP sockets into rsockets");
 }

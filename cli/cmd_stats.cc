@@ -242,7 +242,7 @@ Failure Run(Context& context, const Wanted& wanted) {
 }  // namespace
 
 void AddStats(Command root, Context& context) {
-  Command app = root.Add("stats", "What was moved since the broker started, then rates per interval");
+  Command app = root.Add("stats", "Totals since the broker started, then rates per interval");
   const auto wanted = std::make_shared<Wanted>();
   app.Add("--by", &wanted->by, "app, peer or adapter");
   app.Add("--interval", &wanted->interval, "Then the rates of every S seconds, until interrupted");

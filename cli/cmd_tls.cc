@@ -29,7 +29,7 @@ void AddTls(Command root, Context& context) {
                          "\n  on the broker's host: ndbroker-gateway --tls " + set->directory +
                          " --listen IP:9886" + people + "\n  here: ca.pem, " + set->people.front() +
                          ".pem and " + set->people.front() + "-key.pem, alone in a directory for --tls\n" +
-                         "keep ca-key.pem away from both: who has it can make administrators\n");
+                         "keep ca-key.pem away from both: its holder can make administrators\n");
   });
 }
 

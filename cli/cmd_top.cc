@@ -247,7 +247,7 @@ Failure Live(Context& context, const Options& options, TopView view) {
 }  // namespace
 
 void AddTop(Command root, Context& context) {
-  Command app = root.Add("top", "Live screen of who moves how much, by application, peer or adapter");
+  Command app = root.Add("top", "Live screen of the traffic, by application, peer or adapter");
   const auto options = std::make_shared<Options>();
   app.Add("--interval", &options->interval_text, "Time between two looks: 1, 500ms").ShowDefault();
   app.Add("--by", &options->by, "app, peer or adapter").OneOf({"app", "peer", "adapter"});

@@ -160,7 +160,7 @@ TEST_F(CommandsTest, PolicyRefusesContradictoryQuestions) {
            {{"policy", "check", "listen"}, "needs the address"},
            {{"policy", "check", "listen", "10.0.0.1"}, "is not an address with a port"},
            {{"policy", "check", "limits", "10.0.0.1:1"}, "limits have no address"},
-           {{"policy", "check", "limits", "--session", "s-1", "--uid", "0"}, "--session says who asks"},
+           {{"policy", "check", "limits", "--session", "s-1", "--uid", "0"}, "--session names the caller"},
            {{"policy", "check", "limits", "--uid", "no-such-user"}, "no user 'no-such-user'"}}) {
     const Ran ran = Run(arguments);
     EXPECT_EQ(2, ran.exit) << ran.err;

@@ -80,7 +80,7 @@ Verdict JudgeSockets(const Facts& facts) {
                     "start ndbrokerd; it makes its sockets itself");
       case SocketState::kStale:
         return Fail("sockets", socket->path + " is left over from a broker that ended",
-                    "start ndbrokerd; it replaces what is left over");
+                    "start ndbrokerd; it replaces the sockets that are left over");
       case SocketState::kForbidden:
         return Fail("sockets", "uid " + std::to_string(facts.uid) + " may not use " + socket->path,
                     "set client-socket-mode or client-socket-group in [broker], or join that group");

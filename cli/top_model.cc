@@ -288,7 +288,7 @@ std::vector<TopLine> TopModel::Render(TopView* view, std::size_t width, std::siz
   if (list.empty()) {
     lines.push_back(
         {TopLine::Kind::kNote,
-         Fit(view->filter.empty() ? "nobody has a connection" : "no connection has that in it", width),
+         Fit(view->filter.empty() ? "there is no connection" : "no connection matches the filter", width),
          {},
          false,
          false});

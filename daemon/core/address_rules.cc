@@ -24,7 +24,7 @@ Status CheckDestinationUsable(const Address& remote, bool bad_network_name) {
             "No host has the address " + remote.IpToString() + "."};
   }
   if (remote.port() == 0) {
-    return {StatusCode::kConnectionRefused, "Nobody can listen on port 0.", Detail::kNoListener};
+    return {StatusCode::kConnectionRefused, "No listener can have port 0.", Detail::kNoListener};
   }
   return {};
 }

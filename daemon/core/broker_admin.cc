@@ -251,7 +251,7 @@ void Broker::Impl::On(const SetDraining& event) {
   if (draining_ == event.drain) return;
   draining_ = event.drain;
   Note(Notice::Level::kWarning, draining_ ? "broker.draining" : "broker.resumed", "",
-       draining_ ? "Nothing new is taken; what is established lives on." : "New work is taken again.");
+       draining_ ? "New work is refused; established connections continue." : "New work is accepted again.");
 }
 
 void Broker::Impl::On(const ReservePort& event) {

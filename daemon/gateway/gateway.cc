@@ -134,8 +134,8 @@ bool Gateway::Admit(Id id, int fd, const std::string& from) {
   }
   if (entry.evicted) {
     ops::LogWarning("refused", from +
-                                   " came when every place was taken; one that had shown no right to its "
-                                   "place made room");
+                                   " came when every place was taken; a connection that had not shown "
+                                   "a right to its place was ended");
     HangUp(*entry.evicted);
   }
   connections_[id].fd = fd;

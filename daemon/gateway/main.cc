@@ -41,7 +41,7 @@ int main(int argc, char** argv) {
     return 2;
   }
   if (options.roles.administrators.empty() && options.roles.viewers.empty()) {
-    std::fprintf(stderr, "nobody may do anything: name certificates with --admin or --view\n");
+    std::fprintf(stderr, "no certificate has a right: name certificates with --admin or --view\n");
     return 2;
   }
   options.listen = *address;

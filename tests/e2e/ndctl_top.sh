@@ -14,7 +14,7 @@ expect 2 ndctl top --interval never
 expect 2 ndctl top --by colour
 expect 4 ndctl --address "$work/nowhere" top
 expect 0 ndctl top --batch --count 2 --interval 0.1
-contains "$out" "nobody has a connection"
+contains "$out" "there is no connection"
 
 "$bin/ndctl" ping --serve 127.0.0.2:7000 > "$work/serve.out" 2>&1 &
 until_true "the listener" count_is 1 listener list
@@ -42,7 +42,7 @@ keys r
 until_true "the other way round" shows '^sort: rx up'
 keys / nothing
 until_true "the filter being typed" shows '^filter: nothing_'
-until_true "the filter at work" shows 'no connection has that in it'
+until_true "the filter at work" shows 'no connection matches the filter'
 keys Escape
 until_true "the filter gone" shows '^[+-] ndctl'
 keys f
