@@ -12,7 +12,8 @@ namespace {
 bool IsPlain(std::string_view text) {
   if (text.empty() || text.size() > 200) return false;
   const auto letter = [](char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; };
-  if (!letter(text[0]) && text[0] != '/') return false;  // Never a number, a time or an indicator.
+  // Text that no YAML reader takes for a number, a time or an indicator.
+  if (!letter(text[0]) && text[0] != '/') return false;
   for (const char c : text) {
     const bool digit = c >= '0' && c <= '9';
     if (!letter(c) && !digit && c != '_' && c != '-' && c != '.' && c != '/' && c != ' ') return false;

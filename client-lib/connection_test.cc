@@ -85,7 +85,7 @@ TEST_F(ConnectionTest, DisconnectEndsTheTransportThenReportsThenCompletes) {
   broker_.On<session::DisconnectOp>(Hold);
   Request request;
   ASSERT_TRUE(connector_.Disconnect(&request).pending());
-  EXPECT_EQ(fake_->log(), (Log{"attach", "disconnect"}));  // Without any word of the broker.
+  EXPECT_EQ(fake_->log(), (Log{"attach", "disconnect"}));  // The broker has said nothing yet.
   const auto asked = broker_.Await<session::DisconnectOp>();
   const auto report = broker_.Await<session::TransportReportOp>();
   EXPECT_EQ(report.what, session::TransportReportOp::What::kDisconnectDone);

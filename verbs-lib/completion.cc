@@ -289,7 +289,7 @@ NDBROKER_PUBLIC int ibv_get_cq_event(ibv_comp_channel* channel, ibv_cq** out, vo
     queue->queue.ConsumeNotification();
     eventfd_t count;
     eventfd_read(queue->kept_event.get(), &count);
-    if (!first) continue;  // Another thread took this event.
+    if (!first) continue;  // Another thread took the event.
     {
       std::lock_guard lock(queue->mutex);
       ++queue->events_taken;

@@ -184,7 +184,7 @@ ibv_wc_status DatagramPair::SendNow(const ibv_send_wr& request, std::uint32_t le
     if (sent < 0 && errno == EFAULT) return IBV_WC_LOC_PROT_ERR;
   }
   if (sent != static_cast<ssize_t>(length + encoded.size())) {
-    // Lost, as a datagram may be.
+    // The datagram is lost, which UD allows.
     std::lock_guard lock(mutex_);
     ++dropped_.unsent;
   }

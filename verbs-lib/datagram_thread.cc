@@ -26,7 +26,7 @@ void* Run(void* argument) {
     const int count = epoll_wait(set, ready.data(), static_cast<int>(ready.size()), -1);
     if (count < 0 && errno != EINTR) return nullptr;
     for (int i = 0; i < count; ++i) {
-      // Its memory stays until this turn is over, even if the program destroys it.
+      // The queue pair's memory stays until this turn is over, even if the program destroys the queue pair.
       const auto queue_pair = FindQueuePair(ready[static_cast<std::size_t>(i)].data.u32);
       if (queue_pair && queue_pair->datagrams) queue_pair->datagrams->Serve(kAtOnce);
     }

@@ -39,7 +39,7 @@ Status LocalEndpoint::Close(const Caller& caller, bool wait) {
   return wait ? BrokerSession::Outcome(caller, state) : Status(StatusCode::kPending);
 }
 
-// A return to a new broker in progress.
+// The steps by which the object is made again at a new broker.
 struct LocalEndpoint::Return {
   std::vector<Step> steps;
   std::size_t next = 0;
@@ -85,7 +85,7 @@ void LocalEndpoint::Adopt(const Return& back) {
   }
   adapter->session->Register(back.life.handle, shared_from_this());
   if (!closed_) return;
-  // Closed in the meantime, when it had no object at the broker.
+  // It was closed while it had no object at the broker.
   adapter->session->Unregister(back.life.handle);
   static_cast<void>(adapter->session->Submit(
       session::CloseOp{back.life.handle}, back.life.epoch, [](const Reply&) {},

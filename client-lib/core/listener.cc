@@ -121,7 +121,7 @@ Status LocalListener::GetConnectionRequest(LocalConnector* connector, const Call
   }
   const auto born = connector->life();
   const BrokerSession::Life at = life();
-  // The two have different lives, so one of them ended with the former broker.
+  // The objects belong to different sessions, so one of them ended with the former broker.
   return adapter->session->Perform(session::GetConnectionRequestOp{at.handle, born.handle},
                                    std::min(born.epoch, at.epoch), caller,
                                    [connector = connector->shared_from_this(), own = local()](Reply& reply) {

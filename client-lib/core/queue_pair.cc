@@ -54,7 +54,7 @@ void LocalQueuePair::OnSessionBack(const std::function<void()>& done) {
           std::lock_guard lock(self->mutex_);
           self->life_ = {reply.handle, epoch};
         }
-        if (self->closed) {  // In the meantime, when it had no object at the broker.
+        if (self->closed) {  // It was closed while it had no object at the broker.
           static_cast<void>(self->adapter->session->Submit(
               session::CloseOp{reply.handle}, epoch, [](const Reply&) {}, BrokerSession::Sender::kKeeper));
           return done();

@@ -32,7 +32,7 @@ class Attempts {
 
   explicit Attempts(std::uint32_t limit) : limit_(limit) {}
 
-  // A lower limit does not end flights.
+  // A lower limit does not end handshakes in flight.
   void set_limit(std::uint32_t limit) { limit_ = limit; }
   // Adds a waiting connector, which must neither wait nor be in flight.
   void Add(Handle connector, std::uint32_t uid, const Address& destination);

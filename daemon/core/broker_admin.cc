@@ -75,7 +75,7 @@ void Broker::Impl::RemoveFromUse(AdapterNo adapter, SendAdapterEvent::What what)
   }
   for (const Handle handle : handles) {
     Object* const object = FindAny(handle);
-    if (object == nullptr) continue;  // Destroyed together with another object.
+    if (object == nullptr) continue;  // It was destroyed together with another object.
     switch (object->kind) {
       case ObjectKind::kConnector:
         RemoveObject(static_cast<Connector&>(*object));
@@ -90,7 +90,7 @@ void Broker::Impl::RemoveFromUse(AdapterNo adapter, SendAdapterEvent::What what)
         object->removed = true;
         break;
       case ObjectKind::kAdapter:
-        break;  // Usable again together with the adapter.
+        break;  // It is usable again when the adapter is.
     }
   }
   TellAdapter(adapter, what);

@@ -128,7 +128,7 @@ void Broker::Impl::Do(Session& s, Pending p, const TransportReportOp& op) {
   }
   Finish(s.id, p, {});
   if (op.what == TransportReportOp::What::kPrepared) {
-    // Any other answer is late or unsolicited.
+    // In any other state the answer is late or unsolicited.
     if (c->cm && std::exchange(c->preparing, false)) Emit(CmPrepared{*c->cm, op.status});
     return;
   }

@@ -75,7 +75,7 @@ std::string_view Name(ConnectorState state) {
 }
 
 StatusCode Judge(ConnectorOp op, ConnectorState state, const ConnectorFlags& flags) {
-  // In the order of Cell.
+  // Codes in the order of Cell.
   static constexpr std::array<StatusCode, kFlag> kCodes = {
       StatusCode::kSuccess,
       StatusCode::kConnectionInvalid,

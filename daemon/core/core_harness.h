@@ -106,7 +106,7 @@ class World {
   }
   void ClearLog();
   const std::vector<Action>& Log(int host) const { return hosts_[static_cast<std::size_t>(host)].log; }
-  // The leases according to the actions of this broker, as in a journal.
+  // The leases that a journal would hold after the actions of this broker.
   std::vector<Lease> Leases(int host = 0) const;
   // Restarts the broker after kill -9; only these leases remain.
   void Restart(int host, const std::vector<Lease>& leases, Duration grace);

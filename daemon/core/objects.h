@@ -104,7 +104,7 @@ struct Connector : Object {
   bool was_connected = false;
   bool withdrawn_incoming = false, withdrawn_replied = false, expired_replied = false,
        completion_told = false;
-  Status ended;  // Why, for the three flags above.
+  Status ended;  // The reason for each of the three flags above.
   DisconnectReason reason = DisconnectReason::kUnknown;
   bool disconnect_event = false;
 

@@ -142,7 +142,7 @@ TEST_F(TalliesTest, ReattachedConnectionAddsNoEarlierTraffic) {
   pages[1] = Bytes(1'000'300);
   Read();
   EXPECT_EQ(Tx(App().flow), 300u);
-  // Also after a while without readings.
+  // The same holds after a while without readings.
   c.id = 2;
   c.slot = 2;
   c.since = now;

@@ -37,7 +37,7 @@ void Gate::Offer(UniqueFd fd, const Peer& peer) {
   if (place) return Admit(std::move(fd), peer);
   ++user.waiting;
   waiting_.push_back({std::move(fd), peer});
-  Wake();  // All waiting connections may belong to users at their own limit.
+  Wake();  // Every waiting connection may belong to a user who is at the limit.
 }
 
 void Gate::Admit(UniqueFd fd, const Peer& peer) {

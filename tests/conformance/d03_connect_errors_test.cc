@@ -199,7 +199,7 @@ TEST_P(D03Own, ND_079_QuotaOfUser) {
   const Connector c = w.A().CreateConnector();
   const Qp qp = w.A().CreateQp();
   EXPECT_ND(c.NdkConnect(qp, w.a(), w.p(7000)), INSUFFICIENT_RESOURCES);
-  EXPECT_ND(c.GetLocalAddress(), CONNECTION_INVALID);  // Unbound, as it was.
+  EXPECT_ND(c.GetLocalAddress(), CONNECTION_INVALID);  // The connector is unbound, as before.
   EXPECT_ND(w.A().CreateConnector().Bind(w.a()), INSUFFICIENT_RESOURCES);
   EXPECT_ND(bound.GetLocalAddress(), SUCCESS);
   EXPECT_PENDING(bound.Connect(w.A().CreateQp(), w.p(7000)));

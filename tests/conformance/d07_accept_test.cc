@@ -179,7 +179,7 @@ TEST_P(D07, ND_145_CanceledConnectThenReject) {
   EXPECT_ND(link.a.Cancel(), SUCCESS);
   EXPECT_TRUE(Gone(w, link));
   if (w.verbs()) {
-    EXPECT_ND(link.p.Reject(), SUCCESS);  // The peer is gone.
+    EXPECT_ND(link.p.Reject(), SUCCESS);  // The process of the peer has ended.
   } else {
     EXPECT_ND(link.p.Reject(), CONNECTION_ABORTED);
   }

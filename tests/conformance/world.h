@@ -55,10 +55,11 @@ struct Link {
 struct LinkArguments {
   ConnectArguments connect{}, accept{};
   std::uint16_t port = 7000;
-  Qp aq{}, pq{};                      // Made when not given.
-  Connector a{};                      // Bound, when given.
-  Listener l{};                       // Listening, when given.
-  std::uint32_t posted_receives = 0;  // On each side before it connects; contexts 1, 2, ...
+  Qp aq{}, pq{};  // Made when not given.
+  Connector a{};  // Bound, when given.
+  Listener l{};   // Listening, when given.
+  // Receives posted on each side before it connects, with contexts 1, 2, ...
+  std::uint32_t posted_receives = 0;
 };
 
 class World {

@@ -148,7 +148,7 @@ string QueueFull(Stage& stage, Scene& scene) {
     ++scene.posted_p;
   }
   stage.Pause(kP);
-  // The full depth; P has as many receives.
+  // As many as the queue holds; P has posted as many receives.
   while (scene.posted_a < 64) {
     if (string bad = Want(scene.aq.Send(scene.posted_a, 0, 1024), "Send"); !bad.empty()) return bad;
     ++scene.posted_a;

@@ -7,7 +7,7 @@
 namespace nd::crash {
 namespace {
 
-// TCP and the fd lane report at once; the limit is for a busy machine.
+// TCP and the fd lane report a death at once. The limit is long, for a busy machine.
 constexpr milliseconds kPatience{10'000};
 
 }  // namespace

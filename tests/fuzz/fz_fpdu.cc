@@ -114,7 +114,7 @@ void CheckCrcs(std::span<const std::uint8_t> bytes) {
 extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t max_size,
                                                unsigned seed) {
   size = LLVMFuzzerMutate(data, size, max_size);
-  // One in eight keeps its wrong CRC.
+  // One input in eight keeps its wrong CRC.
   if (size > 1 && seed % 8 != 0) nd::fuzz::RepairCrcs({data + 1, size - 1});
   return size;
 }

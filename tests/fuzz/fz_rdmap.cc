@@ -309,7 +309,7 @@ void Connection::PostRequest(const Step& step) {
 
 void Connection::Look() {
   if (!wire_.empty()) {
-    // No end reads after the end of the connection.
+    // After the end of the connection neither side reads.
     [[maybe_unused]] const auto sent =
         send(peer_.get(), wire_.data(), wire_.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
     wire_.clear();

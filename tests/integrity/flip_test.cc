@@ -30,7 +30,7 @@ class Flips : public ::testing::Test {
     if (!nd::testing::InPrivateNetwork()) {
       GTEST_SKIP() << "needs a network namespace: run as root, or allow user namespaces";
     }
-    World::Forget();  // Its brokers use the same addresses.
+    World::Forget();  // The brokers of the shared world use the same addresses.
   }
   void Start(bool crc) {
     relay_ = std::make_unique<Relay>("127.0.0.3", kTcpPort, kBehindRelay, "127.0.0.2");

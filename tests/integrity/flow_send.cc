@@ -77,7 +77,7 @@ class SendSink : public Flow {
     *offset += size;
     return size;
   }
-  // The size of the message that this receive will take, or slightly more.
+  // The size of the message that will arrive in this receive, or slightly more.
   std::uint32_t NextReceiveSize() override {
     const std::uint32_t size = Draw(expected_, plan_, &expected_offset_);
     return extra_.OneIn(2) ? size : size + extra_.Below(100);

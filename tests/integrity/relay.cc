@@ -117,7 +117,7 @@ bool Relay::Move(Pair& pair, int way) {
   std::uint8_t bytes[65536];
   const ssize_t got = recv(at.from->get(), bytes, sizeof(bytes), 0);
   if (got < 0 && errno == EINTR) return true;
-  if (got < 0) {  // A reset is passed on as one.
+  if (got < 0) {  // Passes a reset on as a reset.
     Reset(*at.to);
     return false;
   }

@@ -58,7 +58,7 @@ World::~World() {
 
 World& World::Shared(Transport transport) {
   if (Worlds().count(transport) == 0) {
-    Worlds().clear();  // They use the same addresses.
+    Worlds().clear();  // The brokers of the worlds use the same addresses.
     Worlds()[transport] = std::make_unique<World>(transport);
   }
   return *Worlds()[transport];

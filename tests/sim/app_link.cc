@@ -186,7 +186,7 @@ void App::Forget(std::uint32_t number) {
   if (found == links_.end()) return;
   Link& link = *found->second;
   if (link.arrived && link.arrived->transport.end != 0) common_.net.Close(link.arrived->transport.end, true);
-  // Not from inside a callback of the talk.
+  // Later, because the caller is a callback of the talk.
   std::shared_ptr<Talk> talk = std::move(link.talk);
   links_.erase(found);
   if (!talk) return;

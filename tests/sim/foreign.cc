@@ -103,7 +103,7 @@ void Foreign::Act() {
 void Foreign::Connected(EndId end, int error) {
   if (error != 0) return Drop(end, true);
   net_.Watch(end, [this, end] { OnClientInput(end); });
-  // Every peer leaves after a while.
+  // Every peer closes its connection after a while.
   schedule_.After(dice_.Millis(100, 40000), [this, end] { Drop(end, dice_.Chance(500)); });
   Trickle(end);
 }

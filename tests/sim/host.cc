@@ -74,7 +74,7 @@ provider::Bytes Host::Prove(const core::ConnectionFacts& facts) const {
 void Host::Stop() {
   if (!up() || running_) return;
   Run(core::Stopping{});
-  if (!up()) return;  // It died while it stopped.
+  if (!up()) return;  // The broker died while it stopped.
   journal_->Stop(schedule_.now());
   cm_->Stop();
   CrashNow();
@@ -259,7 +259,7 @@ void Host::Drain() {
   ArmTimer();
   if (!broker_->reclaiming() || reclaim_posted_) return;
   reclaim_posted_ = true;
-  // Earlier events go first.
+  // Events that arrived earlier are applied first.
   schedule_.After(dice_.Micros(1, 2000), [this, life = life_] {
     if (life != life_) return;
     reclaim_posted_ = false;

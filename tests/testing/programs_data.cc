@@ -111,7 +111,7 @@ std::string RateClient(const Arguments& arguments) {
       const Completion echo = NextOf(end, RequestType::kReceive, notified);
       if (!Good(echo) || echo.bytes_transferred != size) return fail("echo", Status(echo.status));
       ++messages;
-      // Write there, read back.
+      // Writes to the peer and reads the bytes back.
       std::memset(end.buffer.data(), i + 77, size);
       if (Status s = end.qp.Write(nullptr, std::span(&sge, 1), peer.address, peer.token); !s.ok()) {
         return fail("Write", s);

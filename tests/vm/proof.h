@@ -45,7 +45,8 @@ void ErrorScenario(World& world, const AdapterInfo& adapter, Case& c);
 void FlushScenario(World& world, const AdapterInfo& adapter, Case& c);
 void SharedReceiveScenario(World& world, const AdapterInfo& adapter, Case& c);
 
-// rping of rdmacm-utils, which knows no brokers, as a peer: as server, as client.
+// rping of rdmacm-utils, a program that does not use the broker, as the peer: first as server, then as
+// client.
 void RpingServerScenario(World& world, const AdapterInfo& adapter, Case& c);
 void RpingClientScenario(World& world, const AdapterInfo& adapter, Case& c);
 

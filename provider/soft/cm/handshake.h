@@ -62,7 +62,7 @@ struct HandshakeStep {
     kFailed,       // Active, ends: status.
     kEstablished,  // Ends; agreement() is valid.
     kLost,         // After request or reply, ends: status, private_data.
-    kDropped,      // Passive before the request, ends: not reported to the core.
+    kDropped,      // Passive, before the request: the connection ends and is not reported to the core.
   };
   enum class Close : std::uint8_t { kNo, kGraceful, kReset };
 

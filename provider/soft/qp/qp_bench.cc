@@ -107,7 +107,7 @@ void Stream(End& end, Memory& m, const Card& peer, bool first, RequestType type,
     return;
   }
   for (int i = 0; i < 128; ++i) (void)end.qp->Receive(nullptr, {&in, 1});
-  // One more for the closing message of the other side.
+  // One more receive, for the closing message of the other side.
   const int expect = (type == RequestType::kSend ? count : 0) + 1;
   for (int i = 0; i < expect; ++i) {
     Take(end, RequestType::kReceive);

@@ -143,7 +143,8 @@ void VerbsCm::OnRequest(const CmEvent& event) {
       event.id->verbs == nullptr ? std::string() : ibv_get_device_name(event.id->verbs->device);
   const DeviceTable::Port* const port = devices_.FindPort(device, event.id->port_num);
   auto wire = WireId::Adopt(event.id);
-  if (!wire.ok()) return;  // The request is refused already; the peer may try again.
+  // Taking over the id failed, which has refused the request. The peer may try again.
+  if (!wire.ok()) return;
   if (port == nullptr) {
     rdma_reject((*wire)->id(), nullptr, 0);
     return DestroyLater(std::move(wire).value(), Address());

@@ -235,5 +235,5 @@ int main(int argc, char** argv) {
     nd::rivals::Fail(arguments.what.c_str(), "neither setup nor put");
   }
   std::fflush(stdout);
-  _exit(0);  // The peer may be inside UCX, which would wait for it.
+  _exit(0);  // Closing would wait for a peer that may be inside UCX.
 }

@@ -18,7 +18,7 @@ namespace nd::hostile {
 struct Scale {
   int connects = 40;        // Of the honest tenant: before, and during each attack.
   bool brief = false;       // Checks states only and measures no durations.
-  int seconds = 0;          // Each attack lasts at least that long.
+  int seconds = 0;          // The shortest duration of an attack.
   int factor = 1;           // Multiplies the processes of each attack.
   bool loop_first = false;  // The kernel runs the broker's loop before every other thread.
   bool stalls = false;      // A stall of the loop beyond kStallUs on top of idle is a fault.
