@@ -64,7 +64,7 @@ class EventLoop::Impl {
   void Cancel(TimerId timer) {
     const auto it = timer_times_.find(static_cast<std::uint64_t>(timer));
     if (it == timer_times_.end()) return;
-    timers_.erase({it->second, it->first});
+    timers_.erase({it->second, it->first});  // Or it is in pending_due_, which passes over it.
     timer_times_.erase(it);
   }
 
@@ -141,7 +141,7 @@ class EventLoop::Impl {
 
   // How long a round waits for events.
   Duration Wait(Duration timeout) {
-    if (!turns_.empty()) return Duration::zero();
+    if (!turns_.empty() || !pending_due_.empty() || !common_.empty()) return Duration::zero();
     {
       const std::lock_guard lock(mutex_);
       if (!posted_.empty()) return Duration::zero();
@@ -154,6 +154,7 @@ class EventLoop::Impl {
     return timeout;
   }
 
+  // Until those that are due have run, or for so long that it is time to look for descriptors.
   void RunTimers() {
     const Time now = clock_.Now();
     // Timers made by these callbacks wait for the next round, so that one cannot starve the descriptors.
@@ -162,12 +163,12 @@ class EventLoop::Impl {
       pending_due_.push_back({first->first.second, std::move(first->second)});
       timers_.erase(first);
     }
-    while (!pending_due_.empty()) {
+    for (bool look = false; !pending_due_.empty() && !look;) {
       auto [id, callback] = std::move(pending_due_.front());
       pending_due_.pop_front();
-      // Cancelled by an earlier callback of this round.
-      if (timer_times_.erase(id) == 0) continue;
+      if (timer_times_.erase(id) == 0) continue;  // Cancelled by an earlier callback.
       callback();
+      look = clock_.Now() - now >= kLook;
     }
   }
 
@@ -226,15 +227,22 @@ class EventLoop::Impl {
       const std::lock_guard lock(mutex_);
       batch.swap(posted_);
     }
+    if (batch.size() == 1 && turns_.empty() && common_.empty()) return batch[0].callback();
     for (Posted& posted : batch) {
       if (posted.account == Account::kCommon) {
-        posted.callback();
-      } else if (batch.size() == 1 && turns_.empty()) {
-        posted.callback();
+        common_.push_back(std::move(posted.callback));
       } else {
         turns_.Add(posted.account, {kWake, std::move(posted.callback)});
       }
     }
+    if (common_.empty()) return;
+    // Until all have run, or for so long that it is time to look for descriptors.
+    const Time began = clock_.Now();
+    do {
+      const Callback callback = std::move(common_.front());
+      common_.pop_front();
+      callback();
+    } while (!common_.empty() && clock_.Now() - began < kLook);
   }
 
   const Clock& clock_;
@@ -246,11 +254,12 @@ class EventLoop::Impl {
   std::unordered_map<std::uint64_t, std::shared_ptr<Watched>> watches_;
   std::map<std::pair<Time, std::uint64_t>, Callback> timers_;
   std::unordered_map<std::uint64_t, Time> timer_times_;
-  std::deque<std::pair<std::uint64_t, Callback>> pending_due_;
+  std::deque<std::pair<std::uint64_t, Callback>> pending_due_;  // Timers whose time has come.
   std::uint64_t last_timer_ = 0;
   std::mutex mutex_;
   std::vector<Posted> posted_;
-  Turns<Work> turns_;  // The work that is ready and was not done yet.
+  std::deque<Callback> common_;  // Posted for nobody in particular; those of earlier rounds are in front.
+  Turns<Work> turns_;            // The work that is ready and was not done yet.
   Time turn_began_{};
   std::atomic<std::thread::id> runner_{};  // The thread in RunOnce().
   std::atomic<bool> stop_{false};

@@ -4,9 +4,9 @@
 // Thread rule: every member except Post() and Stop() is called on the thread of the loop, or before Run().
 // A callback may add and remove any registration, its own included.
 //
-// Each descriptor belongs to an account, mostly a user. While several descriptors are ready, the accounts
-// take turns (turns.h), so that an account with a hundred descriptors delays the others no more than one with
-// one.
+// Each descriptor belongs to an account, mostly a user. While several are ready, the accounts take turns
+// (turns.h), so that one with a hundred descriptors delays the others no more than one with one. Due timers,
+// descriptors and posted functions get 0.2 ms of a round each; the rest follows in order in the next rounds.
 #pragma once
 
 #include <array>

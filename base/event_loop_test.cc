@@ -106,6 +106,54 @@ TEST(EventLoop, PostsFromOtherThreadsKeepTheirOrder) {
   EXPECT_EQ(next, 10000);
 }
 
+// Five timers are due together, and each takes longer than a round should. Posted functions wait for one of
+// them.
+TEST(EventLoop, TimersThatAreDueTogetherDoNotFillARound) {
+  SkippingClock clock;
+  EventLoop loop(clock);
+  const Time start = clock.Now();
+  std::string trace;
+  for (char name = 'a'; name <= 'e'; ++name) {
+    loop.At(start, [&, name] {
+      trace += name;
+      clock.Skip(std::chrono::milliseconds(1));
+    });
+  }
+  const EventLoop::TimerId cancelled = loop.At(start, [&] { trace += "!"; });
+  loop.Post([&] { trace += "1"; });
+  loop.RunOnce(hours(1));
+  ASSERT_EQ(trace, "a1");
+  loop.Cancel(cancelled);
+  loop.At(start, [&] { trace += "z"; });  // Due before them; behind them all the same.
+  loop.Post([&] { trace += "2"; });
+  for (int round = 0; round < 5; ++round) loop.RunOnce(hours(1));  // No round sleeps.
+  EXPECT_EQ(trace, "a1b2cdez");
+}
+
+TEST(EventLoop, PostedFunctionsDoNotFillARound) {
+  SkippingClock clock;
+  EventLoop loop(clock);
+  UniqueFd near, far;
+  ASSERT_TRUE(MakeSeqpacketPair(&near, &far).ok());
+  std::string trace;
+  ASSERT_TRUE(loop.Add(near.get(), os::kReadable, [&](std::uint32_t) {
+    trace += "d";
+    loop.Remove(near.get());
+  }));
+  for (char name = 'a'; name <= 'c'; ++name) {
+    loop.Post([&, name] {
+      trace += name;
+      clock.Skip(std::chrono::milliseconds(1));
+    });
+  }
+  loop.RunOnce(hours(1));
+  ASSERT_EQ(trace, "a");
+  ASSERT_EQ(os::Send(far.get(), "x", 1), 1);
+  loop.Post([&] { trace += "e"; });
+  for (int round = 0; round < 3; ++round) loop.RunOnce(hours(1));
+  EXPECT_EQ(trace, "adbce");
+}
+
 TEST(EventLoop, RoundsAreCountedByTheirDuration) {
   using Rounds = EventLoop::Rounds;
   Rounds rounds;

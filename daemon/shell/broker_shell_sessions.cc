@@ -20,6 +20,8 @@
 namespace nd::service {
 namespace {
 
+constexpr std::size_t kForgottenAtOnce = 8;
+
 std::string Who(const Peer& peer) {
   return "uid " + std::to_string(peer.uid) + " (pid " + std::to_string(peer.pid) + ")";
 }
@@ -264,8 +266,16 @@ void BrokerShell::EndSession(core::SessionId id, const Status& why, bool logged)
   if (opened) Run(core::SessionClosed{id, ordinary ? Status::Ok() : why});
 }
 
+// Each of them closes descriptors and gives memory back, so that a thousand clients that end together would
+// hold the loop up for a long time if all went in one step.
 void BrokerShell::ForgetEnded() {
-  std::erase_if(ended_, [this](const auto& session) { return !core_->HasSession(session->id()); });
+  std::size_t left = kForgottenAtOnce;
+  std::erase_if(ended_, [&](const auto& session) {
+    if (left == 0 || core_->HasSession(session->id())) return false;
+    --left;
+    return true;
+  });
+  if (left == 0) loop_.Post([this] { ForgetEnded(); });
 }
 
 void BrokerShell::Stop() {
