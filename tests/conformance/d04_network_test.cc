@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // d.4 Connect: network outcomes.
 #include <atomic>
+#include <chrono>
+#include <thread>
 
 #include "tests/conformance/iwarp_peer.h"
 #include "tests/conformance/world.h"
@@ -292,6 +294,44 @@ TEST_P(D04Own, ND_095_ForeignClientConnects) {
     EXPECT_ND(p.Close(), SUCCESS);
     EXPECT_ND(l.Close(), SUCCESS);
   }
+}
+
+// The request waits at a listener whose application does not ask for it, so that nobody answers in between.
+TEST_P(D04Own, ND_095_ForeignClientThatSendsBeforeTheAnswer) {
+  if (GetParam() == Transport::kVerbs)
+    ND_EXCEPTED() << "EXCEPTED 095: the foreign peers of devices are rdma_cm programs, see tests/vm";
+  World w(GetParam(), {.adapter = "mode = \"tcp\""});
+  const Listener l = w.Listening();
+  IwarpPeer hasty = IwarpPeer::Dial(w.p(7000));
+  ASSERT_TRUE(hasty.SendMpa(false, 0x40, 2, "hasty"));
+  ASSERT_TRUE(hasty.SendMessage("data"));
+  EXPECT_TRUE(hasty.ClosedByPeer());
+  IwarpPeer patient = IwarpPeer::Dial(w.p(7000));
+  ASSERT_TRUE(patient.SendMpa(false, 0x40, 2, "patient"));
+  const Connector p = w.P().CreateConnector();
+  ASSERT_ND(l.GetConnectionRequest(p), SUCCESS);
+  EXPECT_EQ(p.PrivateData().value(), "patient");
+}
+
+// A request has five seconds, however many bytes of it arrive meanwhile.
+TEST_P(D04Own, ND_095_ForeignClientThatIsSlow) {
+  if (GetParam() == Transport::kVerbs)
+    ND_EXCEPTED() << "EXCEPTED 095: the foreign peers of devices are rdma_cm programs, see tests/vm";
+  World w(GetParam(), {.adapter = "mode = \"tcp\""});
+  const Listener l = w.Listening();
+  IwarpPeer peer = IwarpPeer::Dial(w.p(7000));
+  const std::string key = "MPA ID Req Frame";
+  for (int second = 0; second < 4; ++second) {
+    ASSERT_TRUE(peer.SendRaw(key.substr(static_cast<std::size_t>(second), 1))) << second;
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));  // The broker has looked at the byte.
+    EXPECT_ND(w.broker_p().SkipTime(std::chrono::seconds(1)), SUCCESS);
+  }
+  ASSERT_TRUE(peer.SendRaw(key.substr(4, 1)));
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  EXPECT_ND(w.broker_p().SkipTime(std::chrono::milliseconds(1500)), SUCCESS);
+  const auto skipped = std::chrono::steady_clock::now();
+  EXPECT_TRUE(peer.ClosedByPeer());
+  EXPECT_LT(std::chrono::steady_clock::now() - skipped, std::chrono::seconds(3));
 }
 
 TEST_P(D04Own, ND_096_IncomingHeldForFiveMinutes) {

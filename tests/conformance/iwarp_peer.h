@@ -37,7 +37,7 @@ class IwarpPeer {
   // skipped.
   std::optional<std::string> ReceiveMessage();
   bool SendRaw(const std::string& bytes);
-  bool ClosedByPeer();
+  bool ClosedByPeer();  // The next thing that arrives, within ten seconds, is the end of the stream.
   void Close() { fd_.reset(); }
 
  private:

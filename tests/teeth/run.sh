@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Puts each bug into a copy of the tree and requires that a test fails.
-# usage: tests/teeth/run.sh [--some N] [--dir DIR] [NAME...]
+# usage: tests/teeth/run.sh [--apply] [--some N] [--dir DIR] [NAME...]
+#   --apply    builds nothing: each patch has to apply exactly, and to name tests
 #   --some N   N of them; those that run within one day are all of them
 #   --dir DIR  where the copy is built (default: build/teeth)
 # A patch begins with the bug, its origin (History: a bug of a real program, Mutant: one decision of ours that was
@@ -14,13 +15,14 @@ set -euo pipefail
 here=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
 top=$(cd "$here/../.." && pwd)
 work=$top/build/teeth
-some=
+some= apply=
 names=()
 while [ $# -gt 0 ]; do
   case $1 in
+    --apply) apply=1 && shift ;;
     --some) some=$2 && shift 2 ;;
     --dir) work=$(readlink -m "$2") && shift 2 ;;
-    -h | --help) sed -n '3,12s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" && exit 0 ;;
+    -h | --help) sed -n '3,13s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" && exit 0 ;;
     *) names+=("$1") && shift ;;
   esac
 done
@@ -37,6 +39,17 @@ fi
 for name in "${names[@]}"; do
   [ -f "$here/$name.patch" ] || { echo "no such patch: $name" >&2; exit 2; }
 done
+
+if [ -n "$apply" ]; then
+  bad=0
+  for name in "${names[@]}"; do
+    # Without a repository, which may belong to another user.
+    (cd "$top" && GIT_DIR=/nonexistent git apply --check "$here/$name.patch") || { echo "$name: does not apply: renew it" && bad=1; }
+    grep -qE '^Caught-by: [a-z]' "$here/$name.patch" || { echo "$name: names no test" && bad=1; }
+  done
+  echo "${#names[@]} patches"
+  exit "$bad"
+fi
 
 # Copies the files that git would commit. An unchanged file keeps its time, so that it is not built again.
 # Compiled like the tree itself, from a folder at the same depth, so that ccache knows the objects.
