@@ -27,6 +27,8 @@ int RunThief(const std::vector<std::string>& arguments);  // DIRECTORY ADDRESS
 // the port of ADDRESS on. Prints "storming" when all have begun. SIGUSR1 begins the next phase; SIGTERM: a
 // line for each phase, then "storm over".
 int RunStorm(const std::vector<std::string>& arguments);  // DIRECTORY ADDRESS PROCESSES THREADS
+// Asks for queue pairs in COUNT sessions and acknowledges no descriptor. Prints "silent" when all have asked.
+int RunSilent(const std::vector<std::string>& arguments);  // DIRECTORY COUNT
 
 // One of these processes and its output.
 class App {

@@ -23,6 +23,7 @@ constexpr Part kParts[] = {
     {"restarts", MeasureRestarts, "connections, sessions and ports while the broker is killed"},
     {"reclaim", MeasureReclaim, "the time after the kill of an application"},
     {"backlog", MeasureBacklog, "the refusals of a listener whose backlog is full"},
+    {"descriptors", MeasureDescriptors, "a full table of descriptors, and clients that take none"},
     {"costs", MeasureCosts, "the hand-over of descriptors, and a segment of shared memory"},
     {"stags", MeasureStags, "the randomness of STags"},
     {"fairness", MeasureFairness, "an honest user beside a hundred processes of another one"},
@@ -32,15 +33,12 @@ struct Role {
   int (*run)(const std::vector<std::string>&);
   std::size_t arguments;
 };
-constexpr Role kRoles[] = {{"--echo", RunEcho, 3},
-                           {"--client", RunClient, 4},
-                           {"--prober", RunProber, 2},
-                           {"--thief", RunThief, 2},
-                           {"--storm", RunStorm, 4}};
+constexpr Role kRoles[] = {{"--echo", RunEcho, 3},   {"--client", RunClient, 4}, {"--prober", RunProber, 2},
+                           {"--thief", RunThief, 2}, {"--silent", RunSilent, 2}, {"--storm", RunStorm, 4}};
 
 int Usage() {
   std::fputs("usage: nd_reliability PART [CONNECTIONS ROUNDS]\nparts:\n", stderr);
-  for (const Part& part : kParts) std::fprintf(stderr, "  %-10s %s\n", part.name, part.what);
+  for (const Part& part : kParts) std::fprintf(stderr, "  %-11s %s\n", part.name, part.what);
   return 2;
 }
 

@@ -22,6 +22,8 @@ int MeasureReclaim(const Scale& scale);
 
 // A full backlog, over the wire: row 12.
 int MeasureBacklog(const Scale& scale);
+// A full table of descriptors, and silent clients: rows 16 and 17.
+int MeasureDescriptors(const Scale& scale);
 // Single parts of the product: rows 13 and 14.
 int MeasureCosts(const Scale& scale);
 // Row 20.
