@@ -149,10 +149,9 @@ void Broker::Impl::On(const Tick&) {
         break;
       }
       case TimerKind::kGoodbye: {
-        Connector& c = ConnectorAt(timer.connector);
-        Disarm(c.goodbye_timer);
         FinishGoodbye(
-            c, {StatusCode::kIoTimeout, "The goodbye was not answered in time.", Detail::kWireTimeout});
+            ConnectorAt(timer.connector),
+            {StatusCode::kIoTimeout, "The goodbye was not answered in time.", Detail::kWireTimeout});
         break;
       }
     }

@@ -13,7 +13,7 @@ set -euo pipefail
 cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../.."
 source deploy/setup.sh
 
-tests=(core_{admin,attempts,connect,guards,host_port,lease,lifetime,listen,objects,permission,ports,prepare,reclaim}_test
+tests=(core_{admin,attempts,connect,endings,guards,host_port,lease,lifetime,listen,objects,permission,ports,prepare,reclaim}_test
   core_{record,reserve,rules,table,tables,wire}_test
   session_codec_test soft_wire_test state_journal_test)
 record=()
