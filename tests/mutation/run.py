@@ -2,10 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Changes one decision of the core or of a codec at a time, and requires that a unit test fails.
 
-A copy of the tree is built. Each mutant changes one line of it: a comparison, a logical operator, a constant, a
-negation, min or max, a step by one, or a call that is left out. A mutant that no test notices survives and is
-printed as a difference; some cannot be noticed, because they do not alter what the program does: those in
-tests/mutation/equivalent.txt, each with the reason, are not chosen.
+Each mutant changes one line: a comparison, a logical operator, a constant, a negation, min or max, a step by one, or
+a call that is left out. A mutant that no test notices survives and is printed as a difference; some cannot be noticed,
+because they do not alter what the program does: those in tests/mutation/equivalent.txt, each with the reason, are not
+chosen.
+
+A copy of the tree is built once, with all mutants in it and a switch that a variable of the environment sets
+(compose.py, mutant.h). A run without any records which tests evaluate each mutant, and only these run for it. A mutant
+that does not compile in this form is compiled by itself.
 
 usage: tests/mutation/run.py [--sample N] [--minutes M] [--seed S] [--jobs N] [--dir DIR] [--record] [FILE...]
   --sample N   N mutants chosen at random (default: 50; 0: all of them)
@@ -17,15 +21,19 @@ Exit 0: at least 95 of 100 mutants were killed. A mutant that does not compile d
 """
 import argparse
 import datetime
-import json
 import os
 import random
 import re
+import resource
 import shutil
 import subprocess
 import sys
 import time
 from pathlib import Path
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+from compose import compose  # noqa: E402
 
 TOP = Path(__file__).resolve().parents[2]
 ENOUGH = 0.95
@@ -44,6 +52,16 @@ list(FILTER quick EXCLUDE REGEX random_test)
 nd_executable(core_quick ${quick})
 target_link_libraries(core_quick PRIVATE nd_core_harness absl::btree absl::flat_hash_map GTest::gtest GTest::gtest_main)
 """
+# All mutants of a source make it long; its optimisation would take a minute.
+QUICK_COMPILE = 'set_property(SOURCE "{name}" DIRECTORY "{folder}" PROPERTY COMPILE_OPTIONS -O0)\n'
+REACH = """
+foreach(program core_quick session_codec_test soft_wire_test state_journal_test)
+  target_sources(${program} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/tests/mutation/reach.cc)
+endforeach()
+"""
+MEMORY = 4 << 30
+# A mutant may leave a variable unused; other flags would miss the cache.
+WITHOUT_ERRORS = dict(os.environ, CCACHE_PREFIX=str(TOP / "tests/teeth/compile.sh"))
 # Checks and recounting are tests themselves; names and sentences are compared with nothing.
 EXCLUDED = re.compile(r"(_test|_bench|_harness|broker_check|ports_check|wire/check)\.cc$")
 SKIPPED_LINE = re.compile(r"ND_CORE_CHECK|^\s*Check\(|^\s*//|^\s*#|^\s*(case|default)\b|\bNote\(|static_assert|^\s*\"|reserve\(")
@@ -76,82 +94,163 @@ def equivalent():
     return known
 
 
-def mutants_of(path):
-    """Yields (line number, old line, new line)."""
-    for number, line in enumerate(path.read_text().split("\n")):
-        if SKIPPED_LINE.search(line):
-            continue
-        code = code_of(line)
-        for pattern, new in REPLACEMENTS:
-            for match in re.finditer(pattern, code):
-                yield number, line, line[:match.start()] + new + line[match.end():]
-        if CALL.match(code):
-            yield number, line, re.sub(r"\S.*", ";", line, count=1)
+class Mutant:
+    """One line of a file is another: `length` bytes at `offset` of the file are `new`."""
+
+    def __init__(self, name, program, line, offset, length, new, text):
+        self.name, self.program, self.line, self.offset, self.length = name, program, line, offset, length
+        self.new = new
+        begin, end = text.rfind("\n", 0, offset) + 1, text.find("\n", offset)
+        self.old_line = text[begin:end].strip()
+        self.new_line = (text[begin:offset] + new + text[offset + length:end]).strip()
+        self.number = None  # Of the mutants that are compiled into one program together.
+
+    def applied(self, text):
+        return text[:self.offset] + self.new + text[self.offset + self.length:]
 
 
-def copy_tree(to):
+def mutants_of(path, program):
+    name, text, offset = str(path.relative_to(TOP)), path.read_text(), 0
+    for number, line in enumerate(text.split("\n")):
+        found = []
+        if not SKIPPED_LINE.search(line):
+            code = code_of(line)
+            for pattern, new in REPLACEMENTS:
+                found += [(match.start(), match.end(), new) for match in re.finditer(pattern, code)]
+            if CALL.match(code):
+                found.append((len(line) - len(line.lstrip()), len(line), ";"))
+        for begin, end, new in found:
+            yield Mutant(name, program, number, offset + begin, end - begin, new, text)
+        offset += len(line) + 1
+
+
+def copy_tree(to, all_mutants):
+    """Copies what git would commit, with all mutants in the sources that have any. An unchanged file keeps its time."""
     names = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=TOP, check=True, text=True,
                            stdout=subprocess.PIPE).stdout.split("\n")
     for name in filter(None, names):
-        source, target = TOP / name, to / name
-        if not source.is_file():
-            continue
-        text = source.read_bytes()
-        if name == "daemon/core/CMakeLists.txt":
-            text += CORE_QUICK.encode()
-        if not target.exists() or target.read_bytes() != text:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes(text)
-            shutil.copymode(source, target)
+        source = TOP / name
+        if source.is_file() and name not in all_mutants:
+            text = source.read_bytes()
+            if name == "daemon/core/CMakeLists.txt":
+                text += CORE_QUICK.encode()
+            if name == "CMakeLists.txt":
+                text += (REACH + "".join(QUICK_COMPILE.format(name="${CMAKE_CURRENT_SOURCE_DIR}/" + source_name,
+                                                              folder=os.path.dirname(source_name))
+                                         for source_name in all_mutants)).encode()
+            write(to / name, text)
+            shutil.copymode(source, to / name)
+    for name, text in all_mutants.items():
+        write(to / name, text.encode())
+
+
+def write(target, text):
+    if not target.exists() or target.read_bytes() != text:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(text)
+
+
+class Together:
+    """The sources of the copy: every mutant of `mutants` is in them, except those that did not compile there."""
+
+    def __init__(self, mutants):
+        self.mutants, self.alone = mutants, set()
+        for number, mutant in enumerate(mutants):
+            mutant.number = number
+
+    def sources(self):
+        files, self.lines = {}, {}
+        for mutant in self.mutants:
+            files.setdefault(mutant.name, []).append(mutant)
+        result = {}
+        for name, mutants in files.items():
+            inside = [(m.offset, m.length, m.new, m.number) for m in mutants if m.number not in self.alone]
+            text, lines = compose((TOP / name).read_text(), inside)
+            self.lines[name] = lines
+            # The line of the include is before line 1.
+            result[name] = '#include "tests/mutation/mutant.h"\n#line 1 "' + name + '"\n' + text
+        return result
+
+    def drop(self, log):
+        """Takes out the mutants of the lines that the compiler complains about. Whether there were any."""
+        before = len(self.alone)
+        for name, line in re.findall(r"^(\S+?):(\d+):\d+: error", log, re.M):
+            for number, (first, last) in self.lines.get(name, {}).items():
+                if first <= int(line) - 1 <= last:
+                    self.alone.add(number)
+        return len(self.alone) > before
 
 
 class Build:
     def __init__(self, directory, jobs):
-        self.src, self.build, self.jobs = directory / "src", directory / "build", jobs
-        self.seconds = 600  # Then from the run without a mutant: a mutant may loop for ever, and a machine be busy.
-        copy_tree(self.src)
+        # Compiled like the tree itself, from a folder at the same depth below, so that ccache knows the objects.
+        self.src, self.build, self.jobs = directory / "src", directory / "src/build/release", jobs
+
+    def configure(self):
         if not (self.build / "build.ninja").exists():
-            # No cache has a mutant; without one, headers are precompiled.
-            self.run("cmake", "-S", self.src, "-B", self.build, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=",
-                     "-DCMAKE_CXX_FLAGS=-O0", "-DNDBROKER_WERROR=OFF", "-DCCACHE=", check=True)
+            status, log = self.run("cmake", "--preset", "release", "-S", self.src, "-B", self.build,
+                                   "-DNDBROKER_TESTS=ON", cwd=self.src)
+            if status:
+                sys.exit(log[-4000:])
 
-    def run(self, *command, check=False):
+    def run(self, *command, cwd=None):
         result = subprocess.run([str(c) for c in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                text=True, check=False)
-        if check and result.returncode != 0:
-            sys.exit(result.stdout[-4000:] + f"\n{command[0]} failed")
-        return result.returncode == 0
+                                text=True, check=False, cwd=cwd, env=WITHOUT_ERRORS)
+        return result.returncode, result.stdout
 
-    def make(self, program, check=False):
-        return self.run("ninja", "-C", self.build, "-j", self.jobs, f"bin/{program}", check=check)
+    def make(self, *programs):
+        """Exit status and output; goes on after an error, so that one attempt names all lines."""
+        return self.run("ninja", "-C", self.build, "-k", "0", "-j", self.jobs, *(f"bin/{p}" for p in programs))
 
-    def slow_tests(self, program):
-        """Runs the program without a mutant. The names of the tests that take more than half a second."""
-        report = self.build / f"{program}.json"
-        if not self.run(self.build / "bin" / program, "--gtest_brief=1", f"--gtest_output=json:{report}"):
+    def reach(self, program):
+        """Runs the program without a mutant: {test: (seconds, numbers of the mutants that it evaluates)}."""
+        file = self.build / f"{program}.reach"
+        environment = dict(os.environ, NDBROKER_REACH=str(file))
+        if subprocess.run([self.build / "bin" / program, "--gtest_brief=1"], env=environment, check=False).returncode:
             sys.exit(f"{program} fails without any mutant")
-        suites = json.loads(report.read_text())["testsuites"]
-        return [f"{test['classname']}.{test['name']}" for suite in suites for test in suite["testsuite"]
-                if float(test["time"].rstrip("s")) > 0.5]
+        tests = {}
+        for line in file.read_text().splitlines():
+            test, milliseconds, *numbers = line.split()
+            tests[test] = (int(milliseconds) / 1000, set(map(int, numbers)))
+        return tests
 
-    def passes(self, program, tests):
-        """True, False, or None for a time-out."""
-        command = [str(self.build / "bin" / program), "--gtest_brief=1", "--gtest_fail_fast", f"--gtest_filter={tests}"]
+    def passes(self, program, tests, seconds, number):
+        """True, False, or None for a time-out. A mutant may loop for ever, and use memory meanwhile."""
+        command = [str(self.build / "bin" / program), "--gtest_brief=1", "--gtest_fail_fast",
+                   f"--gtest_filter={':'.join(tests)}"]
         try:
-            return subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=self.seconds,
-                                  check=False).returncode == 0
+            return subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=seconds,
+                                  env=dict(os.environ, NDBROKER_MUTANT=str(number)), check=False,
+                                  preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+                                  ).returncode == 0
         except subprocess.TimeoutExpired:
             return None
 
+    def judge(self, mutant, reach, alone):
+        """The fate of a mutant. The quick tests are first."""
+        tests = reach[mutant.program]
+        if alone:
+            target = self.src / mutant.name
+            text = target.read_text()
+            target.write_text(mutant.applied((TOP / mutant.name).read_text()))
+            try:
+                if self.make(mutant.program)[0]:
+                    return "does not compile"
+                return self.fate(mutant.program, tests, -1)
+            finally:
+                target.write_text(text)
+        # A test that ends its process, or a child of it, cannot say which mutants it evaluates.
+        return self.fate(mutant.program, {test: entry for test, entry in tests.items()
+                                          if mutant.number in entry[1] or "Death" in test}, mutant.number)
 
-def judge(build, program, slow):
-    """The fate of the mutant that is in the copy. The quick tests are first."""
-    if not build.make(program):
-        return "does not compile"
-    passed = build.passes(program, "-" + ":".join(slow))
-    if passed and slow:
-        passed = build.passes(program, ":".join(slow))
-    return "killed by time" if passed is None else "survived" if passed else "killed"
+    def fate(self, program, tests, number):
+        quick = [test for test, (seconds, _) in tests.items() if seconds <= 0.1]
+        slow = [test for test, (seconds, _) in tests.items() if seconds > 0.1]
+        for chosen in filter(None, (quick, slow)):
+            passed = self.passes(program, chosen, 30 + 10 * sum(tests[t][0] for t in chosen), number)
+            if not passed:
+                return "killed by time" if passed is None else "killed"
+        return "survived"
 
 
 def main():
@@ -165,49 +264,51 @@ def main():
     parser.add_argument("files", nargs="*")
     options = parser.parse_args()
 
-    chosen, same = [], equivalent()
+    everything, same = [], equivalent()
     for pattern, program in GROUPS.values():
         for path in sorted(TOP.glob(pattern)):
             name = str(path.relative_to(TOP))
-            if EXCLUDED.search(name) or (options.files and name not in options.files):
-                continue
-            for number, old, new in mutants_of(path):
-                if (name, old.strip(), new.strip()) not in same:
-                    chosen.append((name, number, old, new, program))
-    total = len(chosen)
-    if total == 0:
+            if not EXCLUDED.search(name) and (not options.files or name in options.files):
+                everything += [m for m in mutants_of(path, program) if (name, m.old_line, m.new_line) not in same]
+    if not everything:
         sys.exit("no file with a decision was named; files are " +
                  ", ".join(pattern for pattern, _ in GROUPS.values()))
+    chosen = list(everything)
     random.Random(options.seed).shuffle(chosen)
     if options.sample:
         chosen = chosen[:options.sample]
 
-    build = Build(options.dir.resolve(), options.jobs)
-    seconds, slow = {}, {}
-    for program in sorted({mutant[4] for mutant in chosen}):
-        build.make(program, check=True)
-        began = time.monotonic()
-        slow[program] = build.slow_tests(program)
-        seconds[program] = 60 + 10 * (time.monotonic() - began)
+    # All mutants are compiled in at once, whatever the sample, so that samples share a build.
+    programs = sorted({m.program for m in everything})
+    together, build = Together(everything), Build(options.dir.resolve(), options.jobs)
+    while True:
+        copy_tree(build.src, together.sources())
+        build.configure()
+        status, log = build.make(*programs)
+        if not status:
+            break
+        if not together.drop(log):
+            sys.exit(log[-4000:])
+    reach = {program: build.reach(program) for program in programs}
+    reached = {program: set().union(*(numbers for _, numbers in reach[program].values())) for program in programs}
+
+    # What nothing evaluates is known to the compiler, or has no test: compiled by itself it is judged as well.
+    def alone(mutant):
+        return mutant.number in together.alone or mutant.number not in reached[mutant.program]
+
     fates, until = {}, time.monotonic() + 60 * options.minutes
-    for name, number, old, new, program in chosen:
+    # These last: each leaves a program behind that has no other mutant of its source.
+    for mutant in sorted(chosen, key=alone):
         if time.monotonic() > until:
             break
-        target = build.src / name
-        text = target.read_text()
-        lines = text.split("\n")
-        lines[number] = new
-        target.write_text("\n".join(lines))
-        build.seconds = seconds[program]
-        fate = judge(build, program, slow[program])
-        target.write_text(text)
+        fate = build.judge(mutant, reach, alone(mutant))
         fates[fate] = fates.get(fate, 0) + 1
         if fate != "killed":
-            print(f"{fate}: {name}:{number + 1}\n  - {old.strip()}\n  + {new.strip()}", flush=True)
+            print(f"{fate}: {mutant.name}:{mutant.line + 1}\n  - {mutant.old_line}\n  + {mutant.new_line}", flush=True)
     valid = sum(fates.values()) - fates.get("does not compile", 0)
     killed = valid - fates.get("survived", 0)
     summary = (f"{killed} of {valid} mutants killed ({100 * killed / max(valid, 1):.1f} %), "
-               f"{fates.get('killed by time', 0)} of them by time; sample of {total:,}, seed {options.seed}")
+               f"{fates.get('killed by time', 0)} of them by time; sample of {len(everything):,}, seed {options.seed}")
     print(summary)
     if options.record:
         subprocess.run([sys.executable, TOP / "tests/figures/figures.py", "--record", "mutants",
