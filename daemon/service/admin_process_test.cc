@@ -313,7 +313,7 @@ TEST_F(AdminTest, PastEventsCanBeWatched) {
 TEST_F(AdminTest, QueuePairsAndRegionsAreListedDespiteForgedRows) {
   RawClient client(directory_);
   client.QueuePair();
-  RawLane::Received page = client.lane.Receive();
+  RawLane::Record page = client.lane.Receive();
   client.lane.Ack(page.id);
   ASSERT_EQ(page.fds.size(), 1u);
 

@@ -196,7 +196,7 @@ TEST_F(LaneSessionTest, ClientThatReadsAndAcknowledgesLateIsServed) {
   m.mutable_create_queue_pair()->set_receive_queue_depth(1);
   m.mutable_create_queue_pair()->set_initiator_queue_depth(1);
   ASSERT_TRUE(client.lane.SendMessage(m));
-  const RawLane::Received page = client.lane.Receive();
+  const RawLane::Record page = client.lane.Receive();
   EXPECT_EQ(page.magic, provider::CountersPageRecord::kMagic);
   std::this_thread::sleep_for(3 * kAckTimeout / 2);
   client.lane.Ack(page.id);

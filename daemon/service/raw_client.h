@@ -4,115 +4,36 @@
 
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 
-#include <array>
-#include <cstring>
+#include <cstdint>
 #include <memory>
 #include <string>
 
-#include "base/fd_lane.h"
 #include "base/locate.h"
 #include "ndbroker/v1/admin.grpc.pb.h"
 #include "ndbroker/v1/session.grpc.pb.h"
-#include "provider/hand_off.h"
+#include "tests/testing/raw_lane.h"
 
 namespace nd::service {
 
 namespace pb = ::ndbroker::v1;
 
-class RawLane {
+// The lane with messages of the session instead of gRPC. A message that is no message fails the test.
+class RawLane : public ::nd::testing::RawLane {
  public:
-  explicit RawLane(const std::string& directory) : fd_(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)) {
-    const std::string path = ClientSocketPath(directory, kLaneSocketName);
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    std::memcpy(address.sun_path, path.data(), path.size());
-    const timeval patience{30, 0};  // A broker that does not answer fails the test; it does not hang it.
-    ::setsockopt(fd_.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-    if (::connect(fd_.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) fd_.reset();
-  }
-  // Returns the token; empty when the broker hung up first.
-  std::string Token() {
-    provider::TokenRecord record;
-    const Result<FdMessage> message =
-        ReceiveWithFds(fd_.get(), std::as_writable_bytes(std::span(&record, 1)), true);
-    if (!message.ok() || message->size != sizeof record || record.magic != provider::TokenRecord::kMagic)
-      return {};
-    return {reinterpret_cast<const char*>(record.token), sizeof record.token};
-  }
-  // Magic, id and descriptors of the next datagram.
-  struct Received {
-    std::uint32_t magic = 0;
-    std::uint64_t id = 0;
-    std::vector<UniqueFd> fds;
-  };
-  Received Receive() {
-    std::array<std::byte, 256> buffer{};
-    Result<FdMessage> message = ReceiveWithFds(fd_.get(), buffer, true);
-    Received out;
-    if (!message.ok()) return out;
-    std::memcpy(&out.magic, buffer.data(), sizeof out.magic);
-    std::memcpy(&out.id, buffer.data() + 8, sizeof out.id);
-    out.fds = std::move(message->fds);
-    return out;
-  }
-  void Ack(std::uint64_t id) {
-    provider::AckRecord ack;
-    ack.id = id;
-    EXPECT_TRUE(SendWithFds(fd_.get(), std::as_bytes(std::span(&ack, 1)), {}).ok());
-  }
-  // Sends a message of the session on the lane instead of gRPC. Returns false when the broker has hung up, or
-  // when the socket is full and `wait` is false.
+  using ::nd::testing::RawLane::RawLane;
+  void Ack(std::uint64_t id) { EXPECT_TRUE(::nd::testing::RawLane::Ack(id)); }
   bool SendMessage(const pb::ClientMessage& message, bool wait = true) {
-    const provider::MessageRecord record;
-    const auto length = static_cast<std::uint32_t>(message.ByteSizeLong());
-    std::string datagram(reinterpret_cast<const char*>(&record), sizeof record);
-    datagram.append(reinterpret_cast<const char*>(&length), sizeof length);
-    message.AppendToString(&datagram);
-    return ::send(fd_.get(), datagram.data(), datagram.size(), MSG_NOSIGNAL | (wait ? 0 : MSG_DONTWAIT)) > 0;
+    return SendBytes(Datagram(message.SerializeAsString()), wait);
   }
-  // Returns the next message; records before it are acknowledged and kept. An empty message means that the
-  // broker hung up.
+  // An empty message means that the broker hung up.
   pb::ServerMessage ReceiveMessage() {
-    static std::array<std::byte, provider::kMaxServerDatagram> buffer;
-    while (unread_.empty()) {
-      Result<FdMessage> message = ReceiveWithFds(fd_.get(), buffer, true);
-      if (!message.ok()) return {};
-      std::uint32_t magic = 0;
-      std::memcpy(&magic, buffer.data(), sizeof magic);
-      if (magic == provider::MessageRecord::kMagic) {
-        const auto* bytes = reinterpret_cast<const char*>(buffer.data());
-        unread_.assign(bytes + sizeof(provider::MessageRecord), bytes + message->size);
-        break;
-      }
-      Received record{magic, 0, std::move(message->fds)};
-      std::memcpy(&record.id, buffer.data() + 8, sizeof record.id);
-      Ack(record.id);
-      kept.push_back(std::move(record));
+    pb::ServerMessage message;
+    if (const auto bytes = ReceiveBytes()) {
+      EXPECT_TRUE(message.ParseFromString(*bytes));
     }
-    std::uint32_t length = 0;
-    std::memcpy(&length, unread_.data(), sizeof length);
-    pb::ServerMessage heard;
-    EXPECT_TRUE(heard.ParseFromString(unread_.substr(sizeof length, length)));
-    unread_.erase(0, sizeof length + length);
-    return heard;
+    return message;
   }
-  std::vector<Received> kept;
-  bool ClosedByBroker() {
-    char byte;
-    for (;;) {
-      const ssize_t n = ::recv(fd_.get(), &byte, 1, 0);
-      if (n <= 0) return n == 0 || errno != EAGAIN;
-    }
-  }
-  int fd() const { return fd_.get(); }
-  void Close() { fd_.reset(); }
-
- private:
-  UniqueFd fd_;
-  std::string unread_;  // Messages of the last datagram that ReceiveMessage() has not returned.
 };
 
 inline std::shared_ptr<grpc::Channel> Dial(const std::string& path) {

@@ -52,7 +52,7 @@ inline std::string ReadLine(const UniqueFd& fd) {
   return line;
 }
 
-class ServiceTest : public testing::Test {
+class ServiceTest : public ::testing::Test {
  protected:
   void SetUp() override {
     char name[] = "/tmp/ndserviceXXXXXX";

@@ -275,7 +275,7 @@ TEST_F(ServiceTest, ConnectionIsHandedOverBeforeItsCompletion) {
   RawClient server(directory_), client(directory_);
   const std::uint64_t listener = server.Listener(), passive = server.Connector(),
                       server_qp = server.QueuePair();
-  const RawLane::Received page = server.lane.Receive();
+  const RawLane::Record page = server.lane.Receive();
   EXPECT_EQ(page.magic, provider::CountersPageRecord::kMagic);
   ASSERT_EQ(page.fds.size(), 1u);
   server.lane.Ack(page.id);
@@ -309,14 +309,14 @@ TEST_F(ServiceTest, ConnectionIsHandedOverBeforeItsCompletion) {
   complete.mutable_complete_connect()->set_connector(active);
   const pb::Completion completed = client.stream.Ask(complete);
   ASSERT_EQ(completed.status().code(), 0u) << completed.status().message();
-  const RawLane::Received mine = client.lane.Receive();
+  const RawLane::Record mine = client.lane.Receive();
   EXPECT_EQ(mine.magic, provider::HandOffRecord::kMagic);
   EXPECT_EQ(mine.id, completed.hand_off());
   ASSERT_EQ(mine.fds.size(), 1u);
   client.lane.Ack(mine.id);
   const pb::Completion accepted = server.stream.Read().completion();
   ASSERT_EQ(accepted.status().code(), 0u) << accepted.status().message();
-  RawLane::Received theirs = server.lane.Receive();
+  RawLane::Record theirs = server.lane.Receive();
   EXPECT_EQ(theirs.id, accepted.hand_off());
   server.lane.Ack(theirs.id);
   ASSERT_EQ(theirs.fds.size(), 1u);
@@ -463,6 +463,6 @@ int main(int argc, char** argv) {
   if (mode == "--connect-to-myself" && argc > 4) {
     return nd::service::ConnectToMyself(argv[2], std::atoi(argv[3]), std::atoi(argv[4]));
   }
-  testing::InitGoogleTest(&argc, argv);
+  ::testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();
 }

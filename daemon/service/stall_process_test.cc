@@ -137,7 +137,7 @@ class StallTest : public ServiceTest {
     out.passive = server.stream.Read().completion();
     if (out.active.hand_off() == 0) return out;
     for (auto [party, fd] : {std::pair(&client, &out.mine), std::pair(&server, &out.theirs)}) {
-      RawLane::Received record = party->lane.Receive();
+      RawLane::Record record = party->lane.Receive();
       party->lane.Ack(record.id);
       if (!record.fds.empty()) *fd = std::move(record.fds[0]);
     }

@@ -155,7 +155,7 @@ void InheritSessions(const Target& target) {
     const int fd = inherited->fds[0].get();
     pb::ClientMessage list = ListAdapters();
     list.set_op_id(99);
-    const std::string datagram = Datagram(list.SerializeAsString());
+    const std::string datagram = RawLane::Datagram(list.SerializeAsString());
     timeval patience{20, 0};
     ::setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
     char answer[256];
@@ -234,7 +234,7 @@ void SendGarbage(const Target& target) {
     // Random bytes; then a message whose beginning is valid.
     static_cast<void>(lane.SendBytes(RandomBytes(size)));
     RawLane other(target.directory);
-    static_cast<void>(other.SendBytes(Datagram(RandomBytes(size))));
+    static_cast<void>(other.SendBytes(RawLane::Datagram(RandomBytes(size))));
     Underway();
   }
 }

@@ -168,7 +168,7 @@ void OccupyMemory(const Target& target) {
       if (lane.QueuePair() == 0) break;
     }
     std::vector<void*> maps;
-    for (const UniqueFd& fd : lane.descriptors) {
+    for (const UniqueFd& fd : lane.TakeDescriptors()) {
       struct stat info {};
       if (::fstat(fd.get(), &info) != 0 || info.st_size == 0) continue;
       const auto size = static_cast<std::size_t>(info.st_size);
@@ -183,8 +183,9 @@ void OccupyMemory(const Target& target) {
 void TamperWithPages(const Target& target) {
   RawLane lane(target.directory);
   static_cast<void>(lane.QueuePair());
-  if (lane.descriptors.empty()) Broken("a queue pair came without a page of counters");
-  const int fd = lane.descriptors.empty() ? -1 : lane.descriptors[0].get();
+  const std::vector<UniqueFd> pages = lane.TakeDescriptors();
+  if (pages.empty()) Broken("a queue pair came without a page of counters");
+  const int fd = pages.empty() ? -1 : pages[0].get();
   // When a pool of huge pages is used up, each process that maps memory of it gets a SIGBUS.
   struct statfs where {};
   if (::fstatfs(fd, &where) != 0 || where.f_type == 0x958458f6)
@@ -228,9 +229,10 @@ void LingerAndGo(const Target& target) {
       if (connected.completion().status().code() != kSuccess) continue;
       pb::ClientMessage complete;
       complete.mutable_complete_connect()->set_connector(connector);
-      lane.descriptors.clear();
+      lane.kept.clear();
       static_cast<void>(lane.Ask(complete));
-      for (const UniqueFd& fd : lane.descriptors) {
+      std::vector<UniqueFd> transport = lane.TakeDescriptors();
+      for (const UniqueFd& fd : transport) {
         const linger minute{1, 60};
         ::setsockopt(fd.get(), SOL_SOCKET, SO_LINGER, &minute, sizeof minute);
         ::fcntl(fd.get(), F_SETFL, 0);  // Without O_NONBLOCK, which both copies share.
@@ -240,8 +242,7 @@ void LingerAndGo(const Target& target) {
       }
       Underway();
       // A close of ours would linger as well; a thread of its own waits for it.
-      std::thread([fds = std::move(lane.descriptors)]() mutable { fds.clear(); }).detach();
-      lane.descriptors.clear();
+      std::thread([fds = std::move(transport)]() mutable { fds.clear(); }).detach();
     }
     if (kept.size() > 200) kept.clear();
   }

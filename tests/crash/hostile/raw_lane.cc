@@ -1,43 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/crash/hostile/raw_lane.h"
 
-#include <sys/socket.h>
-#include <sys/un.h>
-
-#include <array>
-#include <cstring>
-
-#include "base/fd_lane.h"
-#include "base/locate.h"
-#include "provider/hand_off.h"
+#include <utility>
 
 namespace nd::hostile {
 
 RawLane::RawLane(const std::string& directory, bool hello, const std::string& application)
-    : fd_(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)) {
-  const std::string path = ClientSocketPath(directory, kLaneSocketName);
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  std::memcpy(address.sun_path, path.data(), path.size());
-  if (::connect(fd_.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) fd_.reset();
-  if (!hello || !fd_) return;
+    : testing::RawLane(directory) {
+  if (!hello || !open()) return;
   const std::string token = Token();
   if (token.empty() || Hello(token, application).status().code() != kSuccess) {
-    fd_.reset();
+    Close();
     return;
   }
-  pb::ClientMessage open;
-  open.mutable_open_adapter();
-  adapter_ = Make(open);
-}
-
-std::string RawLane::Token() {
-  provider::TokenRecord record;
-  const Result<FdMessage> message =
-      ReceiveWithFds(fd_.get(), std::as_writable_bytes(std::span(&record, 1)), true);
-  if (!message.ok() || message->size != sizeof record || record.magic != provider::TokenRecord::kMagic)
-    return {};
-  return {reinterpret_cast<const char*>(record.token), sizeof record.token};
+  pb::ClientMessage message;
+  message.mutable_open_adapter();
+  adapter_ = Make(message);
 }
 
 pb::Completion RawLane::Hello(const std::string& token, const std::string& application) {
@@ -52,46 +30,23 @@ pb::Completion RawLane::Hello(const std::string& token, const std::string& appli
   return done;
 }
 
-std::string Datagram(const std::string& message) {
-  const provider::MessageRecord record;
-  const auto length = static_cast<std::uint32_t>(message.size());
-  std::string out(reinterpret_cast<const char*>(&record), sizeof record);
-  out.append(reinterpret_cast<const char*>(&length), sizeof length);
-  return out + message;
-}
-
-bool RawLane::SendBytes(const std::string& datagram, bool wait) {
-  return ::send(fd_.get(), datagram.data(), datagram.size(), MSG_NOSIGNAL | (wait ? 0 : MSG_DONTWAIT)) > 0;
-}
-
 bool RawLane::Send(pb::ClientMessage message, bool wait) {
   message.set_op_id(++last_op_);
   return SendBytes(Datagram(message.SerializeAsString()), wait);
 }
 
 pb::ServerMessage RawLane::Receive() {
-  static std::array<std::byte, provider::kMaxServerDatagram> buffer;
-  while (unread_.empty()) {
-    Result<FdMessage> message = ReceiveWithFds(fd_.get(), buffer, true);
-    if (!message.ok() || message->size < 16) return {};
-    std::uint32_t magic = 0;
-    std::memcpy(&magic, buffer.data(), sizeof magic);
-    if (magic == provider::MessageRecord::kMagic) {
-      const auto* bytes = reinterpret_cast<const char*>(buffer.data());
-      unread_.assign(bytes + sizeof(provider::MessageRecord), bytes + message->size);
-      break;
-    }
-    provider::AckRecord ack;
-    std::memcpy(&ack.id, buffer.data() + 8, sizeof ack.id);
-    for (UniqueFd& fd : message->fds) descriptors.push_back(std::move(fd));
-    if (acknowledge) static_cast<void>(SendWithFds(fd_.get(), std::as_bytes(std::span(&ack, 1)), {}));
+  pb::ServerMessage message;
+  if (const auto bytes = ReceiveBytes()) static_cast<void>(message.ParseFromString(*bytes));
+  return message;
+}
+
+std::vector<UniqueFd> RawLane::TakeDescriptors() {
+  std::vector<UniqueFd> all;
+  for (Record& record : std::exchange(kept, {})) {
+    for (UniqueFd& fd : record.fds) all.push_back(std::move(fd));
   }
-  std::uint32_t length = 0;
-  std::memcpy(&length, unread_.data(), sizeof length);
-  pb::ServerMessage heard;
-  static_cast<void>(heard.ParseFromString(unread_.substr(sizeof length, length)));
-  unread_.erase(0, sizeof length + length);
-  return heard;
+  return all;
 }
 
 pb::Completion RawLane::Ask(const pb::ClientMessage& message) {

@@ -4,34 +4,28 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/unique_fd.h"
 #include "ndbroker/v1/session.pb.h"
+#include "tests/testing/raw_lane.h"
 
 namespace nd::hostile {
 
 namespace pb = ::ndbroker::v1;
 
-class RawLane {
+class RawLane : public testing::RawLane {
  public:
   // Connects; with `hello` it also says Hello and opens the first adapter.
   explicit RawLane(const std::string& directory, bool hello = true,
                    const std::string& application = "raw-client");
-  bool open() const { return static_cast<bool>(fd_); }
-  int fd() const { return fd_.get(); }
-  void Close() { fd_.reset(); }
   std::uint64_t adapter() const { return adapter_; }
   std::uint64_t last_op() const { return last_op_; }
-  // The first record of the broker; empty when it hung up.
-  std::string Token();
   pb::Completion Hello(const std::string& token, const std::string& application = "raw-client");
   // Sends with the next operation id. With `wait` false it returns false when the socket is full.
   bool Send(pb::ClientMessage message, bool wait = true);
-  bool SendBytes(const std::string& datagram, bool wait = true);
-  // The next message; records with descriptors are kept and acknowledged if `acknowledge`. Empty: hung up.
+  // The next message; empty when the broker hung up.
   pb::ServerMessage Receive();
   // The completion of this operation; other messages are dropped.
   pb::Completion Ask(const pb::ClientMessage& message);
@@ -43,19 +37,14 @@ class RawLane {
   std::uint64_t Listener(int host, std::uint32_t port, bool events = false);
   static pb::ClientMessage ConnectTo(std::uint64_t connector, std::uint64_t pair, int host,
                                      std::uint32_t port);
-
-  bool acknowledge = true;
-  std::vector<UniqueFd> descriptors;  // Of hand-overs and counters pages.
+  // The descriptors of the hand-overs and counters pages that were kept since the last call.
+  std::vector<UniqueFd> TakeDescriptors();
 
  private:
-  UniqueFd fd_;
-  std::string unread_;
   std::uint64_t adapter_ = 0, last_op_ = 0;
 };
 
 inline constexpr std::uint32_t kSuccess = 0;
 void SetAddress(int host, std::uint32_t port, pb::Address* out);
-// The message of a MessageRecord datagram.
-std::string Datagram(const std::string& message);
 
 }  // namespace nd::hostile
