@@ -9,10 +9,14 @@
 #include "provider/soft/wire/mpa.h"
 #include "provider/soft/wire/rdmap.h"
 #include "provider/soft/wire/terminate.h"
+#include "tests/testing/segments.h"
 
 namespace nd::provider::soft {
 namespace {
 
+using nd::testing::ReadOf;
+using nd::testing::Tagged;
+using nd::testing::Untagged;
 using ms = std::chrono::milliseconds;
 
 // One real end; the test controls the other end of the socket.
@@ -59,25 +63,6 @@ class RawPeer {
   UniqueFd socket;
 };
 
-wire::Segment Make(wire::Opcode opcode, std::uint32_t msn = 1, std::uint32_t offset = 0, bool last = true) {
-  wire::Segment segment;
-  segment.opcode = opcode;
-  segment.msn = msn;
-  segment.message_offset = offset;
-  segment.last = last;
-  return segment;
-}
-
-std::vector<std::byte> ReadOf(std::uint32_t stag, std::uint64_t from, std::uint32_t size) {
-  std::vector<std::byte> payload(wire::kReadRequestSize);
-  wire::ReadRequest request;
-  request.size = size;
-  request.source_stag = stag;
-  request.source_offset = from;
-  wire::EncodeReadRequest(request, payload.data());
-  return payload;
-}
-
 std::vector<std::byte> AtomicOn(std::uint32_t stag, std::uint64_t at) {
   std::vector<std::byte> payload(wire::kAtomicRequestSize);
   wire::EncodeAtomicRequest({.id = 1, .stag = stag, .offset = at, .value = 1}, payload.data());
@@ -92,31 +77,28 @@ TEST(HostileWire, EveryViolationGetsItsTerminateCode) {
   };
   const std::vector<std::byte> eight(8);
   const auto write = [](std::uint32_t stag, std::uint64_t to) {
-    wire::Segment segment = Make(wire::Opcode::kWrite);
-    segment.stag = stag;
-    segment.offset = to;
-    return segment;
+    return Tagged(wire::Opcode::kWrite, stag, to);
   };
   const Row rows[] = {
-      {"bad CRC", [&](RawPeer& p, const Memory&) { p.Send(Make(wire::Opcode::kSend), eight, true); },
+      {"bad CRC", [&](RawPeer& p, const Memory&) { p.Send(Untagged(wire::Opcode::kSend), eight, true); },
        wire::fault::kCrc},
-      {"MSN", [&](RawPeer& p, const Memory&) { p.Send(Make(wire::Opcode::kSend, 2), eight); },
+      {"MSN", [&](RawPeer& p, const Memory&) { p.Send(Untagged(wire::Opcode::kSend, 2), eight); },
        wire::fault::kMsnRange},
-      {"MO", [&](RawPeer& p, const Memory&) { p.Send(Make(wire::Opcode::kSend, 1, 8), eight); },
+      {"MO", [&](RawPeer& p, const Memory&) { p.Send(Untagged(wire::Opcode::kSend, 1, 8), eight); },
        wire::fault::kMessageOffset},
       {"MO gap",
        [&](RawPeer& p, const Memory&) {
-         p.Send(Make(wire::Opcode::kSend, 1, 0, false), eight);
-         p.Send(Make(wire::Opcode::kSend, 1, 16), eight);
+         p.Send(Untagged(wire::Opcode::kSend, 1, 0, false), eight);
+         p.Send(Untagged(wire::Opcode::kSend, 1, 16), eight);
        },
        wire::fault::kMessageOffset},
       {"too long",
-       [&](RawPeer& p, const Memory&) { p.Send(Make(wire::Opcode::kSend), std::vector<std::byte>(65)); },
+       [&](RawPeer& p, const Memory&) { p.Send(Untagged(wire::Opcode::kSend), std::vector<std::byte>(65)); },
        wire::fault::kMessageTooLong},
       {"no receive",
        [&](RawPeer& p, const Memory&) {
-         p.Send(Make(wire::Opcode::kSend), eight);
-         p.Send(Make(wire::Opcode::kSend, 2), eight);
+         p.Send(Untagged(wire::Opcode::kSend), eight);
+         p.Send(Untagged(wire::Opcode::kSend, 2), eight);
        },
        wire::fault::kNoBuffer},
       {"write STag", [&](RawPeer& p, const Memory& m) { p.Send(write(m.token() ^ 3, m.Address()), eight); },
@@ -129,78 +111,79 @@ TEST(HostileWire, EveryViolationGetsItsTerminateCode) {
        wire::fault::kDdpOffsetWrap},
       {"read STag",
        [&](RawPeer& p, const Memory& m) {
-         p.Send(Make(wire::Opcode::kReadRequest), ReadOf(m.token() ^ 1, m.Address(), 8));
+         p.Send(Untagged(wire::Opcode::kReadRequest), ReadOf(m.token() ^ 1, m.Address(), 8));
        },
        wire::fault::kInvalidStag},
       {"read bounds",
        [&](RawPeer& p, const Memory& m) {
-         p.Send(Make(wire::Opcode::kReadRequest), ReadOf(m.token(), m.Address(), 4097));
+         p.Send(Untagged(wire::Opcode::kReadRequest), ReadOf(m.token(), m.Address(), 4097));
        },
        wire::fault::kBounds},
       {"read MSN",
        [&](RawPeer& p, const Memory& m) {
-         p.Send(Make(wire::Opcode::kReadRequest, 5), ReadOf(m.token(), m.Address(), 8));
+         p.Send(Untagged(wire::Opcode::kReadRequest, 5), ReadOf(m.token(), m.Address(), 8));
        },
        wire::fault::kMsnRange},
       {"response unasked",
-       [&](RawPeer& p, const Memory&) { p.Send(Make(wire::Opcode::kReadResponse), eight); },
+       [&](RawPeer& p, const Memory&) { p.Send(Untagged(wire::Opcode::kReadResponse), eight); },
        wire::fault::kUnexpectedOpcode},
       {"received more than was sent", [&](RawPeer& p, const Memory&) { p.Send(write(0, 1), {}); },
        wire::fault::kDdpBounds},
       {"immediate inside a Send",
        [&](RawPeer& p, const Memory&) {
-         p.Send(Make(wire::Opcode::kSend, 1, 0, false), {});
-         p.Send(Make(wire::Opcode::kImmediate), eight);
+         p.Send(Untagged(wire::Opcode::kSend, 1, 0, false), {});
+         p.Send(Untagged(wire::Opcode::kImmediate), eight);
        },
        wire::fault::kMessageOffset},
-      {"immediate MSN", [&](RawPeer& p, const Memory&) { p.Send(Make(wire::Opcode::kImmediate, 2), eight); },
+      {"immediate MSN",
+       [&](RawPeer& p, const Memory&) { p.Send(Untagged(wire::Opcode::kImmediate, 2), eight); },
        wire::fault::kMsnRange},
       {"immediate without a receive",
        [&](RawPeer& p, const Memory&) {
-         p.Send(Make(wire::Opcode::kImmediate), eight);
-         p.Send(Make(wire::Opcode::kImmediateSolicited, 2), eight);
+         p.Send(Untagged(wire::Opcode::kImmediate), eight);
+         p.Send(Untagged(wire::Opcode::kImmediateSolicited, 2), eight);
        },
        wire::fault::kNoBuffer},
       {"immediate of a Write that is too long",
        [&](RawPeer& p, const Memory&) {
-         p.Send(Make(wire::Opcode::kImmediate), std::vector<std::byte>(8, std::byte{0xFF}));
+         p.Send(Untagged(wire::Opcode::kImmediate), std::vector<std::byte>(8, std::byte{0xFF}));
        },
        wire::fault::kOperationUnspecified},
       {"atomic STag",
        [&](RawPeer& p, const Memory& m) {
-         p.Send(Make(wire::Opcode::kAtomicRequest), AtomicOn(m.token() ^ 1, m.Address()));
+         p.Send(Untagged(wire::Opcode::kAtomicRequest), AtomicOn(m.token() ^ 1, m.Address()));
        },
        wire::fault::kInvalidStag},
       {"atomic rights",
        [&](RawPeer& p, const Memory& m) {
-         p.Send(Make(wire::Opcode::kAtomicRequest), AtomicOn(m.token(), m.Address()));
+         p.Send(Untagged(wire::Opcode::kAtomicRequest), AtomicOn(m.token(), m.Address()));
        },
        wire::fault::kAccessRights},
       {"atomic alignment",
        [&](RawPeer& p, const Memory& m) {
-         p.Send(Make(wire::Opcode::kAtomicRequest), AtomicOn(m.token(), m.Address(4)));
+         p.Send(Untagged(wire::Opcode::kAtomicRequest), AtomicOn(m.token(), m.Address(4)));
        },
        wire::fault::kOperationUnspecified},
       {"atomic masks",
        [&](RawPeer& p, const Memory& m) {
          auto payload = AtomicOn(m.token(), m.Address());
          payload[30] = std::byte{1};
-         p.Send(Make(wire::Opcode::kAtomicRequest), payload);
+         p.Send(Untagged(wire::Opcode::kAtomicRequest), payload);
        },
        wire::fault::kOperationUnspecified},
       {"atomic MSN",
        [&](RawPeer& p, const Memory& m) {
-         p.Send(Make(wire::Opcode::kAtomicRequest, 5), AtomicOn(m.token(), m.Address()));
+         p.Send(Untagged(wire::Opcode::kAtomicRequest, 5), AtomicOn(m.token(), m.Address()));
        },
        wire::fault::kMsnRange},
       {"atomic response unasked",
        [&](RawPeer& p, const Memory&) {
-         p.Send(Make(wire::Opcode::kAtomicResponse), std::vector<std::byte>(12));
+         p.Send(Untagged(wire::Opcode::kAtomicResponse), std::vector<std::byte>(12));
        },
        wire::fault::kUnexpectedOpcode},
       {"invalidate a region",
        [&](RawPeer& p, const Memory& m) {
-         wire::Segment segment = Make(wire::Opcode::kSendInvalidate);
+         wire::Segment segment = Untagged(wire::Opcode::kSendInvalidate);
          segment.invalidate_stag = m.token();
          p.Send(segment, eight);
        },
@@ -225,7 +208,7 @@ TEST(HostileWire, ReportedCountConfirmsExactlyThatMany) {
   Memory m(peer.end, 64, false);
   Sge one = m.At(0, 8);
   const auto received = [&](std::uint64_t count) {
-    wire::Segment segment = Make(wire::Opcode::kWrite);
+    wire::Segment segment = Untagged(wire::Opcode::kWrite);
     segment.offset = count;
     peer.Send(segment, {});
   };
@@ -250,7 +233,7 @@ TEST(HostileWire, MoreReadsThanTheLimitEndTheConnection) {
   RawPeer peer(4);
   Memory m(peer.end, 8 << 20, false);
   for (std::uint32_t i = 1; i <= 64; ++i) {
-    peer.Send(Make(wire::Opcode::kReadRequest, i), ReadOf(m.token(), m.Address(), 8 << 20));
+    peer.Send(Untagged(wire::Opcode::kReadRequest, i), ReadOf(m.token(), m.Address(), 8 << 20));
   }
   const auto fault = peer.Terminated();
   if (fault) {

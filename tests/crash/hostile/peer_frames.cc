@@ -9,39 +9,19 @@
 
 #include "tests/crash/hostile/peer_attacks.h"
 #include "tests/crash/hostile/raw_peer.h"
+#include "tests/testing/segments.h"
 
 namespace nd::hostile {
 namespace {
 
+using testing::ReadOf;
+using testing::Tagged;
+using testing::Untagged;
 using wire::Opcode;
 
 std::mt19937& Random() {
   static std::mt19937 random(11);
   return random;
-}
-wire::Segment Untagged(Opcode opcode, std::uint32_t msn = 1, std::uint32_t offset = 0, bool last = true) {
-  wire::Segment segment;
-  segment.opcode = opcode;
-  segment.msn = msn;
-  segment.message_offset = offset;
-  segment.last = last;
-  return segment;
-}
-wire::Segment Tagged(Opcode opcode, std::uint32_t stag, std::uint64_t offset) {
-  wire::Segment segment;
-  segment.opcode = opcode;
-  segment.stag = stag;
-  segment.offset = offset;
-  return segment;
-}
-Bytes ReadOf(std::uint32_t stag, std::uint64_t from, std::uint32_t size) {
-  Bytes payload(wire::kReadRequestSize);
-  wire::ReadRequest request;
-  request.size = size;
-  request.source_stag = stag;
-  request.source_offset = from;
-  wire::EncodeReadRequest(request, payload.data());
-  return payload;
 }
 
 // Sends the frames of one connection, waits until the victim ends it, and begins again. With `forbidden`
