@@ -100,17 +100,6 @@ int TakePrivileged(const std::string& directory, bool foreign) {
   return Fails("privileged port", adapter->CreateConnector()->Bind(Local(80)), expected) ? 0 : 1;
 }
 
-// Connects to kPort and waits for its end.
-int Peer(const std::string& directory) {
-  Result<Adapter> adapter = OpenAt(directory);
-  if (!adapter.ok()) return 2;
-  End end(*adapter);
-  const bool up = end.connector.Bind(Local(0)).ok() && end.connector.Connect(end.pair, Local(kPort)).ok() &&
-                  end.connector.CompleteConnect().ok();
-  if (!up) return 1;
-  for (;;) ::pause();
-}
-
 class TenantTest : public ::testing::Test {
  protected:
   void StartBroker(testing::DaemonOptions options) {
@@ -120,11 +109,7 @@ class TenantTest : public ::testing::Test {
     ASSERT_TRUE(daemon_->Start()) << daemon_->log();
   }
   testing::Process Start(std::vector<std::string> arguments, std::optional<uid_t> uid = {}) {
-    testing::SpawnOptions spawn;
-    spawn.arguments = {testing::BinaryDirectory() + "/service_tenant_test"};
-    spawn.arguments.insert(spawn.arguments.end(), arguments.begin(), arguments.end());
-    spawn.uid = uid;
-    return testing::Process::Spawn(spawn);
+    return testing::Process::OfThisBuild("service_tenant_test", std::move(arguments), uid);
   }
   int ExitOf(std::vector<std::string> arguments, std::optional<uid_t> uid = {}) {
     const std::optional<int> status = Start(std::move(arguments), uid).Wait(seconds(60));
@@ -259,7 +244,7 @@ int main(int argc, char** argv) {
   if (mode == "--exhaust" && argc > 3) return Exhaust(directory, argv[3]);
   if (mode == "--privileged") return TakePrivileged(directory, false);
   if (mode == "--privileged-foreign") return TakePrivileged(directory, true);
-  if (mode == "--peer") return Peer(directory);
+  if (mode == "--peer") return nd::testing::KeepConnection(directory, kPort);
   ::testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();
 }

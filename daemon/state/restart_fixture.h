@@ -27,6 +27,7 @@ namespace nd::state {
 
 using std::chrono::minutes;
 using std::chrono::seconds;
+using testing::ConnectTo;
 using testing::End;
 using testing::Eventually;
 using testing::Flat;
@@ -58,12 +59,6 @@ class SharedScore {
   Score* score_ = nullptr;
 };
 
-inline Status ConnectTo(End& end, std::uint16_t port) {
-  if (Status status = end.connector.Bind(Local(0)); !status.ok()) return status;
-  if (Status status = end.connector.Connect(end.pair, Local(port)); !status.ok()) return status;
-  return end.connector.CompleteConnect();
-}
-
 class RestartTest : public ::testing::Test {
  protected:
   void StartBroker(const std::string& broker_section, const std::string& mode = "separate") {
@@ -92,11 +87,7 @@ class RestartTest : public ::testing::Test {
     return adapter.ok() ? *adapter : Adapter();
   }
   testing::Process Run(std::vector<std::string> arguments, std::optional<uid_t> uid = {}) {
-    testing::SpawnOptions spawn;
-    spawn.arguments = {testing::BinaryDirectory() + "/state_restart_test"};
-    spawn.arguments.insert(spawn.arguments.end(), arguments.begin(), arguments.end());
-    spawn.uid = uid;
-    return testing::Process::Spawn(spawn);
+    return testing::Process::OfThisBuild("state_restart_test", std::move(arguments), uid);
   }
   // Starts one attacker of this user and one of another user.
   void StartAttackers() {

@@ -54,15 +54,6 @@ int Hold(const std::string& directory, std::uint16_t port) {
   for (;;) ::pause();
 }
 
-// Connects to kPort and waits for its end.
-int Peer(const std::string& directory) {
-  Result<Adapter> adapter = OpenAt(directory);
-  if (!adapter.ok()) return 1;
-  End end(*adapter);
-  if (!ConnectTo(end, kPort).ok()) return 1;
-  for (;;) ::pause();
-}
-
 TEST_F(RestartTest, NoPortIsStolenWhileTheBrokerIsAway) {
   StartBroker("reclaim-grace = \"10min\"");
   testing::Process owner = Run({"--hold", daemon_->directory(), std::to_string(kPort)});
@@ -334,7 +325,7 @@ int main(int argc, char** argv) {
   if (mode == "--hold" && argc > 3) {
     return nd::state::Hold(argv[2], static_cast<std::uint16_t>(std::stoi(argv[3])));
   }
-  if (mode == "--peer") return nd::state::Peer(argv[2]);
+  if (mode == "--peer") return nd::testing::KeepConnection(argv[2], nd::state::kPort);
   ::testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();
 }

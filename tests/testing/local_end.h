@@ -3,6 +3,7 @@
 #pragma once
 
 #include <nd/nd.h>
+#include <unistd.h>
 
 #include <cstdint>
 #include <string>
@@ -29,5 +30,21 @@ struct End {
   QueuePair pair;
   Connector connector;
 };
+
+// The three calls of the active side: Bind to any port, Connect, CompleteConnect.
+inline Status ConnectTo(End& end, std::uint16_t port) {
+  if (Status status = end.connector.Bind(Local(0)); !status.ok()) return status;
+  if (Status status = end.connector.Connect(end.pair, Local(port)); !status.ok()) return status;
+  return end.connector.CompleteConnect();
+}
+
+// The main function of a program that keeps one connection to `port` until it is killed. Returns on failure.
+inline int KeepConnection(const std::string& directory, std::uint16_t port) {
+  Result<Adapter> adapter = OpenAt(directory);
+  if (!adapter.ok()) return 2;
+  End end(*adapter);
+  if (!ConnectTo(end, port).ok()) return 1;
+  for (;;) ::pause();
+}
 
 }  // namespace nd::testing

@@ -68,6 +68,15 @@ Process Process::Spawn(const SpawnOptions& options) {
   return process;
 }
 
+Process Process::OfThisBuild(const std::string& program, std::vector<std::string> arguments,
+                             std::optional<uid_t> uid) {
+  SpawnOptions options;
+  options.arguments = std::move(arguments);
+  options.arguments.insert(options.arguments.begin(), BinaryDirectory() + "/" + program);
+  options.uid = uid;
+  return Spawn(options);
+}
+
 Process::Process(Process&& other) noexcept
     : pid_(std::exchange(other.pid_, -1)), status_(std::exchange(other.status_, std::nullopt)) {}
 

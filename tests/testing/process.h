@@ -26,6 +26,9 @@ class Process {
  public:
   Process() = default;
   static Process Spawn(const SpawnOptions& options);
+  // Starts a program of BinaryDirectory(), as this user unless `uid` is given.
+  static Process OfThisBuild(const std::string& program, std::vector<std::string> arguments,
+                             std::optional<uid_t> uid = {});
   Process(Process&& other) noexcept;
   Process& operator=(Process&& other) noexcept;
   ~Process();  // SIGKILL and wait.
