@@ -49,39 +49,11 @@ const std::vector<std::pair<std::string, std::string>>& Coverage::Wanted() {
     const auto want = [&](const char* group, std::initializer_list<const char*> names) {
       for (const char* name : names) all.emplace_back(group, name);
     };
-    want("event", {"SessionOpened",   "SessionClosed",  "ClientOp",        "CmReserved",
-                   "CmRequested",     "CmReached",      "CmReplied",       "CmRejected",
-                   "CmFailed",        "CmPrepare",      "CmEstablished",   "CmLost",
-                   "CmPeerClosed",    "CmDisconnected", "AdaptersChanged", "Tick",
-                   "SetAdapter",      "KillConnection", "KillSession",     "PauseListener",
-                   "SettingsChanged", "SetDraining",    "ReservePort",     "ReleasePort",
-                   "Stopping",        "ReclaimSome"});
+    for (const char* kind : EventKinds()) all.emplace_back("event", kind);
     for (std::size_t i = 0; i < session::kOperationCount; ++i) {
       all.emplace_back("operation", session::OperationName(i));
     }
-    want("action", {"Complete",
-                    "HandOffTo",
-                    "SendConnectEvent",
-                    "SendDisconnectEvent",
-                    "SendTransportCommand",
-                    "SendAdapterEvent",
-                    "EndSession",
-                    "CmReserve",
-                    "CmRelease",
-                    "CmListen",
-                    "CmUnlisten",
-                    "CmConnect",
-                    "CmAccept",
-                    "CmReject",
-                    "CmConfirm",
-                    "CmPrepared",
-                    "CmAbort",
-                    "CmDisconnect",
-                    "Notice",
-                    "ConnectionRecord",
-                    "LeaseTaken",
-                    "LeaseFreed",
-                    "ReserveDone"});
+    for (const char* kind : ActionKinds()) all.emplace_back("action", kind);
     want("command", {"disconnect", "drop", "prepare"});
     want("adapter", {"removed", "disabled", "enabled"});
     want("refusal",

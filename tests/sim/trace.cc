@@ -272,6 +272,12 @@ const char* KindOf(const core::Event& event) {
 const char* KindOf(const core::Action& action) {
   return kActions[action.index()];
 }
+std::span<const char* const> EventKinds() {
+  return kEvents;
+}
+std::span<const char* const> ActionKinds() {
+  return kActions;
+}
 const char* KindOf(const session::Operation& op) {
   return OperationName(op.index());
 }

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <span>
 #include <string>
 
 #include "daemon/core/action.h"
@@ -21,6 +22,9 @@ std::string Text(const Status& status);
 const char* KindOf(const core::Event& event);
 const char* KindOf(const core::Action& action);
 const char* KindOf(const session::Operation& op);
+// Every name that KindOf() returns for an event or an action.
+std::span<const char* const> EventKinds();
+std::span<const char* const> ActionKinds();
 
 class Trace {
  public:
