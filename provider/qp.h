@@ -15,6 +15,7 @@
 #include <span>
 
 #include "base/clock.h"
+#include "nd/protection.h"
 #include "nd/status.h"
 #include "nd/types.h"
 #include "provider/counters.h"
@@ -41,12 +42,19 @@ class MemoryRegion {
   virtual std::uint32_t remote_token() const = 0;
   // DEVICE_BUSY while a window is bound to it. Afterwards both tokens are dead; peers' accesses fail.
   virtual Status Deregister() = 0;
+  // Gives the region other memory or rights under the same tokens. DEVICE_BUSY while a window is bound to it,
+  // else as Register(); the region is as before then.
+  virtual Status Change(void* /*address*/, std::size_t /*length*/, std::uint32_t /*access*/,
+                        const RegionOptions& /*options*/) {
+    return NotSupported();
+  }
 };
 
 class MemoryWindow {
  public:
   virtual ~MemoryWindow() = default;
-  // Of the newest bind; changes with each Bind. 0 before the first.
+  // Of the newest bind; changes with each Bind. 0 before the first. Of a verbs window: the token of its
+  // creation, whose low 8 bits a bind may change.
   virtual std::uint32_t remote_token() const = 0;
 };
 
@@ -74,6 +82,11 @@ class SharedReceiveQueue {
  public:
   virtual ~SharedReceiveQueue() = default;
   virtual Status Receive(void* request_context, std::span<const Sge> sges) = 0;
+  // Calls `reached` once when fewer than `limit` receives are left after one was taken, or when one is wanted
+  // and none is left. 0: never. `reached` runs on whatever thread made progress, without a lock.
+  virtual Status SetLimit(std::uint32_t /*limit*/, std::function<void()> /*reached*/) {
+    return NotSupported();
+  }
 };
 
 struct QpOptions {
@@ -119,6 +132,9 @@ class QueuePair {
   // How long a Send of the peer waits for a receive of this side before this side ends the connection;
   // applies to Sends that arrive later. Duration::max(): for ever. The default is one second.
   virtual Status SetReceivePatience(Duration /*patience*/) { return NotSupported(); }
+
+  // Applies to requests that are executed later.
+  virtual Status SetProtection(const Protection& /*protection*/) { return NotSupported(); }
 
   virtual Status Receive(void* request_context, std::span<const Sge> sges) = 0;
   virtual Status Send(void* request_context, std::span<const Sge> sges, std::uint32_t flags) = 0;
@@ -166,6 +182,19 @@ class QueuePair {
   virtual Status Invalidate(void* /*request_context*/, MemoryWindow& /*window*/, std::uint32_t /*flags*/) {
     return NotSupported();
   }
+  // A bind of a verbs window. ACCESS_VIOLATION of its completion: outside the region, a right that the region
+  // lacks, a window of type 2 that is bound. `region` may be null when the length is 0.
+  virtual Status BindVerbsWindow(void* /*request_context*/, MemoryRegion* /*region*/,
+                                 MemoryWindow& /*window*/, const WindowBinding& /*binding*/,
+                                 std::uint32_t /*flags*/) {
+    return NotSupported();
+  }
+  // Invalidates the window of type 2 that is bound on this queue pair with this token. ACCESS_VIOLATION of
+  // its completion: there is none.
+  virtual Status InvalidateToken(void* /*request_context*/, std::uint32_t /*token*/,
+                                 std::uint32_t /*flags*/) {
+    return NotSupported();
+  }
   // Completes every outstanding request CANCELED, receives and initiator requests each in posting order.
   virtual Status Flush() = 0;
 
@@ -191,7 +220,16 @@ class Device {
                                                          std::uint32_t /*access*/) {
     return NotSupported();
   }
+  virtual Result<std::shared_ptr<MemoryRegion>> RegisterAs(void* /*address*/, std::size_t /*length*/,
+                                                           std::uint32_t /*access*/,
+                                                           const RegionOptions& /*options*/) {
+    return NotSupported();
+  }
   virtual Result<std::shared_ptr<MemoryWindow>> CreateWindow() { return NotSupported(); }
+  // Not kNetworkDirect.
+  virtual Result<std::shared_ptr<MemoryWindow>> CreateVerbsWindow(WindowKind /*kind*/) {
+    return NotSupported();
+  }
   virtual Result<std::shared_ptr<SharedReceiveQueue>> CreateSharedReceiveQueue(std::uint32_t /*depth*/,
                                                                                std::uint32_t /*max_sge*/) {
     return NotSupported();

@@ -50,8 +50,10 @@ class LocalAdapter final : public std::enable_shared_from_this<LocalAdapter> {
   Result<std::shared_ptr<provider::Buffer>> AllocateBuffer(std::size_t size);
   // `flags` of provider/regions.h, for ndctl.
   Result<std::shared_ptr<provider::MemoryRegion>> Register(void* address, std::size_t length,
-                                                           std::uint32_t access, std::uint32_t flags);
-  Result<std::shared_ptr<provider::MemoryWindow>> CreateMemoryWindow();
+                                                           std::uint32_t access, std::uint32_t flags,
+                                                           const RegionOptions& options = {});
+  Result<std::shared_ptr<provider::MemoryWindow>> CreateMemoryWindow(
+      WindowKind kind = WindowKind::kNetworkDirect);
 
   Result<AppHandle<LocalCompletionQueue>> CreateCompletionQueue(std::uint32_t depth);
   Result<AppHandle<LocalSharedReceiveQueue>> CreateSharedReceiveQueue(std::uint32_t depth,

@@ -83,14 +83,17 @@ Result<std::shared_ptr<provider::Buffer>> LocalAdapter::AllocateBuffer(std::size
 
 Result<std::shared_ptr<provider::MemoryRegion>> LocalAdapter::Register(void* address, std::size_t length,
                                                                        std::uint32_t access,
-                                                                       std::uint32_t flags) {
+                                                                       std::uint32_t flags,
+                                                                       const RegionOptions& options) {
   if (address == nullptr) return Status(StatusCode::kInvalidParameter, "no memory to register");
   const std::uint64_t max = session->info().max_registration_size;
   if (length == 0 || length > max) {
     return Status(StatusCode::kInvalidBufferSize, "a region of " + std::to_string(length) +
                                                       " bytes; allowed are 1 to " + std::to_string(max));
   }
-  auto region = device_->Register(address, length, access);
+  const bool plain = options.domain == 0 && !options.remote_base;
+  auto region = plain ? device_->Register(address, length, access)
+                      : device_->RegisterAs(address, length, access, options);
   if (!region.ok()) return region.status();
   auto kept = LeakInChild(std::move(region).value());
   std::lock_guard lock(mutex_);
@@ -102,8 +105,9 @@ Result<std::shared_ptr<provider::MemoryRegion>> LocalAdapter::Register(void* add
   return Listed(std::move(kept), session->regions(), {provider::RegionKind::kRegion, length, access, flags});
 }
 
-Result<std::shared_ptr<provider::MemoryWindow>> LocalAdapter::CreateMemoryWindow() {
-  auto window = device_->CreateWindow();
+Result<std::shared_ptr<provider::MemoryWindow>> LocalAdapter::CreateMemoryWindow(WindowKind kind) {
+  auto window =
+      kind == WindowKind::kNetworkDirect ? device_->CreateWindow() : device_->CreateVerbsWindow(kind);
   if (!window.ok()) return window.status();
   return Listed(LeakInChild(std::move(window).value()), session->regions(),
                 {provider::RegionKind::kWindow, 0, 0, 0});

@@ -32,6 +32,17 @@ void ListedRegions::Remove(std::uint64_t number) {
   CountUntold();
 }
 
+void ListedRegions::Change(std::uint64_t number, std::uint64_t bytes, std::uint32_t access) {
+  std::lock_guard lock(mutex_);
+  const auto found = entries_.find(number);
+  if (found == entries_.end()) return;
+  RegionFacts& facts = found->second.facts;
+  facts.bytes = bytes;
+  facts.access = access;
+  facts.flags = 0;
+  if (found->second.row) Write(*found->second.row, number, facts);
+}
+
 void ListedRegions::Use(const std::shared_ptr<MappedCounters>& pages) {
   provider::RegionTable* const table = pages == nullptr ? nullptr : pages->regions();
   std::lock_guard lock(mutex_);
@@ -84,6 +95,14 @@ Status Deregister(const std::shared_ptr<provider::MemoryRegion>& region) {
   Status status = region->Deregister();
   if (!status.ok()) return status;
   if (auto* listed = std::get_deleter<ListedRegion>(region)) listed->Forget();
+  return status;
+}
+
+Status Change(const std::shared_ptr<provider::MemoryRegion>& region, void* address, std::size_t length,
+              std::uint32_t access, const RegionOptions& options) {
+  Status status = region->Change(address, length, access, options);
+  if (!status.ok()) return status;
+  if (auto* listed = std::get_deleter<ListedRegion>(region)) listed->Change(length, access);
   return status;
 }
 

@@ -30,6 +30,7 @@ class ListedRegions {
  public:
   std::uint64_t Add(const RegionFacts& facts);
   void Remove(std::uint64_t number);
+  void Change(std::uint64_t number, std::uint64_t bytes, std::uint32_t access);
   // Sets the pages of the present broker and writes every region into their table. Does nothing when they
   // have no table or it is in use already.
   void Use(const std::shared_ptr<MappedCounters>& pages);
@@ -63,6 +64,9 @@ class ListedRegion {
     Forget();
     kept_.reset();
   }
+  void Change(std::uint64_t bytes, std::uint32_t access) {
+    if (table_ != nullptr && !mark_.InChild()) table_->Change(number_, bytes, access);
+  }
   void Forget() {
     if (table_ == nullptr || mark_.InChild()) return;
     table_->Remove(number_);
@@ -85,5 +89,8 @@ std::shared_ptr<T> Listed(std::shared_ptr<T> object, const std::shared_ptr<Liste
 
 // Ends a registration. Its row ends too, although other handles of the region may remain.
 Status Deregister(const std::shared_ptr<provider::MemoryRegion>& region);
+// Changes a registration and its row.
+Status Change(const std::shared_ptr<provider::MemoryRegion>& region, void* address, std::size_t length,
+              std::uint32_t access, const RegionOptions& options);
 
 }  // namespace nd::client

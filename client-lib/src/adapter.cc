@@ -88,9 +88,22 @@ Result<MemoryRegion> Adapter::Register(const Buffer& buffer, std::uint32_t acces
   });
 }
 
+Result<MemoryRegion> Adapter::Register(void* address, std::size_t length, std::uint32_t access,
+                                       const RegionOptions& options) {
+  return Use(Core(impl_), [&](LocalAdapter& adapter) -> Result<MemoryRegion> {
+    auto region = adapter.Register(address, length, access, 0, options);
+    if (!region.ok()) return region.status();
+    return MemoryRegion(std::move(region).value());
+  });
+}
+
 Result<MemoryWindow> Adapter::CreateMemoryWindow() {
+  return CreateMemoryWindow(WindowKind::kNetworkDirect);
+}
+
+Result<MemoryWindow> Adapter::CreateMemoryWindow(WindowKind kind) {
   return Use(Core(impl_), [&](LocalAdapter& adapter) -> Result<MemoryWindow> {
-    auto window = adapter.CreateMemoryWindow();
+    auto window = adapter.CreateMemoryWindow(kind);
     if (!window.ok()) return window.status();
     return MemoryWindow(std::move(window).value());
   });

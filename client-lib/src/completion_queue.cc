@@ -59,6 +59,11 @@ Status SharedReceiveQueue::Receive(void* request_context, std::span<const Sge> s
              [&](LocalSharedReceiveQueue& queue) { return queue.real->Receive(request_context, sges); });
 }
 
+Status SharedReceiveQueue::SetLimit(std::uint32_t limit, std::function<void()> reached) {
+  return Use(Core(impl_),
+             [&](LocalSharedReceiveQueue& queue) { return queue.real->SetLimit(limit, std::move(reached)); });
+}
+
 Status SharedReceiveQueue::Close(Request* request) {
   return UseAny(Core(impl_), [&](LocalSharedReceiveQueue& queue) { return queue.Close(CallerOf(request)); });
 }

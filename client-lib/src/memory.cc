@@ -36,6 +36,12 @@ Status MemoryRegion::Deregister() {
   return status;
 }
 
+Status MemoryRegion::Change(void* address, std::size_t length, std::uint32_t access,
+                            const RegionOptions& options) {
+  if (!impl_) return {StatusCode::kInvalidHandle, "the memory region is empty or deregistered"};
+  return client::Change(impl_, address, length, access, options);
+}
+
 MemoryWindow::MemoryWindow(std::shared_ptr<provider::MemoryWindow> impl) : impl_(std::move(impl)) {}
 std::uint32_t MemoryWindow::remote_token() const {
   return impl_ ? impl_->remote_token() : 0;

@@ -36,6 +36,10 @@ Status QueuePair::SetReceivePatience(std::chrono::nanoseconds patience) {
   return Post(impl_, [&](provider::QueuePair& real) { return real.SetReceivePatience(patience); });
 }
 
+Status QueuePair::SetProtection(const Protection& protection) {
+  return Post(impl_, [&](provider::QueuePair& real) { return real.SetProtection(protection); });
+}
+
 Status QueuePair::Receive(void* request_context, std::span<const Sge> sges) {
   return Post(impl_, [&](provider::QueuePair& real) { return real.Receive(request_context, sges); });
 }
@@ -109,6 +113,20 @@ Status QueuePair::Invalidate(void* request_context, MemoryWindow& window, std::u
   return Post(impl_, [&](provider::QueuePair& real) {
     return real.Invalidate(request_context, *window.impl_, flags);
   });
+}
+
+Status QueuePair::BindVerbsWindow(void* request_context, MemoryRegion* region, MemoryWindow& window,
+                                  const WindowBinding& binding, std::uint32_t flags) {
+  if (!window.impl_) return client::InvalidHandle("the memory window");
+  return Post(impl_, [&](provider::QueuePair& real) {
+    return real.BindVerbsWindow(request_context, region == nullptr ? nullptr : region->impl_.get(),
+                                *window.impl_, binding, flags);
+  });
+}
+
+Status QueuePair::InvalidateToken(void* request_context, std::uint32_t token, std::uint32_t flags) {
+  return Post(impl_,
+              [&](provider::QueuePair& real) { return real.InvalidateToken(request_context, token, flags); });
 }
 
 Status QueuePair::Flush() {

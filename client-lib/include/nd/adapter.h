@@ -60,7 +60,12 @@ class Adapter {
   // INVALID_PARAMETER: null; INVALID_BUFFER_SIZE: length 0 or above max_registration_size.
   Result<MemoryRegion> Register(void* address, std::size_t length, std::uint32_t access);
   Result<MemoryRegion> Register(const Buffer& buffer, std::uint32_t access);
+  // NOT_SUPPORTED: the provider's devices have no such regions.
+  Result<MemoryRegion> Register(void* address, std::size_t length, std::uint32_t access,
+                                const RegionOptions& options);
   Result<MemoryWindow> CreateMemoryWindow();
+  // NOT_SUPPORTED: the provider's devices have no such windows.
+  Result<MemoryWindow> CreateMemoryWindow(WindowKind kind);
   Result<CompletionQueue> CreateCompletionQueue(std::uint32_t depth);
   Result<SharedReceiveQueue> CreateSharedReceiveQueue(std::uint32_t depth, std::uint32_t max_sge = 4);
   // INVALID_PARAMETER_n: the n-th field of QueuePairOptions, counted from 1, is wrong.

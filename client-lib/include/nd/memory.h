@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 
+#include "nd/protection.h"
 #include "nd/status.h"
 #include "nd/types.h"
 
@@ -44,6 +45,10 @@ class MemoryRegion {
   Sge Slice(void* address, std::size_t length) const;
   // Returns DEVICE_BUSY while a window is bound to the region. Destroying the last handle also deregisters.
   Status Deregister();
+  // Gives the region other memory, rights or options under the same tokens. Requests must not use it
+  // meanwhile. DEVICE_BUSY as for Deregister(), NOT_SUPPORTED: the provider's devices cannot; the region is
+  // as before then.
+  Status Change(void* address, std::size_t length, std::uint32_t access, const RegionOptions& options);
 
  private:
   friend class Adapter;
@@ -52,11 +57,13 @@ class MemoryRegion {
   std::shared_ptr<provider::MemoryRegion> impl_;
 };
 
-// A part of a region that QueuePair::BindWindow opens to the peer and QueuePair::Invalidate closes.
+// A part of a region that QueuePair::BindWindow opens to the peer and QueuePair::Invalidate closes. Verbs
+// windows (WindowKind) go beyond Network Direct; BindVerbsWindow and InvalidateToken are for them.
 class MemoryWindow {
  public:
   MemoryWindow() = default;
-  // The token of the newest bind; 0 before the first bind.
+  // The token of the newest bind; 0 before the first bind. Of a verbs window: its token before the first
+  // bind.
   std::uint32_t remote_token() const;
 
  private:

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 
@@ -62,6 +63,10 @@ class SharedReceiveQueue {
  public:
   SharedReceiveQueue() = default;
   Status Receive(void* request_context, std::span<const Sge> sges);
+  // Calls `reached` once when fewer than `limit` receives are left after one was taken, or when one is wanted
+  // and none is left. 0: never. `reached` runs on any thread of the library and must only hand the fact on.
+  // NOT_SUPPORTED: the provider's devices decide.
+  Status SetLimit(std::uint32_t limit, std::function<void()> reached);
   Status Close(Request* request = nullptr);
 
   struct Impl;
@@ -107,6 +112,10 @@ class QueuePair {
   // negative. NOT_SUPPORTED: the devices of this provider decide.
   Status SetReceivePatience(std::chrono::nanoseconds patience);
 
+  // Restricts what requests of both sides may use. Applies to requests that are executed later.
+  // NOT_SUPPORTED: the provider's devices decide.
+  Status SetProtection(const Protection& protection);
+
   Status Receive(void* request_context, std::span<const Sge> sges);
   Status Send(void* request_context, std::span<const Sge> sges, std::uint32_t flags = 0);
   Status SendAndInvalidate(void* request_context, std::span<const Sge> sges, std::uint32_t remote_token,
@@ -138,6 +147,13 @@ class QueuePair {
   Status BindWindow(void* request_context, MemoryRegion& region, MemoryWindow& window, void* address,
                     std::size_t length, std::uint32_t flags);
   Status Invalidate(void* request_context, MemoryWindow& window, std::uint32_t flags = 0);
+  // Binds a verbs window. A mistake in `binding` is ACCESS_VIOLATION of the completion; the connection ends
+  // with it. `region` may be null when the length is 0.
+  Status BindVerbsWindow(void* request_context, MemoryRegion* region, MemoryWindow& window,
+                         const WindowBinding& binding, std::uint32_t flags = 0);
+  // Invalidates the window of type 2 that is bound on this queue pair with this token; ACCESS_VIOLATION of
+  // the completion when there is none.
+  Status InvalidateToken(void* request_context, std::uint32_t token, std::uint32_t flags = 0);
   // Completes every outstanding request with CANCELED, in posting order. Allowed in any state.
   Status Flush();
 

@@ -18,6 +18,7 @@ enum class EndCode : std::uint32_t {
   kProtocol = 4,      // The peer broke the protocol.
   kLocal = 5,  // A request of this side failed (its own memory was not registered, ...), or it dropped the
                // connection.
+  kReceiveFailed = 6,  // The memory of the receive for the peer's Send cannot take it.
 };
 
 // The status of the request that made the peer end the connection.

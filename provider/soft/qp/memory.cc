@@ -116,38 +116,79 @@ void DeviceCore::Quiesce(std::uint32_t stag) {
   for (Deferred& later : deferred) later.Run();
 }
 
-Result<std::shared_ptr<SoftRegion>> SoftRegion::Register(std::shared_ptr<DeviceCore> core, void* address,
-                                                         std::size_t length, std::uint32_t access) {
-  if (core->forked()) return InParent();
+Result<RegionView> SoftRegion::Describe(void* address, std::size_t length, std::uint32_t access,
+                                        const RegionOptions& options,
+                                        std::shared_ptr<SoftBuffer>* buffer) const {
   if (address == nullptr) return Status(StatusCode::kInvalidParameter, "the address of a region is null");
-  if (length == 0 || length > core->info.max_registration_size) {
+  if (length == 0 || length > core_->info.max_registration_size) {
     return Status(StatusCode::kInvalidBufferSize, "a region has 1 to max_registration_size bytes");
   }
-  const auto base = reinterpret_cast<std::uintptr_t>(address);
+  const auto memory = reinterpret_cast<std::uintptr_t>(address);
+  const std::uint64_t base = options.remote_base.value_or(memory);
   constexpr std::uint32_t kKnown =
       kAllowLocalWrite | kAllowRemoteRead | kAllowRemoteWrite | kRdmaReadSink | kAllowRemoteAtomic;
-  if (length > UINTPTR_MAX - base || (access & ~kKnown) != 0) {
+  if (length > UINTPTR_MAX - memory || length > UINT64_MAX - base || (access & ~kKnown) != 0) {
     return Status(StatusCode::kInvalidParameter, "the region wraps around or has unknown access flags");
   }
-  std::shared_ptr<SoftRegion> region(new SoftRegion);
-  region->buffer_ = core->BufferAround(address, length);
-  RegionView& view = region->view_;
+  *buffer = core_->BufferAround(address, length);
+  RegionView view;
   view.access = access;
   view.base = base;
   view.length = length;
-  if (region->buffer_) {
-    view.buffer = region->buffer_->id();
-    view.buffer_offset = base - reinterpret_cast<std::uintptr_t>(region->buffer_->data());
+  view.shift = memory - base;
+  view.domain = options.domain;
+  if (*buffer) {
+    view.buffer = (*buffer)->id();
+    view.buffer_offset = memory - reinterpret_cast<std::uintptr_t>((*buffer)->data());
   }
-  auto stag = core->regions->Insert(view);
+  return view;
+}
+
+Result<std::shared_ptr<SoftRegion>> SoftRegion::Register(std::shared_ptr<DeviceCore> core, void* address,
+                                                         std::size_t length, std::uint32_t access,
+                                                         const RegionOptions& options) {
+  if (core->forked()) return InParent();
+  std::shared_ptr<SoftRegion> region(new SoftRegion(std::move(core)));
+  auto view = region->Describe(address, length, access, options, &region->buffer_);
+  if (!view.ok()) return view.status();
+  region->view_ = *view;
+  auto stag = region->core_->regions->Insert(region->view_);
   if (!stag.ok()) return stag.status();
-  region->stag_ = view.stag = *stag;
-  region->core_ = std::move(core);
+  region->stag_ = region->view_.stag = *stag;
+  region->registered_ = true;
   return region;
 }
 
+Status SoftRegion::Change(void* address, std::size_t length, std::uint32_t access,
+                          const RegionOptions& options) {
+  if (core_->forked()) return InParent();
+  std::shared_ptr<SoftBuffer> buffer;
+  auto view = Describe(address, length, access, options, &buffer);
+  if (!view.ok()) return view.status();
+  view->stag = stag_;
+  {
+    std::lock_guard lock(mutex_);
+    if (bound_windows_ != 0) return {StatusCode::kDeviceBusy, "a memory window is still bound to the region"};
+    if (!registered_) return {StatusCode::kInvalidParameter, "the region is deregistered"};
+    registered_ = false;  // No window is bound meanwhile.
+  }
+  core_->regions->Withdraw(stag_);
+  core_->Quiesce(stag_);
+  std::lock_guard lock(mutex_);
+  view_ = *view;
+  std::swap(buffer_, buffer);
+  core_->regions->Publish(stag_, view_);
+  registered_ = true;
+  return Status::Ok();
+}
+
+RegionView SoftRegion::view() {
+  std::lock_guard lock(mutex_);
+  return view_;
+}
+
 SoftRegion::~SoftRegion() {
-  if (core_) (void)Deregister();
+  (void)Deregister();
 }
 
 Status SoftRegion::Deregister() {
@@ -176,31 +217,51 @@ void SoftRegion::Unhold() {
   --bound_windows_;
 }
 
+Result<std::shared_ptr<SoftWindow>> SoftWindow::CreateForVerbs(std::shared_ptr<DeviceCore> core,
+                                                               WindowKind kind) {
+  auto stag = core->regions->Reserve();
+  if (!stag.ok()) return stag.status();
+  auto window = std::make_shared<SoftWindow>(std::move(core));
+  window->kind_ = kind;
+  window->reserved_ = *stag;
+  window->token_.store(*stag, std::memory_order_release);
+  return window;
+}
+
 SoftWindow::~SoftWindow() {
   if (core_->forked()) return;
   for (std::uint32_t stag : BindingsExcept(0)) {
     const std::shared_ptr<SoftRegion> region = Shut(stag);
     core_->Quiesce(stag);
   }
+  if (reserved_ != 0) core_->regions->Release(reserved_);
+}
+
+Result<RegionView> SoftWindow::Describe(const std::shared_ptr<SoftRegion>& region, std::uint64_t address,
+                                        std::uint64_t length, std::uint32_t access,
+                                        std::uint32_t queue_pair) const {
+  RegionView view = region->view();
+  if (length == 0 || length > core_->info.max_window_size || !view.Contains(address, length)) {
+    return Status(StatusCode::kAccessViolation, "the window reaches outside its region");
+  }
+  if ((access & kAllowLocalWrite) != 0 && (view.access & kAllowLocalWrite) == 0) {
+    return Status(StatusCode::kAccessViolation, "a window for writing needs a region with local write");
+  }
+  if (!region->Hold()) return Status(StatusCode::kAccessViolation, "the region is deregistered");
+  view.buffer_offset += address - view.base;
+  view.base = address;
+  view.length = length;
+  view.access = access;
+  view.queue_pair = queue_pair;
+  view.window = true;
+  return view;
 }
 
 Result<std::uint32_t> SoftWindow::Open(const std::shared_ptr<SoftRegion>& region, void* address,
                                        std::size_t length, std::uint32_t access, std::uint32_t queue_pair) {
-  RegionView view = region->view();
-  const auto first = reinterpret_cast<std::uintptr_t>(address);
-  if (length == 0 || length > core_->info.max_window_size || !view.Contains(first, length)) {
-    return Status(StatusCode::kAccessViolation, "the window reaches outside its region");
-  }
-  if ((access & kAllowRemoteWrite) == kAllowRemoteWrite && (view.access & kAllowLocalWrite) == 0) {
-    return Status(StatusCode::kAccessViolation, "a window for writing needs a region with local write");
-  }
-  if (!region->Hold()) return Status(StatusCode::kAccessViolation, "the region is deregistered");
-  view.buffer_offset += first - view.base;
-  view.base = first;
-  view.length = length;
-  view.access = access;
-  view.queue_pair = queue_pair;
-  auto stag = core_->regions->Insert(view);
+  auto view = Describe(region, reinterpret_cast<std::uintptr_t>(address), length, access, queue_pair);
+  if (!view.ok()) return view.status();
+  auto stag = core_->regions->Insert(*view);
   if (!stag.ok()) {
     region->Unhold();
     return stag;
@@ -209,6 +270,26 @@ Result<std::uint32_t> SoftWindow::Open(const std::shared_ptr<SoftRegion>& region
   bindings_.push_back({*stag, region});
   token_.store(*stag, std::memory_order_release);
   return stag;
+}
+
+Status SoftWindow::OpenAs(const std::shared_ptr<SoftRegion>& region, const WindowBinding& binding,
+                          std::uint32_t queue_pair, std::uint32_t domain) {
+  constexpr std::uint32_t kChosenBits = 0xff;
+  if (((binding.token ^ reserved_) & ~kChosenBits) != 0) {
+    return {StatusCode::kAccessViolation, "the token belongs to another window"};
+  }
+  if (region->view().domain != domain) {
+    return {StatusCode::kAccessViolation, "the region and the queue pair are not of one domain"};
+  }
+  std::lock_guard lock(mutex_);
+  if (!bindings_.empty()) return {StatusCode::kAccessViolation, "the window is bound already"};
+  const bool for_all = kind_ == WindowKind::kVerbsType1;
+  auto view = Describe(region, binding.address, binding.length, binding.access, for_all ? 0 : queue_pair);
+  if (!view.ok()) return view.status();
+  bindings_.push_back({binding.token, region});
+  core_->regions->Publish(binding.token, *view);
+  token_.store(binding.token, std::memory_order_release);
+  return Status::Ok();
 }
 
 std::shared_ptr<SoftRegion> SoftWindow::Shut(std::uint32_t stag) {
@@ -220,8 +301,10 @@ std::shared_ptr<SoftRegion> SoftWindow::Shut(std::uint32_t stag) {
     if (found == bindings_.end()) return nullptr;
     region = std::move(found->region);
     bindings_.erase(found);
+    // Another binding of a verbs window may open as soon as the lock is free.
+    core_->regions->Withdraw(stag);
   }
-  core_->regions->Remove(stag);
+  if (reserved_ == 0) core_->regions->Release(stag);
   region->Unhold();
   return region;
 }

@@ -88,41 +88,59 @@ class SoftRegion final : public MemoryRegion, public std::enable_shared_from_thi
  public:
   // INVALID_PARAMETER, INVALID_BUFFER_SIZE, INSUFFICIENT_RESOURCES.
   static Result<std::shared_ptr<SoftRegion>> Register(std::shared_ptr<DeviceCore> core, void* address,
-                                                      std::size_t length, std::uint32_t access);
+                                                      std::size_t length, std::uint32_t access,
+                                                      const RegionOptions& options = {});
   ~SoftRegion() override;
   std::uint32_t local_token() const override { return stag_; }
   std::uint32_t remote_token() const override { return stag_; }
   Status Deregister() override;
+  Status Change(void* address, std::size_t length, std::uint32_t access,
+                const RegionOptions& options) override;
 
-  const RegionView& view() const { return view_; }
+  RegionView view();
   const std::shared_ptr<DeviceCore>& core() const { return core_; }
   // A bound window holds the region; returns false when it is deregistered already.
   bool Hold();
   void Unhold();
 
  private:
-  SoftRegion() = default;
-  std::shared_ptr<DeviceCore> core_;
+  explicit SoftRegion(std::shared_ptr<DeviceCore> core) : core_(std::move(core)) {}
+  // What the table will say; *buffer keeps its memory. INVALID_PARAMETER, INVALID_BUFFER_SIZE.
+  Result<RegionView> Describe(void* address, std::size_t length, std::uint32_t access,
+                              const RegionOptions& options, std::shared_ptr<SoftBuffer>* buffer) const;
+
+  const std::shared_ptr<DeviceCore> core_;
   std::shared_ptr<SoftBuffer> buffer_;
   RegionView view_;
   std::uint32_t stag_ = 0;
   std::mutex mutex_;
-  bool registered_ = true;
+  bool registered_ = false;
   std::uint32_t bound_windows_ = 0;
 };
 
 // A memory window. A binding ends when it was replaced and no request refers to it.
+//
+// A window of Network Direct has an STag of its own for each binding. A verbs window has one slot of the
+// table, for as long as it lives, and one binding at most.
 class SoftWindow final : public MemoryWindow, public std::enable_shared_from_this<SoftWindow> {
  public:
   explicit SoftWindow(std::shared_ptr<DeviceCore> core) : core_(std::move(core)) {}
+  // INSUFFICIENT_RESOURCES.
+  static Result<std::shared_ptr<SoftWindow>> CreateForVerbs(std::shared_ptr<DeviceCore> core,
+                                                            WindowKind kind);
   ~SoftWindow() override;
   std::uint32_t remote_token() const override { return token_.load(std::memory_order_acquire); }
   const std::shared_ptr<DeviceCore>& core() const { return core_; }
+  WindowKind kind() const { return kind_; }
 
   // Opens a new binding beside the present one. ACCESS_VIOLATION: outside the region, or a right that the
   // region lacks; INSUFFICIENT_RESOURCES.
   Result<std::uint32_t> Open(const std::shared_ptr<SoftRegion>& region, void* address, std::size_t length,
                              std::uint32_t access, std::uint32_t queue_pair);
+  // Of a verbs window, whose former binding has been shut. ACCESS_VIOLATION: as Open(), the token of another
+  // window, the region of another domain, or a binding is there.
+  Status OpenAs(const std::shared_ptr<SoftRegion>& region, const WindowBinding& binding,
+                std::uint32_t queue_pair, std::uint32_t domain);
   // Removes a binding from the table. The caller waits for running accesses and then releases the region,
   // without a lock. Null when `stag` is not a binding of this window.
   std::shared_ptr<SoftRegion> Shut(std::uint32_t stag);
@@ -134,7 +152,13 @@ class SoftWindow final : public MemoryWindow, public std::enable_shared_from_thi
     std::uint32_t stag;
     std::shared_ptr<SoftRegion> region;
   };
+  // The entry of a binding of `region`, which is held then. ACCESS_VIOLATION.
+  Result<RegionView> Describe(const std::shared_ptr<SoftRegion>& region, std::uint64_t address,
+                              std::uint64_t length, std::uint32_t access, std::uint32_t queue_pair) const;
+
   std::shared_ptr<DeviceCore> core_;
+  WindowKind kind_ = WindowKind::kNetworkDirect;
+  std::uint32_t reserved_ = 0;  // Of a verbs window.
   std::atomic<std::uint32_t> token_{0};
   std::mutex mutex_;
   std::vector<Binding> bindings_;

@@ -33,8 +33,9 @@ bool SoftQueuePair::CheckLocal(const Sge& sge, std::uint32_t any_of_access) cons
   if (sge.length == 0) return true;
   const auto region = core_->regions->Lookup(sge.local_token);
   // The token of a window gives access to the peer only, not to local requests.
-  return region && region->queue_pair == 0 &&
-         region->Contains(reinterpret_cast<std::uintptr_t>(sge.address), sge.length) &&
+  return region && !region->window &&
+         (region->domain == protection_.domain || region->domain == protection_.receive_domain) &&
+         region->ContainsMemory(reinterpret_cast<std::uintptr_t>(sge.address), sge.length) &&
          (any_of_access == 0 || (region->access & any_of_access) != 0);
 }
 
@@ -45,12 +46,13 @@ std::byte* SoftQueuePair::RemoteTarget(std::uint32_t stag, std::uint64_t address
   if (!region) return nullptr;
   *why = Refusal::kOtherQueuePair;
   if (region->queue_pair != 0 && region->queue_pair != number_) return nullptr;
+  if (region->domain != protection_.domain) return nullptr;
   *why = Refusal::kRights;
-  if ((region->access & access) != access) return nullptr;
+  if ((region->access & protection_.remote_access & access) != access) return nullptr;
   *why = Refusal::kBounds;
   if (!region->Contains(address, length)) return nullptr;
   *why = Refusal::kNone;
-  return reinterpret_cast<std::byte*>(static_cast<std::uintptr_t>(address));
+  return reinterpret_cast<std::byte*>(static_cast<std::uintptr_t>(address + region->shift));
 }
 
 InitiatorRequest* SoftQueuePair::NextToStart() {
@@ -82,13 +84,36 @@ InitiatorRequest* SoftQueuePair::NextToStart() {
 
 void SoftQueuePair::RunLocal(InitiatorRequest& request) {
   request.done = true;
-  if (request.op == Op::kBind) {
+  if (request.bind || !request.window) {
+    if (!(request.bind ? RunVerbsBind(request) : InvalidateByPeer(request.token))) {
+      request.status = StatusCode::kAccessViolation;
+      stopped_ = true;
+    }
+  } else if (request.op == Op::kBind) {
     // The new binding is valid since its post; the former ones end here.
     for (std::uint32_t stag : request.window->BindingsExcept(request.token)) EndWindow(*request.window, stag);
   } else {
     EndWindow(*request.window, request.token);
   }
   if (live()) Retire();
+}
+
+bool SoftQueuePair::RunVerbsBind(InitiatorRequest& request) {
+  SoftWindow& window = *request.window;
+  const std::unique_ptr<VerbsBind> bind = std::move(request.bind);
+  // The last owner of the region must not end here, see Deferred.
+  if (bind->region) deferred_.released.push_back(bind->region);
+  if (window.kind() == WindowKind::kVerbsType1) {
+    for (std::uint32_t stag : window.BindingsExcept(0)) EndWindow(window, stag);
+    if (bind->binding.length == 0) return true;
+  }
+  if (!bind->region || !window.OpenAs(bind->region, bind->binding, number_, protection_.domain).ok()) {
+    return false;
+  }
+  if (window.kind() == WindowKind::kVerbsType1) return true;  // A peer cannot invalidate it.
+  std::erase_if(windows_, [](const auto& bound) { return bound.second.expired(); });
+  windows_.emplace_back(bind->binding.token, window.weak_from_this());
+  return true;
 }
 
 bool SoftQueuePair::EndWindow(SoftWindow& window, std::uint32_t stag) {
@@ -176,9 +201,11 @@ void SoftQueuePair::CancelInitiator(StatusCode first) {
     if (!request.done) {
       status = std::exchange(first, StatusCode::kCanceled);
       // A binding that was not executed was valid since its post; no peer knows it.
-      if (request.op == Op::kBind) EndWindow(*request.window, request.token);
+      if (request.op == Op::kBind && !request.bind) EndWindow(*request.window, request.token);
     }
     Report(request, status);
+    if (request.bind && request.bind->region) deferred_.released.push_back(std::move(request.bind->region));
+    request.bind.reset();
     if (request.window) deferred_.released.push_back(std::move(request.window));
   }
   initiator_.next = initiator_.head;
@@ -195,11 +222,11 @@ void SoftQueuePair::SetStarved(bool starved) {
 ReceiveRequest* SoftQueuePair::CurrentReceive() {
   if (has_current_) return &current_;
   if (srq_) {
-    has_current_ = srq_->Take(&current_);
+    has_current_ = srq_->Take(&current_, &deferred_.calls);
     if (!has_current_) {
       SetStarved(true);
-      has_current_ =
-          srq_->Take(&current_);  // A receive may have been posted before the starved state was visible.
+      // A receive may have been posted before the starved state was visible.
+      has_current_ = srq_->Take(&current_, &deferred_.calls);
     }
   } else if (!receives_.empty()) {
     ReceiveRequest& oldest = receives_.at(receives_.tail);

@@ -30,13 +30,15 @@ struct Deferred {
   Status cause;
   std::function<void(Status)> done;
   Status status;
+  std::vector<std::function<void()>> calls;  // Limits of shared receive queues.
   // Windows and regions whose last owner may be a finished request; their destructors take locks.
   std::vector<std::shared_ptr<void>> released;
 
-  explicit operator bool() const { return closed || done || !released.empty(); }
+  explicit operator bool() const { return closed || done || !calls.empty() || !released.empty(); }
   void Run() {
     if (closed) closed(reason, std::move(cause));
     if (done) done(std::move(status));
+    for (const auto& call : calls) call();
   }
 };
 
@@ -49,6 +51,7 @@ class SoftQueuePair final : public QueuePair, public std::enable_shared_from_thi
   Status Attach(HandOff hand_off) override;
   Status AllowEarlyRequests() override;
   Status SetReceivePatience(Duration patience) override;
+  Status SetProtection(const Protection& protection) override;
   Status Receive(void* request_context, std::span<const Sge> sges) override;
   Status Send(void* request_context, std::span<const Sge> sges, std::uint32_t flags) override;
   Status SendAndInvalidate(void* request_context, std::span<const Sge> sges, std::uint32_t flags,
@@ -70,6 +73,9 @@ class SoftQueuePair final : public QueuePair, public std::enable_shared_from_thi
   Status BindWindow(void* request_context, MemoryRegion& region, MemoryWindow& window, void* address,
                     std::size_t length, std::uint32_t flags) override;
   Status Invalidate(void* request_context, MemoryWindow& window, std::uint32_t flags) override;
+  Status BindVerbsWindow(void* request_context, MemoryRegion* region, MemoryWindow& window,
+                         const WindowBinding& binding, std::uint32_t flags) override;
+  Status InvalidateToken(void* request_context, std::uint32_t token, std::uint32_t flags) override;
   Status Flush() override;
   void Disconnect(Duration timeout, std::function<void(Status)> done) override;
   void Drop() override;
@@ -116,7 +122,13 @@ class SoftQueuePair final : public QueuePair, public std::enable_shared_from_thi
   // Checks the access rights of local memory of a request.
   bool CheckLocal(const Sge& sge, std::uint32_t any_of_access) const;
   // Finds the registered memory that a peer names; null with the reason.
-  enum class Refusal { kNone, kInvalidStag, kBounds, kRights, kOtherQueuePair };
+  enum class Refusal {
+    kNone,
+    kInvalidStag,
+    kBounds,
+    kRights,
+    kOtherQueuePair
+  };  // kOtherQueuePair: or domain.
   std::byte* RemoteTarget(std::uint32_t stag, std::uint64_t address, std::uint64_t length,
                           std::uint32_t access, Refusal* why) const;
   // The receive for the arriving Send; null, and starved, when none is posted.
@@ -144,7 +156,10 @@ class SoftQueuePair final : public QueuePair, public std::enable_shared_from_thi
   Status PostAtomic(Op op, void* context, const Sge& result, std::uint64_t remote_address,
                     std::uint32_t remote_token, std::uint32_t flags, const Operands& operands);
   Status PostLocal(Op op, void* context, std::shared_ptr<SoftWindow> window, std::uint32_t token,
-                   std::uint32_t flags);
+                   std::uint32_t flags, std::unique_ptr<VerbsBind> bind = nullptr);
+  // PostLocal() with the lock.
+  Status PostGuarded(Op op, void* context, std::shared_ptr<SoftWindow> window, std::uint32_t token,
+                     std::uint32_t flags, std::unique_ptr<VerbsBind> bind);
   Status CheckPostable(RequestType type) const;
   // Posted before Attach.
   bool early() const { return early_requests_ && state_ == State::kIdle; }
@@ -152,6 +167,7 @@ class SoftQueuePair final : public QueuePair, public std::enable_shared_from_thi
   void JudgeEarlyRequests();
   void AfterPost();
   void RunLocal(InitiatorRequest& request);
+  bool RunVerbsBind(InitiatorRequest& request);
   // Ends one binding and waits for its users. Returns false for an unknown one.
   bool EndWindow(SoftWindow& window, std::uint32_t stag);
   void Retire();
@@ -196,7 +212,9 @@ class SoftQueuePair final : public QueuePair, public std::enable_shared_from_thi
   bool extensions_ = false;  // The peer knows requests with immediate data and atomic operations.
   bool stopped_ = false;     // A request failed here; no later one is started.
   bool retiring_ = false;
-  std::vector<std::pair<std::uint32_t, std::weak_ptr<SoftWindow>>> windows_;  // Bound on this queue pair.
+  Protection protection_;
+  // Bound on this queue pair.
+  std::vector<std::pair<std::uint32_t, std::weak_ptr<SoftWindow>>> windows_;
 
   std::unique_ptr<Transport> transport_;
   std::uint64_t watch_ = 0;  // Its id in the progress thread; 0: no thread watches it.

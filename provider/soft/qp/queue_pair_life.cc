@@ -122,6 +122,13 @@ Status SoftQueuePair::SetReceivePatience(Duration patience) {
   return Status::Ok();
 }
 
+Status SoftQueuePair::SetProtection(const Protection& protection) {
+  if (core_->forked()) return InParent();
+  SpinGuard guard(lock_);
+  protection_ = protection;
+  return Status::Ok();
+}
+
 void SoftQueuePair::Leave(Deferred* deferred) {
   if (transport_ && (transport_dead_ || (goodbye_said_ && peer_goodbye_ && transport_->finished()))) {
     CloseTransport();

@@ -134,8 +134,9 @@ Status SoftQueuePair::PostAtomic(Op op, void* context, const Sge& result, std::u
 }
 
 Status SoftQueuePair::PostLocal(Op op, void* context, std::shared_ptr<SoftWindow> window, std::uint32_t token,
-                                std::uint32_t flags) {
+                                std::uint32_t flags, std::unique_ptr<VerbsBind> bind) {
   InitiatorRequest& request = initiator_.at(initiator_.head);
+  request.bind = std::move(bind);
   request.context = context;
   request.op = op;
   request.started = request.done = request.no_receive = request.is_inline = false;
@@ -189,14 +190,45 @@ Status SoftQueuePair::Invalidate(void* context, MemoryWindow& window, std::uint3
   if (soft_window == nullptr || soft_window->core() != core_) {
     return OtherAdaptersWindow(StatusCode::kInvalidParameter2);
   }
+  return PostGuarded(Op::kInvalidate, context, soft_window->shared_from_this(), soft_window->remote_token(),
+                     flags, nullptr);
+}
+
+Status SoftQueuePair::BindVerbsWindow(void* context, MemoryRegion* region, MemoryWindow& window,
+                                      const WindowBinding& binding, std::uint32_t flags) {
+  if (Status bad = CheckFlags(RequestType::kInvalidate, flags); !bad.ok()) return bad;
+  if (core_->forked()) return InParent();
+  auto* soft_region = dynamic_cast<SoftRegion*>(region);
+  auto* soft_window = dynamic_cast<SoftWindow*>(&window);
+  if (region != nullptr && (soft_region == nullptr || soft_region->core() != core_)) {
+    return OtherAdaptersRegion();
+  }
+  if (soft_window == nullptr || soft_window->core() != core_ ||
+      soft_window->kind() == WindowKind::kNetworkDirect) {
+    return OtherAdaptersWindow(StatusCode::kInvalidParameter3);
+  }
+  auto bind = std::make_unique<VerbsBind>();
+  if (soft_region != nullptr) bind->region = soft_region->shared_from_this();
+  bind->binding = binding;
+  return PostGuarded(Op::kBind, context, soft_window->shared_from_this(), binding.token, flags,
+                     std::move(bind));
+}
+
+Status SoftQueuePair::InvalidateToken(void* context, std::uint32_t token, std::uint32_t flags) {
+  if (Status bad = CheckFlags(RequestType::kInvalidate, flags); !bad.ok()) return bad;
+  if (core_->forked()) return InParent();
+  return PostGuarded(Op::kInvalidate, context, nullptr, token, flags, nullptr);
+}
+
+Status SoftQueuePair::PostGuarded(Op op, void* context, std::shared_ptr<SoftWindow> window,
+                                  std::uint32_t token, std::uint32_t flags, std::unique_ptr<VerbsBind> bind) {
   Deferred deferred;
   Status status;
   {
     SpinGuard guard(lock_);
-    status = CheckPostable(RequestType::kInvalidate);
+    status = CheckPostable(TypeOf(op));
     if (!status.ok()) return status;
-    status = PostLocal(Op::kInvalidate, context, soft_window->shared_from_this(), soft_window->remote_token(),
-                       flags);
+    status = PostLocal(op, context, std::move(window), token, flags, std::move(bind));
     Leave(&deferred);
   }
   if (deferred) deferred.Run();

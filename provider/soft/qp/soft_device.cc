@@ -28,6 +28,14 @@ class SoftDevice final : public Device {
                                                  std::uint32_t access) override {
     return As<MemoryRegion>(SoftRegion::Register(core_, address, length, access));
   }
+  Result<std::shared_ptr<MemoryRegion>> RegisterAs(void* address, std::size_t length, std::uint32_t access,
+                                                   const RegionOptions& options) override {
+    return As<MemoryRegion>(SoftRegion::Register(core_, address, length, access, options));
+  }
+  Result<std::shared_ptr<MemoryWindow>> CreateVerbsWindow(WindowKind kind) override {
+    if (core_->forked()) return InParent();
+    return As<MemoryWindow>(SoftWindow::CreateForVerbs(core_, kind));
+  }
   Result<std::shared_ptr<MemoryWindow>> CreateWindow() override {
     if (core_->forked()) return InParent();
     return std::shared_ptr<MemoryWindow>(std::make_shared<SoftWindow>(core_));

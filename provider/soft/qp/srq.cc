@@ -3,6 +3,7 @@
 #include "provider/soft/qp/srq.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "provider/queue_pair_rules.h"
 #include "provider/soft/qp/queue_pair.h"
@@ -37,14 +38,29 @@ Status SoftSharedReceiveQueue::Receive(void* request_context, std::span<const Sg
   return Status::Ok();
 }
 
-bool SoftSharedReceiveQueue::Take(ReceiveRequest* request) {
+Status SoftSharedReceiveQueue::SetLimit(std::uint32_t limit, std::function<void()> reached) {
+  if (core_->forked()) return InParent();
+  if (limit != 0 && !reached) return {StatusCode::kInvalidParameter2, "a limit that nobody is told of"};
   SpinGuard guard(lock_);
-  if (ring_.empty()) return false;
-  const ReceiveRequest& oldest = ring_.at(ring_.tail);
-  request->context = oldest.context;
-  request->list.Assign({oldest.list.sges.data(), oldest.list.count}, oldest.list.length);
-  ++ring_.tail;
-  return true;
+  limit_ = limit;
+  limit_reached_.swap(reached);  // The former one is destroyed without the lock.
+  return Status::Ok();
+}
+
+bool SoftSharedReceiveQueue::Take(ReceiveRequest* request, std::vector<std::function<void()>>* calls) {
+  SpinGuard guard(lock_);
+  const bool has_one = !ring_.empty();
+  if (has_one) {
+    const ReceiveRequest& oldest = ring_.at(ring_.tail);
+    request->context = oldest.context;
+    request->list.Assign({oldest.list.sges.data(), oldest.list.count}, oldest.list.length);
+    ++ring_.tail;
+  }
+  if (limit_ != 0 && ring_.head - ring_.tail < limit_) {
+    limit_ = 0;
+    calls->push_back(std::exchange(limit_reached_, nullptr));
+  }
+  return has_one;
 }
 
 void SoftSharedReceiveQueue::AttachQueuePair(SoftQueuePair* queue_pair) {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -26,8 +27,9 @@ class SoftSharedReceiveQueue final : public SharedReceiveQueue {
   Status Receive(void* request_context, std::span<const Sge> sges) override;
 
   const std::shared_ptr<DeviceCore>& core() const { return core_; }
-  // Returns false when no receive is posted.
-  bool Take(ReceiveRequest* request);
+  Status SetLimit(std::uint32_t limit, std::function<void()> reached) override;
+  // Returns false when no receive is posted. *calls: gets what the caller must call without a lock.
+  bool Take(ReceiveRequest* request, std::vector<std::function<void()>>* calls);
 
   void AttachQueuePair(SoftQueuePair* queue_pair);
   void DetachQueuePair(SoftQueuePair* queue_pair);
@@ -40,6 +42,8 @@ class SoftSharedReceiveQueue final : public SharedReceiveQueue {
   std::uint32_t max_sge_;
   SpinLock lock_;
   WorkRing<ReceiveRequest> ring_;
+  std::uint32_t limit_ = 0;
+  std::function<void()> limit_reached_;
   std::atomic<std::uint32_t> starved_{0};
   SpinLock attach_lock_;
   std::vector<SoftQueuePair*> attached_;

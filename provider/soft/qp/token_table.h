@@ -29,6 +29,10 @@ struct alignas(64) RegionEntry {
   std::atomic<std::uint32_t> buffer;      // The Buffer that contains it; 0: none.
   std::atomic<std::uint32_t> queue_pair;  // Windows: the only queue pair whose peer may use it; 0: any.
   std::atomic<std::uint64_t> buffer_offset;
+  // The rest is for the owner. A peer accesses memory itself only where these are zero, see Publish().
+  std::atomic<std::uint64_t> shift;   // Memory is at `base` + `shift`; the sum may wrap.
+  std::atomic<std::uint32_t> domain;  // Only queue pairs of this domain use it.
+  std::atomic<std::uint32_t> window;  // 1: a memory window.
 };
 static_assert(sizeof(RegionEntry) == 64);
 inline constexpr std::size_t kRegionTableSize = sizeof(RegionEntry) * kRegionSlots;
@@ -37,12 +41,20 @@ inline constexpr std::size_t kRegionTableSize = sizeof(RegionEntry) * kRegionSlo
 struct RegionView {
   std::uint32_t stag = 0, access = 0, buffer = 0, queue_pair = 0;
   std::uint64_t base = 0, length = 0, buffer_offset = 0;
+  std::uint64_t shift = 0;
+  std::uint32_t domain = 0;
+  bool window = false;
 
   // True when [address, address + size) lies inside; no sum can wrap.
   bool Contains(std::uint64_t address, std::uint64_t size) const {
     if (address < base) return false;
     const std::uint64_t offset = address - base;
     return offset <= length && size <= length - offset;
+  }
+  // The address in this process.
+  std::uint64_t memory() const { return base + shift; }
+  bool ContainsMemory(std::uint64_t address, std::uint64_t size) const {
+    return Contains(address - shift, size);
   }
 };
 
@@ -63,6 +75,9 @@ inline std::optional<RegionView> ReadRegion(const RegionEntry* table, std::uint3
   view.buffer = entry.buffer.load(std::memory_order_relaxed);
   view.queue_pair = entry.queue_pair.load(std::memory_order_relaxed);
   view.buffer_offset = entry.buffer_offset.load(std::memory_order_relaxed);
+  view.shift = entry.shift.load(std::memory_order_relaxed);
+  view.domain = entry.domain.load(std::memory_order_relaxed);
+  view.window = entry.window.load(std::memory_order_relaxed) != 0;
   std::atomic_thread_fence(std::memory_order_acquire);
   if (entry.stag.load(std::memory_order_relaxed) != stag) return std::nullopt;
   return view;
@@ -77,6 +92,12 @@ class TokenTable {
   Result<std::uint32_t> Insert(const RegionView& view);
   // No new access begins after this call; the caller waits for running ones.
   void Remove(std::uint32_t stag);
+  // The two halves of Insert(), and of Remove(). A reserved slot is not live, but no other region gets it.
+  // Publish() and Withdraw() may repeat, under any STag of the slot.
+  Result<std::uint32_t> Reserve();
+  void Publish(std::uint32_t stag, const RegionView& view);
+  void Withdraw(std::uint32_t stag);
+  void Release(std::uint32_t stag);
   std::optional<RegionView> Lookup(std::uint32_t stag) const { return ReadRegion(entries_, stag); }
   int fd() const { return fd_.get(); }
 
@@ -89,6 +110,7 @@ class TokenTable {
   RegionEntry* entries_ = nullptr;
   std::mutex mutex_;
   std::uint32_t live_ = 0;
+  std::vector<bool> reserved_ = std::vector<bool>(kRegionSlots);
   std::vector<std::uint32_t> random_;
 };
 

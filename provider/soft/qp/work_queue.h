@@ -122,6 +122,12 @@ struct Operands {
   std::uint64_t compare = 0;  // Of CompareSwap.
 };
 
+// The bind of a verbs window.
+struct VerbsBind {
+  std::shared_ptr<SoftRegion> region;
+  WindowBinding binding;
+};
+
 struct InitiatorRequest {
   void* context = nullptr;
   Op op = Op::kSend;
@@ -131,13 +137,14 @@ struct InitiatorRequest {
   bool no_receive = false;  // The request failed because the peer posted no receive for it.
   StatusCode status = StatusCode::kSuccess;
   std::uint32_t flags = 0;
-  std::uint32_t token = 0;  // Remote STag; of a Bind, the new STag; of an Invalidate, the old one.
+  std::uint32_t token = 0;  // Remote STag; of a Bind, the new STag; of an Invalidate, that of the binding.
   std::uint64_t remote_address = 0;
   std::uint64_t mark = 0;  // For the transport.
   SgeList list;
   Operands operands;                   // Of requests with immediate data and of atomic operations.
   std::byte* inline_data = nullptr;    // The inline buffer of this slot.
-  std::shared_ptr<SoftWindow> window;  // Bind, Invalidate
+  std::shared_ptr<SoftWindow> window;  // Bind, Invalidate; null: the window that is bound with `token`.
+  std::unique_ptr<VerbsBind> bind;     // Of a verbs window.
 };
 
 // Positions only grow: [tail, head) is posted, [next, head) is not started.

@@ -41,6 +41,7 @@ wire::Fault FaultFor(EndCode code) {
   if (code == EndCode::kNoReceive) return wire::fault::kNoBuffer;
   if (code == EndCode::kTooLong) return wire::fault::kMessageTooLong;
   if (code == EndCode::kProtocol) return wire::fault::kStreamCatastrophic;
+  if (code == EndCode::kReceiveFailed) return wire::fault::kOperationUnspecified;
   if (code == EndCode::kRemoteAccess) return wire::fault::kInvalidStag;
   return wire::fault::kLocalCatastrophic;
 }

@@ -21,7 +21,8 @@ TEST(Faults, APeerLearnsTheReasonFromTheFault) {
   for (const EndCode code : {EndCode::kRemoteAccess, EndCode::kNoReceive}) {
     EXPECT_EQ(EndCodeOf(FaultFor(code)), code) << static_cast<int>(code);
   }
-  for (const EndCode code : {EndCode::kTooLong, EndCode::kProtocol, EndCode::kLocal}) {
+  for (const EndCode code :
+       {EndCode::kTooLong, EndCode::kProtocol, EndCode::kLocal, EndCode::kReceiveFailed}) {
     EXPECT_EQ(StatusOfFailedRequest(EndCodeOf(FaultFor(code))), StatusOfFailedRequest(code));
   }
 }

@@ -79,7 +79,11 @@ bool IwarpReceiver::HandleSend(const wire::Segment& segment, wire::ByteSpan ulpd
     arriving_.RefuseLength();
     return false;
   }
-  if (!arriving_.Place(size, CopyFrom(segment.payload))) return false;
+  if (!arriving_.Place(size, CopyFrom(segment.payload))) {
+    last_words_ = wire::MakeTerminate(wire::fault::kOperationUnspecified, ulpdu);
+    arriving_.RefuseMemory();
+    return false;
+  }
   if (!segment.last) return true;
   if (wire::Invalidates(segment.opcode) && !state_.queue_pair.InvalidateByPeer(segment.invalidate_stag)) {
     return Violation(wire::fault::kInvalidStag, ulpdu);
@@ -87,8 +91,10 @@ bool IwarpReceiver::HandleSend(const wire::Segment& segment, wire::ByteSpan ulpd
   ++send_msn_;
   ++state_.messages_in;
   const bool immediate = wire::CarriesImmediate(segment.opcode);
-  arriving_.Complete(wire::IsSolicited(segment.opcode), immediate ? kCompletionImmediate : 0,
-                     immediate ? segment.invalidate_stag : 0);
+  const std::uint8_t flags = immediate                           ? kCompletionImmediate
+                             : wire::Invalidates(segment.opcode) ? kCompletionInvalidated
+                                                                 : 0;
+  arriving_.Complete(wire::IsSolicited(segment.opcode), flags, flags != 0 ? segment.invalidate_stag : 0);
   return true;
 }
 

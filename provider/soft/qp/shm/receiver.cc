@@ -147,16 +147,20 @@ bool ShmReceiver::ConsumeSend(const Slot& record) {
       state_.rings.CopyOut(record, skip, to, size);
     }
   };
-  if (!arriving_.Place(record.length, copy)) return false;
+  if (!arriving_.Place(record.length, copy)) {
+    arriving_.RefuseMemory();
+    return false;
+  }
   if (!last) return true;
   if ((record.flags & kInvalidates) != 0 && !state_.queue_pair.InvalidateByPeer(record.token)) {
     if (state_.queue_pair.live()) state_.queue_pair.EndConnection(EndCode::kRemoteAccess);
     return false;
   }
   const bool immediate = (record.flags & kHasImmediate) != 0;
-  if (immediate && (!state_.extensions || (record.flags & kInvalidates) != 0)) return Violation();
-  arriving_.Complete((record.flags & kSolicited) != 0, immediate ? kCompletionImmediate : 0,
-                     immediate ? record.token : 0);
+  const bool invalidates = (record.flags & kInvalidates) != 0;
+  if (immediate && (!state_.extensions || invalidates)) return Violation();
+  const std::uint8_t flags = immediate ? kCompletionImmediate : invalidates ? kCompletionInvalidated : 0;
+  arriving_.Complete((record.flags & kSolicited) != 0, flags, flags != 0 ? record.token : 0);
   return true;
 }
 

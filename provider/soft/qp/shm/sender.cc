@@ -167,7 +167,7 @@ bool ShmSender::FillByReference(Slot& slot, std::uint32_t limit) {
   if (!region || region->buffer == 0) return false;
   slot.flags |= kByReference;
   slot.address = region->buffer;
-  slot.place = region->buffer_offset + (reinterpret_cast<std::uintptr_t>(piece.data()) - region->base);
+  slot.place = region->buffer_offset + (reinterpret_cast<std::uintptr_t>(piece.data()) - region->memory());
   slot.length = static_cast<std::uint32_t>(piece.size());
   return true;
 }

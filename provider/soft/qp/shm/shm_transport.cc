@@ -19,6 +19,7 @@ Status Ended(const std::string& side, std::uint32_t code) {
       "it dropped the connection",       "the other named memory that it may not touch",
       "a Send found no receive in time", "a Send was longer than its receive",
       "the other broke the protocol",    "its own request failed, or it let go",
+      "the memory of a receive failed",
   };
   // The peer wrote it.
   const std::string_view why = code < std::size(kWhy) ? kWhy[code] : "for a reason that does not exist";

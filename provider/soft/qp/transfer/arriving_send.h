@@ -71,17 +71,15 @@ class ArrivingSend {
   }
   // Completes the receive of a Send that is longer, and ends the connection.
   void RefuseLength() { Refuse(StatusCode::kBufferOverflow, EndCode::kTooLong); }
-  // Places a piece that fits. Returns false when memory of this side cannot take it: the receive has failed
-  // and the connection has ended.
+  // Places a piece that fits. Returns false when memory of this side cannot take it.
   template <typename Copy>
   bool Place(std::uint32_t size, Copy&& copy) {
-    if (!PlaceInto(queue_pair_, sink_, size, kAllowLocalWrite, std::forward<Copy>(copy))) {
-      Refuse(StatusCode::kAccessViolation, EndCode::kLocal);
-      return false;
-    }
+    if (!PlaceInto(queue_pair_, sink_, size, kAllowLocalWrite, std::forward<Copy>(copy))) return false;
     arrived_ += size;
     return true;
   }
+  // Completes the receive whose memory cannot take the Send, and ends the connection.
+  void RefuseMemory() { Refuse(StatusCode::kAccessViolation, EndCode::kReceiveFailed); }
   // The last piece was placed.
   void Complete(bool solicited, std::uint8_t flags = 0, std::uint32_t immediate = 0) {
     incomplete_ = false;
