@@ -47,7 +47,6 @@ Environment HostEnvironment(const std::string& broker, bool progress_thread) {
                     "this process was forked after its parent had used the library; call exec first, or fork "
                     "before the first use");
     }
-    UseUnforkable();
     auto lane = ConnectToBroker(location, kLaneSocketName, os::SocketKind::kMessages);
     if (!lane.ok()) return lane.status();
     Channel channel;
@@ -56,12 +55,14 @@ Environment HostEnvironment(const std::string& broker, bool progress_thread) {
                                       Carrier::Sink* sink) -> Result<std::unique_ptr<Carrier>> {
       const std::string_view wanted = WantedCarrier();
       if (wanted.empty() && session_lane.takes_messages()) return OpenLaneCarrier(session_lane, sink);
+      UseUnforkable();
       // A broker of the first version accepts messages by gRPC only.
       return OpenSocketCarrier(wanted.empty() ? "grpc" : wanted, location, sink);
     };
     return channel;
   };
   environment.open_device = [progress_thread](const AdapterInfo& info) {
+    UseUnforkable();  // A child may list adapters after its parent did, because nothing of that remains.
     return provider::OpenDevice(info, {.progress_thread = progress_thread});
   };
   return environment;
