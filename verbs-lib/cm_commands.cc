@@ -147,6 +147,20 @@ int AcceptOption(const Call&) {
   return 0;
 }
 
+int SetOption(const Call& call) {
+  const auto command = call.As<rdma_ucm_set_option>();
+  if (command.level != RDMA_OPTION_ID || command.optname != RDMA_OPTION_ID_ACK_TIMEOUT) {
+    return AcceptOption(call);
+  }
+  if (command.optlen != sizeof(std::uint8_t)) return EINVAL;
+  const std::uint8_t timeout =
+      *reinterpret_cast<const std::uint8_t*>(static_cast<std::uintptr_t>(command.optval));
+  return WithId(command, [&](CmId& id) {
+    id.SetAckTimeout(timeout);
+    return 0;
+  });
+}
+
 }  // namespace
 
 int RunCommand(const std::shared_ptr<CmChannel>& channel, const void* data, std::size_t size) {
@@ -185,6 +199,7 @@ int RunCommand(const std::shared_ptr<CmChannel>& channel, const void* data, std:
     case RDMA_USER_CM_CMD_MIGRATE_ID:
       return MigrateId(call);
     case RDMA_USER_CM_CMD_SET_OPTION:
+      return SetOption(call);
     case RDMA_USER_CM_CMD_NOTIFY:
       return AcceptOption(call);
     default:

@@ -258,7 +258,7 @@ void CmId::FillQpAttributes(std::uint32_t state, ib_uverbs_qp_attr* out) {
       IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
   out->max_dest_rd_atomic = static_cast<std::uint8_t>(std::min(options_.limits.inbound, 255u));
   out->max_rd_atomic = static_cast<std::uint8_t>(std::min(options_.limits.outbound, 255u));
-  out->timeout = 14;
+  out->timeout = ack_timeout_;
   out->retry_cnt = out->rnr_retry = 7;
   switch (state) {
     case IBV_QPS_INIT:

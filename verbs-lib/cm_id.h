@@ -40,6 +40,8 @@ class CmId : public std::enable_shared_from_this<CmId> {
   std::uint32_t Destroy();
   std::uint32_t MoveTo(std::shared_ptr<CmChannel> channel);
   void FillRoute(rdma_ucm_query_route_resp* out);
+  // What ibv_query_qp of its queue pair says. The broker's connections time out by themselves.
+  void SetAckTimeout(std::uint8_t timeout) { ack_timeout_ = timeout; }
   void FillQpAttributes(std::uint32_t state, ib_uverbs_qp_attr* out);
 
   // The program took an event: counts it, and fills in the present uid of the identifier.
@@ -93,6 +95,7 @@ class CmId : public std::enable_shared_from_this<CmId> {
   Connector connector_;
   bool connector_bound_ = false, passive_ = false;
   bool established_ = false, end_told_ = false;
+  std::uint8_t ack_timeout_ = 14;
   std::shared_ptr<QueuePair> queue_pair_;
   nd::QueuePair used_;  // The queue pair of the connection.
   nd::CompletionQueue inner_queue_;

@@ -95,10 +95,11 @@ void CompletionQueue::Keep(const ibv_wc& completion, bool solicited) {
   eventfd_write(kept_event.get(), 1);
 }
 
-void CompletionQueue::Purge() {
+void CompletionQueue::Purge(std::uint32_t reset) {
   std::lock_guard lock(mutex);
   TakeAll();
-  std::erase_if(kept, [](const ibv_wc& one) { return !NumberExists(one.qp_num); });
+  std::erase_if(kept,
+                [reset](const ibv_wc& one) { return one.qp_num == reset || !NumberExists(one.qp_num); });
   kept_count.store(kept.size(), std::memory_order_release);
 }
 
@@ -143,7 +144,9 @@ bool AddToChannel(CompletionQueue* queue, ibv_comp_channel* channel) {
 CompletionQueue* Create(ibv_context* context, std::uint32_t depth, void* cq_context,
                         ibv_comp_channel* channel, std::uint32_t vector) {
   if (depth == 0 || vector >= static_cast<std::uint32_t>(context->num_comp_vectors)) return FailWith(EINVAL);
-  auto made = FromAbi(context)->device->adapter()->CreateCompletionQueue(depth);
+  Adapter* adapter = FromAbi(context)->device->adapter();
+  if (adapter == nullptr) return nullptr;
+  auto made = adapter->CreateCompletionQueue(depth);
   if (!made.ok()) return FailWith(ErrnoOf(made.status()));
   auto* queue = new CompletionQueue;
   queue->queue = std::move(made).value();

@@ -5,6 +5,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -13,9 +14,11 @@
 #include "verbs-lib/device.h"
 #include "verbs-lib/domains.h"
 #include "verbs-lib/export.h"
+#include "verbs-lib/memory.h"
 #include "verbs-lib/queue_pair.h"
 #include "verbs-lib/settings.h"
 #include "verbs-lib/wait.h"
+#include "verbs-lib/window.h"
 
 // Names of functions that verbs.h replaces by macros.
 #undef ibv_query_port
@@ -26,12 +29,17 @@ namespace {
 constexpr std::uint8_t kPort = 1;
 constexpr std::uint32_t kMaxObjects = 65536;
 
+// Tables of devices have empty entries behind the addresses.
+std::size_t GidTableSize(const Device& device) {
+  return std::max<std::size_t>(device.info.addresses.size(), 16);
+}
+
 int FillPort(ibv_context* context, std::uint8_t port, ibv_port_attr* out, std::size_t size) {
   if (port != kPort) return EINVAL;
   ibv_port_attr attributes{};
   attributes.state = IBV_PORT_ACTIVE;
   attributes.max_mtu = attributes.active_mtu = IBV_MTU_4096;
-  attributes.gid_tbl_len = static_cast<int>(FromAbi(context)->device->info.addresses.size());
+  attributes.gid_tbl_len = static_cast<int>(GidTableSize(*FromAbi(context)->device));
   attributes.max_msg_sz = FromAbi(context)->device->info.max_transfer_length;
   attributes.pkey_tbl_len = 1;
   const auto& addresses = FromAbi(context)->device->info.addresses;
@@ -64,6 +72,9 @@ void FillDevice(const Device& device, ibv_device_attr* out) {
   out->max_qp_init_rd_atom = static_cast<int>(std::min<std::uint32_t>(info.max_outbound_read_limit, 128));
   out->max_res_rd_atom = out->max_qp_rd_atom * static_cast<int>(kMaxObjects);
   out->atomic_cap = IBV_ATOMIC_HCA;
+  // Windows of type 2 are for the queue pair that binds them (2B).
+  out->device_cap_flags = IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B;
+  out->max_mw = kMaxObjects;
   out->max_srq_wr = static_cast<int>(info.max_shared_receive_queue_depth);
   out->max_srq_sge = static_cast<int>(info.max_receive_sge);
   out->max_pkeys = 1;
@@ -76,13 +87,43 @@ int QueryDeviceEx(ibv_context* context, const ibv_query_device_ex_input* input, 
   ibv_device_attr_ex attributes{};
   FillDevice(*FromAbi(context)->device, &attributes.orig_attr);
   attributes.phys_port_cnt_ex = kPort;
+  // A processor touches the pages of a region when it uses them, so every region may be on demand. All memory
+  // at once (implicit) may not: a request could name memory that is not mapped.
+  constexpr std::uint32_t kDatagrams = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_SRQ_RECV;
+  constexpr std::uint32_t kUnreliable = kDatagrams | IBV_ODP_SUPPORT_WRITE;
+  attributes.odp_caps.general_caps = IBV_ODP_SUPPORT;
+  attributes.odp_caps.per_transport_caps.ud_odp_caps = kDatagrams;
+  attributes.odp_caps.per_transport_caps.uc_odp_caps = kUnreliable;
+  attributes.odp_caps.per_transport_caps.rc_odp_caps =
+      kUnreliable | IBV_ODP_SUPPORT_READ | IBV_ODP_SUPPORT_ATOMIC;
+  attributes.device_cap_flags_ex = attributes.orig_attr.device_cap_flags;
   std::memcpy(out, &attributes, std::min(size, sizeof attributes));
   return 0;
 }
 
-// The functions that the macros of verbs.h call without a test for null.
-int RefuseBind(ibv_qp*, ibv_mw*, ibv_mw_bind*) {
-  return EOPNOTSUPP;
+// The object of an event, and the context that it belongs to. Null: that of a port or a device.
+const void* ObjectOf(const ibv_async_event& event, ibv_context** context) {
+  switch (event.event_type) {
+    case IBV_EVENT_CQ_ERR:
+      *context = event.element.cq->context;
+      return event.element.cq;
+    case IBV_EVENT_QP_FATAL:
+    case IBV_EVENT_QP_REQ_ERR:
+    case IBV_EVENT_QP_ACCESS_ERR:
+    case IBV_EVENT_COMM_EST:
+    case IBV_EVENT_SQ_DRAINED:
+    case IBV_EVENT_PATH_MIG:
+    case IBV_EVENT_PATH_MIG_ERR:
+    case IBV_EVENT_QP_LAST_WQE_REACHED:
+      *context = event.element.qp->context;
+      return event.element.qp;
+    case IBV_EVENT_SRQ_ERR:
+    case IBV_EVENT_SRQ_LIMIT_REACHED:
+      *context = event.element.srq->context;
+      return event.element.srq;
+    default:
+      return nullptr;
+  }
 }
 
 }  // namespace
@@ -93,6 +134,25 @@ void Context::Tell(const ibv_async_event& event) {
   if (events.size() == 1) eventfd_write(abi.context.async_fd, 1);
 }
 
+void Context::Forget(const void* object) {
+  std::unique_lock lock(mutex);
+  const auto is_its = [object](const ibv_async_event& event) {
+    ibv_context* ignored;
+    return ObjectOf(event, &ignored) == object;
+  };
+  eventfd_t count;
+  if (std::erase_if(events, is_its) != 0 && events.empty()) eventfd_read(abi.context.async_fd, &count);
+  acknowledged.wait(lock, [&] { return !unacknowledged.contains(object); });
+}
+
+void Context::Acknowledge(const void* object) {
+  std::lock_guard lock(mutex);
+  const auto found = unacknowledged.find(object);
+  if (found == unacknowledged.end() || --found->second != 0) return;
+  unacknowledged.erase(found);
+  acknowledged.notify_all();
+}
+
 }  // namespace nd::verbs_lib
 
 using nd::verbs_lib::AddressOf;
@@ -101,8 +161,8 @@ using nd::verbs_lib::FailWith;
 using nd::verbs_lib::FromAbi;
 
 NDBROKER_PUBLIC ibv_context* ibv_open_device(ibv_device* device) {
-  if (FromAbi(device)->adapter() == nullptr) return nullptr;
-  // Programs may duplicate the descriptor for commands.
+  // The session with the broker begins with the first object, so that a program may look at its devices
+  // before it forks. Programs may duplicate the descriptor for commands.
   const int events = eventfd(0, EFD_CLOEXEC), commands = eventfd(0, EFD_CLOEXEC);
   if (events < 0 || commands < 0) {
     const int error = errno;
@@ -119,6 +179,7 @@ NDBROKER_PUBLIC ibv_context* ibv_open_device(ibv_device* device) {
   made->abi.create_cq_ex = nd::verbs_lib::CreateCqEx;
   made->abi.create_qp_ex = nd::verbs_lib::CreateQpEx;
   made->abi.alloc_parent_domain = nd::verbs_lib::AllocParentDomain;
+  made->abi.advise_mr = nd::verbs_lib::AdviseRegions;
   made->abi.alloc_td = nd::verbs_lib::AllocThreadDomain;
   made->abi.dealloc_td = nd::verbs_lib::DeallocThreadDomain;
   ibv_context& context = made->abi.context;
@@ -133,7 +194,9 @@ NDBROKER_PUBLIC ibv_context* ibv_open_device(ibv_device* device) {
   context.ops.post_send = nd::verbs_lib::PostSend;
   context.ops.post_recv = nd::verbs_lib::PostReceive;
   context.ops.post_srq_recv = nd::verbs_lib::PostSrqReceive;
-  context.ops.bind_mw = nd::verbs_lib::RefuseBind;
+  context.ops.alloc_mw = nd::verbs_lib::AllocWindow;
+  context.ops.dealloc_mw = nd::verbs_lib::DeallocWindow;
+  context.ops.bind_mw = nd::verbs_lib::BindWindow;
   return &context;
 }
 
@@ -157,12 +220,14 @@ NDBROKER_PUBLIC int ibv_query_port(ibv_context* context, std::uint8_t port, _com
 }
 
 NDBROKER_PUBLIC int ibv_query_gid(ibv_context* context, std::uint8_t port, int index, ibv_gid* gid) {
-  const auto& addresses = FromAbi(context)->device->info.addresses;
-  if (port != nd::verbs_lib::kPort || index < 0 || static_cast<std::size_t>(index) >= addresses.size()) {
+  const nd::verbs_lib::Device& device = *FromAbi(context)->device;
+  const auto place = static_cast<std::size_t>(index);
+  if (port != nd::verbs_lib::kPort || index < 0 || place >= nd::verbs_lib::GidTableSize(device)) {
     errno = EINVAL;
     return -1;
   }
-  *gid = nd::verbs_lib::GidOf(addresses[static_cast<std::size_t>(index)]);
+  const auto& addresses = device.info.addresses;
+  *gid = place < addresses.size() ? nd::verbs_lib::GidOf(addresses[place]) : ibv_gid{};
   return 0;
 }
 
@@ -170,6 +235,7 @@ NDBROKER_PUBLIC int _ibv_query_gid_ex(ibv_context* context, std::uint32_t port, 
                                       ibv_gid_entry* entry, std::uint32_t flags, std::size_t size) {
   if (flags != 0) return EOPNOTSUPP;
   ibv_gid_entry made{};
+  if (index >= FromAbi(context)->device->info.addresses.size()) return ENODATA;
   if (ibv_query_gid(context, static_cast<std::uint8_t>(port), static_cast<int>(index), &made.gid) != 0) {
     return ENODATA;
   }
@@ -226,6 +292,8 @@ NDBROKER_PUBLIC int ibv_get_async_event(ibv_context* abi, ibv_async_event* event
         context->events.pop_front();
         eventfd_t count;
         if (context->events.empty()) eventfd_read(abi->async_fd, &count);
+        ibv_context* own;
+        if (const void* object = nd::verbs_lib::ObjectOf(*event, &own)) ++context->unacknowledged[object];
         return 0;
       }
     }
@@ -233,6 +301,7 @@ NDBROKER_PUBLIC int ibv_get_async_event(ibv_context* abi, ibv_async_event* event
   }
 }
 
-// Objects are not destroyed before their events are acknowledged in rdma-core; here an event that is still
-// queued is dropped with its object, so nothing needs to be counted.
-NDBROKER_PUBLIC void ibv_ack_async_event(ibv_async_event*) {}
+NDBROKER_PUBLIC void ibv_ack_async_event(ibv_async_event* event) {
+  ibv_context* context = nullptr;
+  if (const void* object = nd::verbs_lib::ObjectOf(*event, &context)) FromAbi(context)->Acknowledge(object);
+}

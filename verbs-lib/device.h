@@ -7,8 +7,10 @@
 
 #include <infiniband/verbs.h>
 
+#include <condition_variable>
 #include <cstddef>
 #include <deque>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -43,8 +45,14 @@ struct Context {
   Device* device = nullptr;
   std::mutex mutex;
   std::deque<ibv_async_event> events;
+  std::map<const void*, unsigned> unacknowledged;  // Events that the program took, by their object.
+  std::condition_variable acknowledged;
 
   void Tell(const ibv_async_event& event);
+  // Blocks until the program has acknowledged the events of an object that is being destroyed, and drops
+  // those that it has not taken.
+  void Forget(const void* object);
+  void Acknowledge(const void* object);
 };
 
 inline Context* FromAbi(ibv_context* context) {

@@ -18,6 +18,7 @@ struct ThreadDomain {
 
 struct Domain {
   ibv_pd abi{};
+  std::uint32_t number = 0;
   std::atomic<std::uint32_t> parents{0};
   // Of a parent domain.
   Domain* inner = nullptr;
@@ -27,11 +28,24 @@ struct Domain {
 Domain* DomainOf(ibv_pd* domain) {
   return reinterpret_cast<Domain*>(domain);
 }
+
+std::uint32_t NextNumber() {
+  static std::atomic<std::uint32_t> last{0};
+  std::uint32_t next;
+  do {
+    next = ++last;
+  } while (next == 0);
+  return next;
+}
 ThreadDomain* DomainOf(ibv_td* domain) {
   return reinterpret_cast<ThreadDomain*>(domain);
 }
 
 }  // namespace
+
+std::uint32_t NumberOf(const ibv_pd* domain) {
+  return reinterpret_cast<const Domain*>(domain)->number;
+}
 
 ibv_td* AllocThreadDomain(ibv_context* context, ibv_td_init_attr* wanted) {
   if (wanted->comp_mask != 0) return FailWith(EINVAL);
@@ -55,6 +69,7 @@ ibv_pd* AllocParentDomain(ibv_context* context, ibv_parent_domain_init_attr* wan
   auto* domain = new Domain;
   domain->abi.context = context;
   domain->inner = DomainOf(wanted->pd);
+  domain->number = domain->inner->number;
   ++domain->inner->parents;
   if (wanted->td != nullptr) {
     domain->thread = DomainOf(wanted->td);
@@ -66,8 +81,10 @@ ibv_pd* AllocParentDomain(ibv_context* context, ibv_parent_domain_init_attr* wan
 }  // namespace nd::verbs_lib
 
 NDBROKER_PUBLIC ibv_pd* ibv_alloc_pd(ibv_context* context) {
+  if (nd::verbs_lib::FromAbi(context)->device->adapter() == nullptr) return nullptr;
   auto* domain = new nd::verbs_lib::Domain;
   domain->abi.context = context;
+  domain->number = nd::verbs_lib::NextNumber();
   return &domain->abi;
 }
 

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The functions of the C library through which librdmacm reaches /dev/infiniband/rdma_cm. For every other
-// path and descriptor they are the C library's own.
+// path and descriptor they are the C library's own; sysfs_doors.cc has those that only take other paths.
 //
 // They run in any thread of any program, before constructors and after destructors, so they allocate nothing
 // and take no lock unless the call is for the device.
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <linux/netlink.h>
 #include <sys/socket.h>
@@ -18,29 +17,15 @@
 #include "verbs-lib/cm_channel.h"
 #include "verbs-lib/cm_commands.h"
 #include "verbs-lib/export.h"
+#include "verbs-lib/next_function.h"
+#include "verbs-lib/virtual_sysfs.h"
 
 namespace {
 
 using nd::verbs_lib::CmChannel;
+using nd::verbs_lib::RealPath;
 
 constexpr char kDevice[] = "/dev/infiniband/rdma_cm";
-
-// The next definition of `name`, which is the C library's or that of another preloaded library.
-template <typename Function>
-Function* Next(Function** cache, const char* name) {
-  Function* found = __atomic_load_n(cache, __ATOMIC_RELAXED);
-  if (found == nullptr) {
-    found = reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
-    __atomic_store_n(cache, found, __ATOMIC_RELAXED);
-  }
-  return found;
-}
-
-#define NDBROKER_NEXT(name)      \
-  ([]() {                        \
-    static decltype(&name) next; \
-    return Next(&next, #name);   \
-  }())
 
 bool IsDevice(const char* path) {
   return path != nullptr && std::strcmp(path, kDevice) == 0;
@@ -68,27 +53,29 @@ void MakeCharacterDevice(Stat* out) {
 
 NDBROKER_PUBLIC int open(const char* path, int flags, ...) {
   if (IsDevice(path)) return OpenDevice(flags);
-  if (!HasMode(flags)) return NDBROKER_NEXT(open)(path, flags);
+  const RealPath real(path);
+  if (!HasMode(flags)) return NDBROKER_NEXT(open)(real.get(), flags);
   va_list arguments;
   va_start(arguments, flags);
   const mode_t mode = va_arg(arguments, mode_t);
   va_end(arguments);
-  return NDBROKER_NEXT(open)(path, flags, mode);
+  return NDBROKER_NEXT(open)(real.get(), flags, mode);
 }
 
 NDBROKER_PUBLIC int open64(const char* path, int flags, ...) {
   if (IsDevice(path)) return OpenDevice(flags);
-  if (!HasMode(flags)) return NDBROKER_NEXT(open64)(path, flags);
+  const RealPath real(path);
+  if (!HasMode(flags)) return NDBROKER_NEXT(open64)(real.get(), flags);
   va_list arguments;
   va_start(arguments, flags);
   const mode_t mode = va_arg(arguments, mode_t);
   va_end(arguments);
-  return NDBROKER_NEXT(open64)(path, flags, mode);
+  return NDBROKER_NEXT(open64)(real.get(), flags, mode);
 }
 
 NDBROKER_PUBLIC int access(const char* path, int mode) noexcept {
   if (IsDevice(path)) return 0;
-  return NDBROKER_NEXT(access)(path, mode);
+  return NDBROKER_NEXT(access)(RealPath(path).get(), mode);
 }
 
 NDBROKER_PUBLIC int fstat(int fd, struct stat* out) noexcept {

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory regions.
-#include <infiniband/verbs.h>
+#include "verbs-lib/memory.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstdint>
 #include <utility>
 
 #include "verbs-lib/device.h"
+#include "verbs-lib/domains.h"
 #include "verbs-lib/export.h"
-#include "verbs-lib/regions.h"
 
 // Names of functions that verbs.h replaces by macros.
 #undef ibv_reg_mr
@@ -17,17 +20,89 @@
 namespace nd::verbs_lib {
 namespace {
 
-struct Region {
-  ibv_mr abi{};
-  MemoryRegion region;
+// Others, outside the optional range, are refused. Every region is as one that is registered on demand: its
+// pages are touched when they are used.
+constexpr unsigned kKnownAccess = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
+                                  IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED |
+                                  IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB;
+
+// 0 or an errno.
+int CheckAccess(const void* address, std::size_t length, unsigned access) {
+  const unsigned required = access & ~unsigned{IBV_ACCESS_OPTIONAL_RANGE};
+  const bool remote_writes = (access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) != 0;
+  if (remote_writes && (access & IBV_ACCESS_LOCAL_WRITE) == 0) return EINVAL;
+  // All memory of the process, which only devices with implicit on-demand paging register.
+  const bool implicit = address == nullptr && length == SIZE_MAX;
+  return (required & ~kKnownAccess) != 0 || implicit ? EOPNOTSUPP : 0;
+}
+
+// A registration, as the library sees it.
+struct Wanted {
+  void* address;
+  std::size_t length;
+  std::uint32_t rights;
+  RegionOptions options;
   LocalRegion local;
-  unsigned access = 0;
 };
 
-constexpr unsigned kKnownAccess = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
-                                  IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND;
+Wanted WantedFor(const ibv_pd* domain, void* address, std::size_t length, std::uint64_t iova,
+                 unsigned access) {
+  Wanted wanted{address, length, RemoteRightsOf(access), {}, {}};
+  if ((access & IBV_ACCESS_LOCAL_WRITE) != 0) wanted.rights |= kAllowLocalWrite | kRdmaReadSink;
+  if ((access & IBV_ACCESS_ZERO_BASED) != 0) iova = 0;
+  wanted.options = {.domain = NumberOf(domain), .remote_base = iova};
+  wanted.local = {.memory = static_cast<std::byte*>(address),
+                  .length = length,
+                  .iova = iova,
+                  .writable = (access & IBV_ACCESS_LOCAL_WRITE) != 0};
+  return wanted;
+}
+
+void Describe(Region* region, ibv_pd* domain, const Wanted& made, unsigned access) {
+  region->access = access;
+  region->abi.pd = domain;
+  region->abi.addr = made.address;
+  region->abi.length = made.length;
+  region->local = made.local;
+  AddRegion(region->abi.lkey, region->local);
+}
+
+// Brings the pages of a piece into memory. A hint: a failure shows when the piece is used.
+void Prefetch(std::byte* memory, std::size_t length, bool write) {
+  const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
+  const auto begin = reinterpret_cast<std::uintptr_t>(memory) & ~(page - 1);
+  const std::uintptr_t end = reinterpret_cast<std::uintptr_t>(memory) + length;
+  madvise(reinterpret_cast<void*>(begin), end - begin, write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ);
+}
 
 }  // namespace
+
+std::uint32_t RemoteRightsOf(unsigned access) {
+  std::uint32_t rights = 0;
+  if ((access & IBV_ACCESS_REMOTE_READ) != 0) rights |= kAllowRemoteRead;
+  if ((access & IBV_ACCESS_REMOTE_WRITE) != 0) rights |= kAllowRemoteWrite;
+  if ((access & IBV_ACCESS_REMOTE_ATOMIC) != 0) rights |= kAllowRemoteAtomic;
+  return rights;
+}
+
+int AdviseRegions(ibv_pd*, ibv_advise_mr_advice advice, std::uint32_t flags, ibv_sge* pieces,
+                  std::uint32_t count) {
+  const bool write = advice == IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE;
+  const bool known =
+      write || advice == IBV_ADVISE_MR_ADVICE_PREFETCH || advice == IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT;
+  if (!known || (flags & ~std::uint32_t{IBV_ADVISE_MR_FLAG_FLUSH}) != 0) return EOPNOTSUPP;
+  if (count == 0) return EINVAL;
+  const RegionReader reader;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    if (reader.Locate(pieces[i], write) == nullptr) return EFAULT;
+  }
+  if (advice == IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT) return 0;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    Prefetch(reader.Locate(pieces[i], write), pieces[i].length, write);
+  }
+  return 0;
+}
+
 }  // namespace nd::verbs_lib
 
 using nd::verbs_lib::FailWith;
@@ -36,33 +111,18 @@ using nd::verbs_lib::Region;
 
 NDBROKER_PUBLIC ibv_mr* ibv_reg_mr_iova2(ibv_pd* domain, void* address, std::size_t length,
                                          std::uint64_t iova, unsigned access) {
-  const unsigned required = access & ~unsigned{IBV_ACCESS_OPTIONAL_RANGE};
-  const bool remote_writes = (access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) != 0;
-  if (remote_writes && (access & IBV_ACCESS_LOCAL_WRITE) == 0) return FailWith(EINVAL);
-  if ((required & ~nd::verbs_lib::kKnownAccess) != 0 || iova != reinterpret_cast<std::uintptr_t>(address)) {
-    return FailWith(EOPNOTSUPP);
-  }
-  std::uint32_t rights = 0;
-  if ((access & IBV_ACCESS_LOCAL_WRITE) != 0) rights |= nd::kAllowLocalWrite | nd::kRdmaReadSink;
-  if ((access & IBV_ACCESS_REMOTE_READ) != 0) rights |= nd::kAllowRemoteRead;
-  if ((access & IBV_ACCESS_REMOTE_WRITE) != 0) rights |= nd::kAllowRemoteWrite;
-  if ((access & IBV_ACCESS_REMOTE_ATOMIC) != 0) rights |= nd::kAllowRemoteAtomic;
-  auto registered = FromAbi(domain->context)->device->adapter()->Register(address, length, rights);
+  if (const int error = nd::verbs_lib::CheckAccess(address, length, access)) return FailWith(error);
+  const auto wanted = nd::verbs_lib::WantedFor(domain, address, length, iova, access);
+  auto registered = FromAbi(domain->context)
+                        ->device->adapter()
+                        ->Register(wanted.address, wanted.length, wanted.rights, wanted.options);
   if (!registered.ok()) return FailWith(nd::verbs_lib::ErrnoOf(registered.status()));
   auto* region = new Region;
   region->region = std::move(registered).value();
-  region->access = access;
   region->abi.context = domain->context;
-  region->abi.pd = domain;
-  region->abi.addr = address;
-  region->abi.length = length;
   region->abi.lkey = region->region.local_token();
   region->abi.rkey = region->region.remote_token();
-  region->local = {.memory = static_cast<std::byte*>(address),
-                   .length = length,
-                   .iova = iova,
-                   .writable = (access & IBV_ACCESS_LOCAL_WRITE) != 0};
-  nd::verbs_lib::AddRegion(region->abi.lkey, region->local);
+  Describe(region, domain, wanted, access);
   return &region->abi;
 }
 
@@ -77,7 +137,7 @@ NDBROKER_PUBLIC ibv_mr* ibv_reg_mr_iova(ibv_pd* domain, void* address, std::size
 }
 
 NDBROKER_PUBLIC int ibv_dereg_mr(ibv_mr* abi) {
-  auto* region = reinterpret_cast<Region*>(abi);
+  Region* region = FromAbi(abi);
   // First, because another thread may get the same key at once.
   nd::verbs_lib::RemoveRegion(abi->lkey);
   if (const nd::Status status = region->region.Deregister(); !status.ok()) {
@@ -88,10 +148,9 @@ NDBROKER_PUBLIC int ibv_dereg_mr(ibv_mr* abi) {
   return 0;
 }
 
-// A new region, whose keys may differ, takes the place of the old one. On an error the old one stays.
 NDBROKER_PUBLIC int ibv_rereg_mr(ibv_mr* abi, int flags, ibv_pd* domain, void* address, std::size_t length,
                                  int access) {
-  auto* region = reinterpret_cast<Region*>(abi);
+  Region* region = FromAbi(abi);
   const bool moves = (flags & IBV_REREG_MR_CHANGE_TRANSLATION) != 0;
   const bool changes_domain = (flags & IBV_REREG_MR_CHANGE_PD) != 0;
   if (flags == 0 || (flags & ~int{IBV_REREG_MR_FLAGS_SUPPORTED}) != 0 ||
@@ -99,17 +158,23 @@ NDBROKER_PUBLIC int ibv_rereg_mr(ibv_mr* abi, int flags, ibv_pd* domain, void* a
     errno = EINVAL;
     return IBV_REREG_MR_ERR_INPUT;
   }
-  void* new_address = moves ? address : abi->addr;
   const unsigned rights =
       (flags & IBV_REREG_MR_CHANGE_ACCESS) != 0 ? static_cast<unsigned>(access) : region->access;
-  ibv_mr* made =
-      ibv_reg_mr_iova2(changes_domain ? domain : abi->pd, new_address, moves ? length : abi->length,
-                       reinterpret_cast<std::uintptr_t>(new_address), rights);
-  if (made == nullptr) return IBV_REREG_MR_ERR_CMD;
-  auto* fresh = reinterpret_cast<Region*>(made);
-  std::swap(*region, *fresh);
-  if (ibv_dereg_mr(&fresh->abi) == 0) return 0;
-  std::swap(*region, *fresh);
-  static_cast<void>(ibv_dereg_mr(&fresh->abi));
-  return IBV_REREG_MR_ERR_CMD;
+  void* const memory = moves ? address : abi->addr;
+  const std::size_t size = moves ? length : abi->length;
+  const std::uint64_t iova = moves ? reinterpret_cast<std::uintptr_t>(address) : region->local.iova;
+  ibv_pd* const owner = changes_domain ? domain : abi->pd;
+  if (const int error = nd::verbs_lib::CheckAccess(memory, size, rights)) {
+    errno = error;
+    return IBV_REREG_MR_ERR_INPUT;
+  }
+  const auto wanted = nd::verbs_lib::WantedFor(owner, memory, size, iova, rights);
+  const nd::Status status =
+      region->region.Change(wanted.address, wanted.length, wanted.rights, wanted.options);
+  if (!status.ok()) {
+    errno = nd::verbs_lib::ErrnoOf(status);
+    return IBV_REREG_MR_ERR_CMD;
+  }
+  Describe(region, owner, wanted, rights);
+  return 0;
 }

@@ -7,13 +7,15 @@
 
 #include "verbs-lib/device.h"
 #include "verbs-lib/queue_pair.h"
+#include "verbs-lib/regions.h"
+#include "verbs-lib/window.h"
 
 namespace nd::verbs_lib {
 namespace {
 
 template <typename Request>
-std::span<const Sge> PiecesOf(const Request& request) {
-  return SgesOf(std::span(request.sg_list, static_cast<std::size_t>(request.num_sge)));
+LocalPieces PiecesOf(const Request& request) {
+  return LocalPieces(std::span(request.sg_list, static_cast<std::size_t>(request.num_sge)));
 }
 
 void KeepFlushed(QueuePair* queue_pair, CompletionQueue* queue, std::uint64_t id, ibv_wc_opcode opcode,
@@ -37,6 +39,10 @@ ibv_wc_opcode OpcodeOf(ibv_wr_opcode opcode) {
       return IBV_WC_FETCH_ADD;
     case IBV_WR_ATOMIC_CMP_AND_SWP:
       return IBV_WC_COMP_SWAP;
+    case IBV_WR_BIND_MW:
+      return IBV_WC_BIND_MW;
+    case IBV_WR_LOCAL_INV:
+      return IBV_WC_LOCAL_INV;
     default:
       return IBV_WC_SEND;
   }
@@ -50,9 +56,16 @@ std::uint32_t FlagsOf(const QueuePair& queue_pair, unsigned send_flags) {
   return flags;
 }
 
+bool IsAnswered(ibv_wr_opcode opcode) {
+  return opcode == IBV_WR_RDMA_READ || opcode == IBV_WR_ATOMIC_FETCH_AND_ADD ||
+         opcode == IBV_WR_ATOMIC_CMP_AND_SWP;
+}
+
 int PostOne(QueuePair* queue_pair, const ibv_send_wr& request) {
+  if (queue_pair->base().qp_type == IBV_QPT_UC && IsAnswered(request.opcode)) return EINVAL;
   if (request.num_sge < 0 || (request.send_flags & IBV_SEND_IP_CSUM) != 0) return EINVAL;
-  const auto sges = PiecesOf(request);
+  const LocalPieces pieces = PiecesOf(request);
+  const auto sges = SgesOf(pieces.get());
   const std::uint32_t flags = FlagsOf(*queue_pair, request.send_flags);
   const std::uint32_t solicit =
       (request.send_flags & IBV_SEND_SOLICITED) != 0 ? std::uint32_t{kOpSendAndSolicit} : 0;
@@ -92,6 +105,15 @@ int PostOne(QueuePair* queue_pair, const ibv_send_wr& request) {
                                  atomic.swap, kept);
       break;
     }
+    case IBV_WR_BIND_MW:
+      if (const int error =
+              PostBind(real, queue_pair->base(), request, flags & ~std::uint32_t{kOpInline}, &status)) {
+        return error;
+      }
+      break;
+    case IBV_WR_LOCAL_INV:
+      status = real.InvalidateToken(context, request.invalidate_rkey, flags & ~std::uint32_t{kOpInline});
+      break;
     default:
       return EOPNOTSUPP;
   }
@@ -113,23 +135,27 @@ int PostOne(QueuePair* queue_pair, const ibv_send_wr& request) {
 
 }  // namespace
 
+int PostSendOf(QueuePair* queue_pair, const ibv_send_wr& request) {
+  const ibv_qp_state state = queue_pair->base().state;
+  if (state == IBV_QPS_ERR || state == IBV_QPS_SQE) {
+    KeepFlushed(queue_pair, queue_pair->send_cq, request.wr_id, OpcodeOf(request.opcode));
+    return 0;
+  }
+  if (state != IBV_QPS_RTS && state != IBV_QPS_SQD) return EINVAL;
+  if (queue_pair->datagrams) return queue_pair->datagrams->PostSend(request);
+  if (queue_pair->by_number && queue_pair->by_number->waiting()) {
+    queue_pair->by_number->OnPosted(TimeOfRetries(queue_pair->attributes));
+  }
+  return PostOne(queue_pair, request);
+}
+
 int PostSend(ibv_qp* abi, ibv_send_wr* first, ibv_send_wr** bad) {
-  QueuePair* queue_pair = FromAbi(abi);
   for (ibv_send_wr* request = first; request != nullptr; request = request->next) {
-    int error = 0;
-    if (abi->state == IBV_QPS_ERR || abi->state == IBV_QPS_SQE) {
-      KeepFlushed(queue_pair, queue_pair->send_cq, request->wr_id, OpcodeOf(request->opcode));
-    } else if (abi->state != IBV_QPS_RTS && abi->state != IBV_QPS_SQD) {
-      error = EINVAL;
-    } else if (queue_pair->datagrams) {
-      error = queue_pair->datagrams->PostSend(*request);
-    } else {
-      if (queue_pair->by_number && queue_pair->by_number->waiting()) {
-        queue_pair->by_number->OnPosted(TimeOfRetries(queue_pair->attributes));
-      }
-      error = PostOne(queue_pair, *request);
-    }
-    if (error != 0) {
+    const bool bind = request->opcode == IBV_WR_BIND_MW;
+    // Windows of type 1 are for ibv_bind_mw.
+    const bool mistake =
+        bind && (request->bind_mw.mw == nullptr || request->bind_mw.mw->type != IBV_MW_TYPE_2);
+    if (const int error = mistake ? EINVAL : PostSendOf(FromAbi(abi), *request)) {
       if (bad != nullptr) *bad = request;
       return error;
     }
@@ -148,7 +174,7 @@ int PostReceive(ibv_qp* abi, ibv_recv_wr* first, ibv_recv_wr** bad) {
     } else if (queue_pair->datagrams) {
       error = queue_pair->datagrams->PostReceive(*request);
     } else {
-      error = ErrnoOf(queue_pair->real.Receive(ContextOf(request->wr_id), PiecesOf(*request)));
+      error = ErrnoOf(queue_pair->real.Receive(ContextOf(request->wr_id), SgesOf(PiecesOf(*request).get())));
     }
     if (error != 0) {
       if (bad != nullptr) *bad = request;

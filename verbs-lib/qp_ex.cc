@@ -108,8 +108,25 @@ constexpr Offer kOffers[] = {
          BeginAtomic(e, IBV_WR_ATOMIC_FETCH_AND_ADD, key, address, add, 0);
        };
      }},
+    {IBV_QP_EX_WITH_LOCAL_INV,
+     [](ibv_qp_ex* q) {
+       q->wr_local_inv = [](ibv_qp_ex* e, std::uint32_t key) {
+         Begin(e, IBV_WR_LOCAL_INV).invalidate_rkey = key;
+       };
+     }},
+    {IBV_QP_EX_WITH_BIND_MW,
+     [](ibv_qp_ex* q) {
+       q->wr_bind_mw = [](ibv_qp_ex* e, ibv_mw* window, std::uint32_t key, const ibv_mw_bind_info* info) {
+         ibv_send_wr& request = Begin(e, IBV_WR_BIND_MW);
+         request.bind_mw.mw = window;
+         request.bind_mw.rkey = key;
+         request.bind_mw.bind_info = *info;
+       };
+     }},
 };
 
+constexpr std::uint64_t kAnsweredOps =
+    IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD;
 constexpr std::uint64_t kDatagramOps = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM;
 
 }  // namespace
@@ -118,7 +135,7 @@ std::uint64_t SendOpsOf(ibv_qp_type type) {
   if (type == IBV_QPT_UD) return kDatagramOps;
   std::uint64_t all = 0;
   for (const Offer& offer : kOffers) all |= offer.operation;
-  return all;
+  return type == IBV_QPT_UC ? all & ~kAnsweredOps : all;
 }
 
 void OfferExtendedPosts(QueuePair* queue_pair, std::uint64_t operations) {

@@ -7,7 +7,9 @@
 #include <cstring>
 
 #include "verbs-lib/device.h"
+#include "verbs-lib/domains.h"
 #include "verbs-lib/export.h"
+#include "verbs-lib/memory.h"
 #include "verbs-lib/numbers.h"
 #include "verbs-lib/qp_state_rules.h"
 #include "verbs-lib/settings.h"
@@ -108,7 +110,17 @@ Status QueuePair::Renew() {
     former = std::exchange(real, std::move(made).value());
   }
   if (former.impl()) static_cast<void>(former.Close());
-  return {};
+  has_rights = false;
+  return Protect(attributes, false);
+}
+
+Status QueuePair::Protect(const ibv_qp_attr& now, bool has_rights_now) {
+  if (datagrams) return {};
+  Protection protection;
+  protection.domain = NumberOf(base().pd);
+  protection.receive_domain = init.srq != nullptr ? NumberOf(init.srq->pd) : protection.domain;
+  if (has_rights_now) protection.remote_access = RemoteRightsOf(now.qp_access_flags);
+  return pair().SetProtection(protection);
 }
 
 void QueuePair::SetState(ibv_qp_state state) {
@@ -120,10 +132,29 @@ void QueuePair::OnEstablished() {
 }
 
 void QueuePair::Flush() {
-  SetState(IBV_QPS_ERR);
+  const bool first = std::atomic_ref(base().state).exchange(IBV_QPS_ERR) != IBV_QPS_ERR;
   if (datagrams) return datagrams->Flush();
   ReportKeptBack();
   static_cast<void>(pair().Flush());
+  // It takes no receive of the shared queue any more.
+  if (first && base().srq != nullptr) Tell(IBV_EVENT_QP_LAST_WQE_REACHED);
+}
+
+void QueuePair::Tell(ibv_event_type type) {
+  std::lock_guard lock(events_mutex_);
+  if (events_ended_) return;
+  ibv_async_event event{};
+  event.event_type = type;
+  event.element.qp = &base();
+  FromAbi(base().context)->Tell(event);
+}
+
+void QueuePair::EndEvents() {
+  {
+    std::lock_guard lock(events_mutex_);
+    events_ended_ = true;
+  }
+  FromAbi(base().context)->Forget(&base());
 }
 
 ibv_qp* CreateQpEx(ibv_context* context, ibv_qp_init_attr_ex* wanted) {
@@ -134,12 +165,13 @@ ibv_qp* CreateQpEx(ibv_context* context, ibv_qp_init_attr_ex* wanted) {
   }
   if (const int error = CheckCapabilities(info, wanted->cap, wanted->srq != nullptr)) return FailWith(error);
   const bool datagrams = wanted->qp_type == IBV_QPT_UD && !ActsAsIwarp();
+  const bool connected = wanted->qp_type == IBV_QPT_RC || (wanted->qp_type == IBV_QPT_UC && !ActsAsIwarp());
   const bool extended = (wanted->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) != 0;
   constexpr std::uint32_t kKnown =
       IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS | IBV_QP_INIT_ATTR_CREATE_FLAGS;
   const bool has_flags =
       (wanted->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) != 0 && wanted->create_flags != 0;
-  if ((wanted->qp_type != IBV_QPT_RC && !datagrams) || (wanted->comp_mask & ~kKnown) != 0 || has_flags ||
+  if (!(connected || datagrams) || (wanted->comp_mask & ~kKnown) != 0 || has_flags ||
       (extended && (wanted->send_ops_flags & ~SendOpsOf(wanted->qp_type)) != 0)) {
     return FailWith(EOPNOTSUPP);
   }
@@ -214,16 +246,29 @@ NDBROKER_PUBLIC int ibv_modify_qp(ibv_qp* abi, ibv_qp_attr* attributes, int mask
     return EINVAL;
   }
   if (nd::verbs_lib::PointsNowhere(*queue_pair, *attributes, mask)) return EINVAL;
-  if ((mask & IBV_QP_DEST_QPN) != 0) {
-    if (const int error = nd::verbs_lib::ExpectPeer(queue_pair, *attributes)) return error;
+  // Before the peer can be there.
+  const bool tells_rights = (mask & IBV_QP_ACCESS_FLAGS) != 0;
+  if (tells_rights) {
+    const nd::Status status = queue_pair->Protect(*attributes, true);
+    if (!status.ok()) return nd::verbs_lib::ErrnoOf(status);
   }
+  if ((mask & IBV_QP_DEST_QPN) != 0) {
+    if (const int error = nd::verbs_lib::ExpectPeer(queue_pair, *attributes)) {
+      if (tells_rights) {
+        static_cast<void>(queue_pair->Protect(queue_pair->attributes, queue_pair->has_rights));
+      }
+      return error;
+    }
+  }
+  queue_pair->has_rights |= tells_rights;
   nd::verbs_lib::Merge(*attributes, mask, &queue_pair->attributes);
   if ((mask & IBV_QP_STATE) == 0) return 0;
   if (state == IBV_QPS_RESET && abi->state != IBV_QPS_RESET) {
     if (queue_pair->by_number) queue_pair->by_number->Leave();
     queue_pair->ForgetKeptBack();
     if (const nd::Status status = queue_pair->Renew(); !status.ok()) return nd::verbs_lib::ErrnoOf(status);
-    queue_pair->send_cq->Purge();
+    queue_pair->send_cq->Purge(abi->qp_num);
+    if (queue_pair->receive_cq != queue_pair->send_cq) queue_pair->receive_cq->Purge(abi->qp_num);
   }
   if (state == IBV_QPS_ERR) {
     queue_pair->Flush();
@@ -258,5 +303,6 @@ NDBROKER_PUBLIC int ibv_destroy_qp(ibv_qp* abi) {
   }
   queue_pair->send_cq->Purge();
   if (queue_pair->receive_cq != queue_pair->send_cq) queue_pair->receive_cq->Purge();
+  queue_pair->EndEvents();
   return 0;
 }

@@ -36,14 +36,28 @@ struct SharedReceiveQueue {
   int UseFor(Use wanted);
   // Calls `fill` with the receives of UD queue pairs.
   bool TakeForDatagram(const std::function<bool(ReceiveRing&)>& fill);
+  // One event when fewer than `wanted` receives are left; 0: none. 0 or an errno.
+  int SetLimit(std::uint32_t wanted);
+
+  // Called when the limit is reached, maybe while the queue is being destroyed.
+  struct Alarm {
+    std::mutex mutex;
+    SharedReceiveQueue* queue = nullptr;  // Under `mutex`. Null: destroyed.
+    void Ring();
+  };
 
   ibv_srq abi{};
   nd::SharedReceiveQueue queue;
   const std::uint32_t depth, max_sge;
+  const std::shared_ptr<Alarm> alarm = std::make_shared<Alarm>();
+  std::atomic<std::uint32_t> limit{0};  // Armed.
 
   std::mutex mutex;
   std::atomic<Use> use{Use::kUndecided};  // Written under `mutex`.
   ReceiveRing own;                        // Under `mutex`.
+
+ private:
+  Status ArmLibrary();
 };
 
 // Programs hold a pointer to `abi`, as ibv_qp or as ibv_qp_ex.
@@ -51,6 +65,8 @@ struct QueuePair {
   ibv_qp_ex abi{};
   ibv_qp_init_attr init{};
   ibv_qp_attr attributes{};  // The attributes that the program set by ibv_modify_qp.
+  // The program set qp_access_flags. A program on an RNIC does not; then everything is allowed.
+  bool has_rights = false;
   CompletionQueue* send_cq = nullptr;
   CompletionQueue* receive_cq = nullptr;
 
@@ -64,10 +80,16 @@ struct QueuePair {
   // Opens a fresh queue pair of the library under the same number.
   Status Renew();
   void SetState(ibv_qp_state state);
+  // Applies the domains of the program, and the rights that `now` gives to the peer.
+  Status Protect(const ibv_qp_attr& now, bool has_rights);
   // The connection manager has attached the transport.
   void OnEstablished();
   // Called by the connection manager when the connection has ended and devices of this kind flush.
   void Flush();
+  // Reports an asynchronous event of the queue pair.
+  void Tell(ibv_event_type type);
+  // The queue pair is being destroyed. Blocks until the program has acknowledged its events.
+  void EndEvents();
   // Takes the completion of a request that failed because the peer by number is gone; returns false when it
   // failed for another reason. A device notices such an end only when its own request is not answered: that
   // request fails after the time of its retries, and the others and the receives are flushed.
@@ -83,6 +105,8 @@ struct QueuePair {
   void ReportKeptBack();
   void FailAfterRetries(std::uint32_t loss);
 
+  std::mutex events_mutex_;
+  bool events_ended_ = false;
   std::mutex report_mutex_;  // Held while completions go to the queues of the program.
   std::mutex kept_mutex_;
   std::vector<ibv_wc> kept_sends_, kept_receives_;
@@ -110,6 +134,8 @@ inline void* ContextOf(std::uint64_t id) {
   return reinterpret_cast<void*>(static_cast<std::uintptr_t>(id));
 }
 
+// One request of ibv_post_send or ibv_bind_mw.
+int PostSendOf(QueuePair* queue_pair, const ibv_send_wr& request);
 int PostSend(ibv_qp* queue_pair, ibv_send_wr* first, ibv_send_wr** bad);
 int PostReceive(ibv_qp* queue_pair, ibv_recv_wr* first, ibv_recv_wr** bad);
 int PostSrqReceive(ibv_srq* queue, ibv_recv_wr* first, ibv_recv_wr** bad);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "verbs-lib/regions.h"
 
+#include <atomic>
+#include <mutex>
 #include <unordered_map>
 
 namespace nd::verbs_lib {
@@ -10,6 +12,13 @@ struct Table {
   std::shared_mutex mutex;
   std::unordered_map<std::uint32_t, LocalRegion> regions;
 };
+
+// Those of the table with a difference.
+std::atomic<std::uint32_t> shifted{0};
+
+bool IsShifted(const LocalRegion& region) {
+  return region.iova != reinterpret_cast<std::uintptr_t>(region.memory);
+}
 
 // Never destroyed: destructors of the program may still deregister memory.
 Table& table() {
@@ -21,12 +30,22 @@ Table& table() {
 
 void AddRegion(std::uint32_t key, const LocalRegion& region) {
   std::lock_guard lock(table().mutex);
-  table().regions[key] = region;
+  LocalRegion& place = table().regions[key];
+  if (place.memory != nullptr && IsShifted(place)) --shifted;
+  if (IsShifted(region)) ++shifted;
+  place = region;
 }
 
 void RemoveRegion(std::uint32_t key) {
   std::lock_guard lock(table().mutex);
-  table().regions.erase(key);
+  const auto found = table().regions.find(key);
+  if (found == table().regions.end()) return;
+  if (IsShifted(found->second)) --shifted;
+  table().regions.erase(found);
+}
+
+bool AnyRegionIsShifted() {
+  return shifted.load(std::memory_order_relaxed) != 0;
 }
 
 RegionReader::RegionReader() : lock_(table().mutex) {}
@@ -39,6 +58,17 @@ std::byte* RegionReader::Locate(const ibv_sge& piece, bool write) const {
   const std::uint64_t offset = piece.addr - region.iova;
   if (offset > region.length || piece.length > region.length - offset) return nullptr;
   return region.memory + offset;
+}
+
+void LocalPieces::Move() {
+  const RegionReader reader;
+  moved_.assign(pieces_.begin(), pieces_.end());
+  for (ibv_sge& piece : moved_) {
+    // A piece that is in no region stays, and fails when it is used.
+    if (std::byte* memory = reader.Locate(piece, false))
+      piece.addr = reinterpret_cast<std::uintptr_t>(memory);
+  }
+  pieces_ = moved_;
 }
 
 }  // namespace nd::verbs_lib

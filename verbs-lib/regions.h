@@ -8,8 +8,9 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
 #include <shared_mutex>
+#include <span>
+#include <vector>
 
 namespace nd::verbs_lib {
 
@@ -24,6 +25,9 @@ void AddRegion(std::uint32_t key, const LocalRegion& region);
 // Returns when the region is not in use any more.
 void RemoveRegion(std::uint32_t key);
 
+// A region whose requests name other addresses than those of its memory exists in this process.
+bool AnyRegionIsShifted();
+
 // No region goes away while one of these lives.
 class RegionReader {
  public:
@@ -33,6 +37,23 @@ class RegionReader {
 
  private:
   std::shared_lock<std::shared_mutex> lock_;
+};
+
+// The pieces of a request at the addresses of their memory, for the library.
+class LocalPieces {
+ public:
+  explicit LocalPieces(std::span<const ibv_sge> pieces) : pieces_(pieces) {
+    if (AnyRegionIsShifted()) Move();
+  }
+  LocalPieces(const LocalPieces&) = delete;
+  LocalPieces& operator=(const LocalPieces&) = delete;
+  std::span<const ibv_sge> get() const { return pieces_; }
+
+ private:
+  void Move();
+
+  std::span<const ibv_sge> pieces_;
+  std::vector<ibv_sge> moved_;
 };
 
 }  // namespace nd::verbs_lib

@@ -7,12 +7,13 @@
 #include "verbs-lib/device.h"
 #include "verbs-lib/export.h"
 #include "verbs-lib/queue_pair.h"
+#include "verbs-lib/regions.h"
 
 namespace nd::verbs_lib {
 namespace {
 
 int PostToLibrary(nd::SharedReceiveQueue& queue, std::uint64_t id, std::span<const ibv_sge> pieces) {
-  return ErrnoOf(queue.Receive(ContextOf(id), SgesOf(pieces)));
+  return ErrnoOf(queue.Receive(ContextOf(id), SgesOf(LocalPieces(pieces).get())));
 }
 
 }  // namespace
@@ -34,12 +35,38 @@ int SharedReceiveQueue::UseFor(Use wanted) {
     if (const int error = PostToLibrary(queue, own.id(), own.pieces())) return error;
   }
   use.store(wanted, std::memory_order_release);
-  return 0;
+  return wanted == Use::kConnected && limit.load() != 0 ? ErrnoOf(ArmLibrary()) : 0;
 }
 
 bool SharedReceiveQueue::TakeForDatagram(const std::function<bool(ReceiveRing&)>& fill) {
+  bool filled, low;
+  {
+    std::lock_guard lock(mutex);
+    filled = fill(own);
+    low = own.size() < limit.load();
+  }
+  if (low) alarm->Ring();
+  return filled;
+}
+
+Status SharedReceiveQueue::ArmLibrary() {
+  return queue.SetLimit(limit.load(), [alarm = alarm] { alarm->Ring(); });
+}
+
+int SharedReceiveQueue::SetLimit(std::uint32_t wanted) {
+  if (wanted > depth) return EINVAL;
   std::lock_guard lock(mutex);
-  return fill(own);
+  limit.store(wanted);
+  return use.load() == Use::kConnected ? ErrnoOf(ArmLibrary()) : 0;
+}
+
+void SharedReceiveQueue::Alarm::Ring() {
+  std::lock_guard lock(mutex);
+  if (queue == nullptr || queue->limit.exchange(0) == 0) return;
+  ibv_async_event event{};
+  event.event_type = IBV_EVENT_SRQ_LIMIT_REACHED;
+  event.element.srq = &queue->abi;
+  FromAbi(queue->abi.context)->Tell(event);
 }
 
 ibv_srq* CreateSrqEx(ibv_context* context, ibv_srq_init_attr_ex* wanted) {
@@ -51,6 +78,7 @@ ibv_srq* CreateSrqEx(ibv_context* context, ibv_srq_init_attr_ex* wanted) {
   if (!made.ok()) return FailWith(ErrnoOf(made.status()));
   auto* queue = new SharedReceiveQueue(wanted->attr.max_wr, max_sge);
   queue->queue = std::move(made).value();
+  queue->alarm->queue = queue;
   wanted->attr.max_sge = max_sge;
   queue->abi.context = context;
   queue->abi.srq_context = wanted->srq_context;
@@ -75,14 +103,15 @@ NDBROKER_PUBLIC ibv_srq* ibv_create_srq(ibv_pd* domain, ibv_srq_init_attr* wante
   return made;
 }
 
-NDBROKER_PUBLIC int ibv_modify_srq(ibv_srq*, ibv_srq_attr*, int) {
-  return EOPNOTSUPP;
+NDBROKER_PUBLIC int ibv_modify_srq(ibv_srq* abi, ibv_srq_attr* attributes, int mask) {
+  if ((mask & IBV_SRQ_MAX_WR) != 0) return EOPNOTSUPP;
+  return (mask & IBV_SRQ_LIMIT) != 0 ? FromAbi(abi)->SetLimit(attributes->srq_limit) : 0;
 }
 
 NDBROKER_PUBLIC int ibv_query_srq(ibv_srq* abi, ibv_srq_attr* attributes) {
   attributes->max_wr = FromAbi(abi)->depth;
   attributes->max_sge = FromAbi(abi)->max_sge;
-  attributes->srq_limit = 0;
+  attributes->srq_limit = FromAbi(abi)->limit.load();
   return 0;
 }
 
@@ -91,6 +120,11 @@ NDBROKER_PUBLIC int ibv_destroy_srq(ibv_srq* abi) {
   nd::Request closing;
   const nd::Status status = queue->queue.Close(&closing);
   if (!status.ok() && !status.pending()) return nd::verbs_lib::ErrnoOf(status);
+  {
+    std::lock_guard lock(queue->alarm->mutex);
+    queue->alarm->queue = nullptr;
+  }
+  FromAbi(abi->context)->Forget(abi);
   pthread_mutex_destroy(&abi->mutex);
   pthread_cond_destroy(&abi->cond);
   delete queue;

@@ -44,6 +44,8 @@ ibv_wc_status ToWorkStatus(StatusCode code, RequestType type) {
     case StatusCode::kConnectionDisconnected:
       return IBV_WC_WR_FLUSH_ERR;
     case StatusCode::kAccessViolation:
+      if (type == RequestType::kBind) return IBV_WC_MW_BIND_ERR;
+      if (type == RequestType::kInvalidate) return IBV_WC_LOC_QP_OP_ERR;
       return type == RequestType::kReceive || type == RequestType::kSend ? IBV_WC_LOC_PROT_ERR
                                                                          : IBV_WC_REM_ACCESS_ERR;
     case StatusCode::kBufferOverflow:
@@ -73,6 +75,10 @@ bool ToWorkCompletion(const Completion& from, ibv_wc* to) {
     to->wc_flags = IBV_WC_WITH_IMM;
     to->imm_data = htonl(from.immediate);
     if ((from.flags & kCompletionOfWrite) != 0) to->opcode = IBV_WC_RECV_RDMA_WITH_IMM;
+  }
+  if ((from.flags & kCompletionInvalidated) != 0) {
+    to->wc_flags = IBV_WC_WITH_INV;
+    to->invalidated_rkey = from.immediate;
   }
   if (to->status != IBV_WC_WR_FLUSH_ERR && to->status != IBV_WC_RETRY_EXC_ERR) return true;
   const auto queue_pair = FindQueuePair(number);
