@@ -2,6 +2,9 @@
 // The system calls of the connection manager on one TCP socket. Stateless; nothing blocks.
 #pragma once
 
+#include <cstddef>
+#include <span>
+
 #include "base/clock.h"
 #include "base/unique_fd.h"
 #include "nd/status.h"
@@ -12,6 +15,12 @@ namespace nd::provider::soft {
 
 // Non-blocking, close-on-exec, IPv6 only when IPv6. INSUFFICIENT_RESOURCES.
 Result<UniqueFd> MakeTcpSocket(Address::Family family);
+
+// Whether a held port can start and stop listening, and sockets can connect from it meanwhile. Otherwise a
+// held port serves one use: StopListening() does nothing, and BindBeside() of a held port fails.
+extern const bool kFlexiblePorts;
+// Whether SetLowWater() has an effect.
+extern const bool kHasLowWater;
 
 // Returns a bound socket that keeps every other program from the port. It does not listen, and older
 // connections of the port may be in TIME_WAIT. SHARING_VIOLATION, INVALID_ADDRESS (not an address of this
@@ -29,6 +38,13 @@ Result<UniqueFd> BindWithoutPort(const Address& address);
 
 // Returns a socket that listens on `address` until it is closed. Statuses of HoldPort.
 Result<UniqueFd> ListenOn(const Address& address);
+
+// Returns 0, EINPROGRESS or another error number.
+int Connect(int fd, const Address& remote);
+// Returns the error of the connection, and forgets it.
+int TakeError(int fd);
+// Copies the first unread bytes and leaves them unread. Returns as os::Receive() does.
+std::ptrdiff_t Peek(int fd, std::span<std::byte> into);
 
 // Status of a connect() that ended with `error`.
 Status ConnectFailure(int error, PortMode mode);

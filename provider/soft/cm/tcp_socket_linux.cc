@@ -38,6 +38,9 @@ Address AddressFrom(int fd, int (*get)(int, sockaddr*, socklen_t*)) {
 
 }  // namespace
 
+const bool kFlexiblePorts = true;
+const bool kHasLowWater = true;
+
 Result<UniqueFd> MakeTcpSocket(Address::Family family) {
   const bool v6 = family == Address::Family::kIpv6;
   UniqueFd fd(socket(v6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP));
@@ -104,6 +107,23 @@ Result<UniqueFd> ListenOn(const Address& address) {
   if (Status status = Bind(fd->get(), address, kPlace); !status.ok()) return status;
   if (listen(fd->get(), SOMAXCONN) != 0) return os::BindFailure(errno, address, kPlace);
   return fd;
+}
+
+int Connect(int fd, const Address& remote) {
+  sockaddr_storage storage{};
+  const auto length = static_cast<socklen_t>(remote.ToSockaddr(&storage));
+  return connect(fd, reinterpret_cast<const sockaddr*>(&storage), length) == 0 ? 0 : errno;
+}
+
+int TakeError(int fd) {
+  int error = 0;
+  socklen_t length = sizeof error;
+  getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &length);
+  return error;
+}
+
+std::ptrdiff_t Peek(int fd, std::span<std::byte> into) {
+  return recv(fd, into.data(), into.size(), MSG_PEEK | MSG_DONTWAIT);
 }
 
 Status ConnectFailure(int error, PortMode mode) {

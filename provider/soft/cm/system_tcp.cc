@@ -3,18 +3,21 @@
 // because the bytes behind the handshake must stay in the socket for the client.
 #include "provider/soft/cm/system_tcp.h"
 
-#include <netinet/in.h>
-#include <sys/socket.h>
-
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <optional>
 #include <utility>
 
+#include "base/os/readiness.h"
+#include "base/os/socket.h"
 #include "provider/soft/cm/tcp_socket.h"
 
 namespace nd::provider::soft {
 namespace {
+
+// The pause between two looks at a socket of a system without a low-water mark.
+constexpr Duration kLook = std::chrono::milliseconds(5);
 
 // The descriptor of a watched object, and its registration in the loop.
 class Registered {
@@ -25,6 +28,7 @@ class Registered {
   Registered& operator=(const Registered&) = delete;
 
   int fd() const { return fd_.get(); }
+  UniqueFd& descriptor() { return fd_; }  // Not while it is watched.
   void SetAccount(Account account) { account_ = account; }
   bool Add(std::uint32_t events, Watched::Ready ready) {
     Remove();
@@ -52,36 +56,39 @@ class Registered {
 
 class SystemTcp::Socket : public TcpSocket {
  public:
-  Socket(EventLoop& loop, UniqueFd fd) : fd_(loop, std::move(fd)) {}
+  Socket(EventLoop& loop, UniqueFd fd) : loop_(loop), fd_(loop, std::move(fd)) {}
+  ~Socket() override { StopLooking(); }
 
   void SetAccount(Account account) override { fd_.SetAccount(account); }
-  bool Watch(std::uint32_t events, Ready ready) override { return fd_.Add(events, std::move(ready)); }
-  void SetEvents(std::uint32_t events) override { fd_.Modify(events); }
-  void Unwatch() override { fd_.Remove(); }
+  bool Watch(std::uint32_t events, Ready ready) override {
+    StopLooking();
+    events_ = events;
+    if (!kHasLowWater) ready_ = ready;
+    return fd_.Add(events, std::move(ready));
+  }
+  void SetEvents(std::uint32_t events) override {
+    events_ = events;
+    fd_.Modify(looking_ ? events & ~os::kReadable : events);
+  }
+  void Unwatch() override {
+    StopLooking();
+    fd_.Remove();
+  }
 
-  int Connect(const Address& remote) override {
-    sockaddr_storage storage{};
-    const auto length = static_cast<socklen_t>(remote.ToSockaddr(&storage));
-    return connect(fd_.fd(), reinterpret_cast<const sockaddr*>(&storage), length) == 0 ? 0 : errno;
-  }
-  int TakeError() override {
-    int error = 0;
-    socklen_t length = sizeof error;
-    getsockopt(fd_.fd(), SOL_SOCKET, SO_ERROR, &error, &length);
-    return error;
-  }
+  int Connect(const Address& remote) override { return soft::Connect(fd_.fd(), remote); }
+  int TakeError() override { return soft::TakeError(fd_.fd()); }
   Address Local() const override { return LocalAddressOf(fd_.fd()); }
   Address Peer() const override { return PeerAddressOf(fd_.fd()); }
 
   Peeked Peek(std::span<std::byte> into) override {
-    const ssize_t got = recv(fd_.fd(), into.data(), into.size(), MSG_PEEK | MSG_DONTWAIT);
+    const std::ptrdiff_t got = soft::Peek(fd_.fd(), into);
     if (got >= 0) return {static_cast<std::size_t>(got), 0};
     return {0, errno == EINTR ? EAGAIN : errno};
   }
   int Consume(std::size_t count) override {
     std::array<std::byte, kHandshakePeek> scrap;
     while (count != 0) {
-      const ssize_t got = recv(fd_.fd(), scrap.data(), std::min(count, scrap.size()), MSG_DONTWAIT);
+      const std::ptrdiff_t got = os::Receive(fd_.fd(), scrap.data(), std::min(count, scrap.size()));
       if (got < 0 && errno == EINTR) continue;
       if (got <= 0) return ECONNRESET;
       count -= static_cast<std::size_t>(got);
@@ -89,22 +96,52 @@ class SystemTcp::Socket : public TcpSocket {
     return 0;
   }
   int Send(std::span<const std::uint8_t> bytes) override {
-    const ssize_t sent = send(fd_.fd(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    const std::ptrdiff_t sent = os::Send(fd_.fd(), bytes.data(), bytes.size());
     if (sent < 0) return errno;
     return static_cast<std::size_t>(sent) == bytes.size() ? 0 : ENOBUFS;
   }
   bool PeerClosed() const override { return soft::PeerClosed(fd_.fd()); }
   bool NothingUnsent() const override { return soft::NothingUnsent(fd_.fd()); }
 
-  void SetLowWater(std::size_t bytes) override { soft::SetLowWater(fd_.fd(), static_cast<int>(bytes)); }
+  void SetLowWater(std::size_t bytes) override {
+    if (kHasLowWater) return soft::SetLowWater(fd_.fd(), static_cast<int>(bytes));
+    StopLooking();
+    if (bytes > 1) LookFor(bytes);
+    fd_.Modify(looking_ ? events_ & ~os::kReadable : events_);
+  }
   void SetHandshakeOptions(Duration keepalive) override { soft::SetHandshakeOptions(fd_.fd(), keepalive); }
   void SetHandOverOptions() override { soft::SetHandOverOptions(fd_.fd()); }
   void ResetOnClose(bool reset) override { soft::SetResetOnClose(fd_.fd(), reset); }
 
-  UniqueFd Release() override { return fd_.Release(); }
+  UniqueFd Release() override {
+    StopLooking();
+    return fd_.Release();
+  }
 
  private:
+  void StopLooking() {
+    if (looking_) loop_.Cancel(*std::exchange(looking_, std::nullopt));
+  }
+  void LookFor(std::size_t bytes) {
+    looking_ = loop_.At(loop_.clock().Now() + kLook, [this, bytes] {
+      std::array<std::byte, kHandshakePeek> unread;
+      const std::ptrdiff_t count = soft::Peek(fd_.fd(), unread);
+      if (count > 0 && static_cast<std::size_t>(count) < std::min(bytes, unread.size()) && !PeerClosed()) {
+        return LookFor(bytes);
+      }
+      looking_.reset();
+      fd_.Modify(events_);
+      const Ready ready = ready_;  // It may end this object.
+      ready(os::kReadable);
+    });
+  }
+
+  EventLoop& loop_;
   Registered fd_;
+  // Of a system without a low-water mark; the timer runs while too few bytes are unread.
+  Ready ready_;
+  std::uint32_t events_ = 0;
+  std::optional<EventLoop::TimerId> looking_;
 };
 
 class SystemTcp::SharedSocket final : public Socket {
@@ -141,8 +178,21 @@ class SystemTcp::Listener : public TcpListener {
   void SetEvents(std::uint32_t events) override { fd_.Modify(events); }
   void Unwatch() override { fd_.Remove(); }
 
-  bool StartListening() override { return soft::StartListening(fd_.fd()); }
-  void StopListening() override { soft::StopListening(fd_.fd()); }
+  bool StartListening() override { return HoldAgain().ok() && soft::StartListening(fd_.fd()); }
+  // Without flexible ports: the port is free for a moment.
+  void StopListening() override {
+    if (kFlexiblePorts) return soft::StopListening(fd_.fd());
+    at_ = LocalAddressOf(fd_.fd());
+    fd_.descriptor().reset();
+    static_cast<void>(HoldAgain());  // StartListening() tries again.
+  }
+  // A socket that connects from this port. Without flexible ports it has the port until it is closed.
+  Result<UniqueFd> Beside(const Address& local) {
+    if (kFlexiblePorts) return BindBeside(fd_.fd(), local);
+    at_ = local;
+    if (const Status status = HoldAgain(); !status.ok()) return status;
+    return std::move(fd_.descriptor());
+  }
 
   Accepted Accept() override {
     os::Accepted accepted = os::Accept(fd_.fd());
@@ -156,8 +206,17 @@ class SystemTcp::Listener : public TcpListener {
   }
 
  private:
+  Status HoldAgain() {
+    if (fd_.descriptor()) return Status::Ok();
+    Result<UniqueFd> held = HoldPort(at_);
+    if (!held.ok()) return held.status();
+    fd_.descriptor() = std::move(held).value();
+    return Status::Ok();
+  }
+
   SystemTcp& tcp_;
   Registered fd_;
+  Address at_;  // While there is no socket.
 };
 
 class SystemTcp::SharedListener final : public Listener {
@@ -216,7 +275,7 @@ Result<std::unique_ptr<TcpSocket>> SystemTcp::SocketFrom(const Address& local) {
   return Adopt(std::move(fd).value());
 }
 Result<std::unique_ptr<TcpSocket>> SystemTcp::SocketBeside(TcpListener* held, const Address& local) {
-  Result<UniqueFd> fd = BindBeside(held == nullptr ? -1 : static_cast<Listener*>(held)->fd(), local);
+  Result<UniqueFd> fd = held == nullptr ? BindBeside(-1, local) : static_cast<Listener*>(held)->Beside(local);
   if (!fd.ok()) return fd.status();
   return Adopt(std::move(fd).value());
 }
