@@ -38,45 +38,77 @@ ip addr add $near/24 dev veth1 && ip link set veth1 up
 in_second=(nsenter --target "$second" --net)
 "${in_second[@]}" ip addr add $far/24 dev veth2 && "${in_second[@]}" ip link set veth2 up && "${in_second[@]}" ip link set lo up
 
+declare -A broker
 start_broker() {  # DIR, ADDRESS, how to enter the namespace
-  mkdir "$work/$1"
+  mkdir -p "$work/$1"
   "${@:3}" "$build/bin/ndbrokerd" --dir "$work/$1" --adapter-address "$2" > "$work/$1.log" 2>&1 & pids+=($!)
-  for _ in $(seq 100); do [ -S "$work/$1/client/lane.sock" ] && return; sleep 0.1; done
+  broker[$1]=$!
+  for _ in $(seq 100); do grep -qs ^READY "$work/$1.log" && return; sleep 0.1; done
   echo "FAIL: the broker $1 did not start"; cat "$work/$1.log"; exit 1
 }
-start_broker near $near
-start_broker far $far "${in_second[@]}"
+start_brokers() {
+  start_broker near $near
+  start_broker far $far "${in_second[@]}"
+}
+start_brokers
 
 ndctl=$build/bin/ndctl
 ok=0 failed=0 missing=0
+
+# Runs a program as a process of the broker near or far: WHICH COMMAND... A program 'nd:NAME' is one of this tree that
+# knows brokers; the others are started by 'ndctl run'.
+launch() {
+  local side=$1; shift
+  local -a enter=(env) words
+  [ "$side" = far ] && enter=("${in_second[@]}")
+  case $1 in nd:*) words=("$build/bin/${1#nd:}" "${@:2}");; *) words=("$ndctl" run $as -- "$@");; esac
+  NDBROKER_DIR=$work/$side exec "${enter[@]}" timeout "$patience" "${words[@]}" < /dev/null
+}
+head_start() { sleep "${NDBROKER_VERBS_HEAD_START:-1}"; }
+# The program of a command, which may begin with 'env NAME=VALUE'.
+installed() {
+  local word
+  for word in "$@"; do
+    case $word in
+      env | *=*) continue;;
+      nd:*) [ -x "$build/bin/${word#nd:}" ]; return;;
+      *) command -v "$word" > /dev/null; return;;
+    esac
+  done
+}
+# verdict NAME STATUS...: each must be 0. The logs of the ends are shown when one is not.
+verdict() {
+  local name=$1; shift
+  if [ "$(printf %s "$@" | tr -d 0)" = "" ]; then
+    ok=$((ok + 1)); echo "ok    $name"
+    return
+  fi
+  failed=$((failed + 1))
+  echo "FAIL  $name: client, server: $*"
+  sed 's/^/      server: /' "$work/server.log" | tail -5
+  sed 's/^/      client: /' "$work/client.log" | tail -5
+}
 
 # pair NAME WHERE SERVER CLIENT: A in CLIENT is the server's address. A server whose command begins with "stays:" is
 # ended after the client, because it never ends by itself.
 pair() {
   local name=$1 where=$2 server=$3 client=$4 stays=
   case $server in stays:*) stays=1; server=${server#stays:};; esac
-  if ! command -v "${server%% *}" > /dev/null; then missing=$((missing + 1)); echo "-     $name: not installed"; return; fi
-  local -a enter=(env)
-  local address=$near dir=near server_status
-  if [ "$where" = two ]; then enter=("${in_second[@]}"); address=$far; dir=far; fi
+  local address=$near side=near server_status
+  if [ "$where" = two ]; then address=$far side=far; fi
   client=${client//@A/$address} server=${server//@A/$address}
-  NDBROKER_DIR=$work/$dir "${enter[@]}" timeout "$patience" "$ndctl" run $as -- $server < /dev/null > "$work/server.log" 2>&1 &
+  client=${client//@B/$build\/bin} server=${server//@B/$build\/bin}
+  if ! installed $server || ! installed $client; then missing=$((missing + 1)); echo "-     $name: not installed"; return; fi
+  (launch $side $server) > "$work/server.log" 2>&1 &
   local waiter=$!
-  sleep "${NDBROKER_VERBS_HEAD_START:-1}"
-  NDBROKER_DIR=$work/near timeout "$patience" "$ndctl" run $as -- $client < /dev/null > "$work/client.log" 2>&1
+  head_start
+  (launch near $client) > "$work/client.log" 2>&1
   local status=$?
   [ -n "$stays" ] && kill $waiter
   wait $waiter
   server_status=$?
   [ -n "$stays" ] && server_status=0
-  if [ $status = 0 ] && [ $server_status = 0 ]; then
-    ok=$((ok + 1)); echo "ok    $name, $where broker(s)"
-    return
-  fi
-  failed=$((failed + 1))
-  echo "FAIL  $name, $where broker(s): client $status, server $server_status"
-  sed 's/^/      server: /' "$work/server.log" | tail -5
-  sed 's/^/      client: /' "$work/client.log" | tail -5
+  verdict "$name, $where broker(s)" $status $server_status
 }
 
 wanted=("$@")
@@ -121,6 +153,8 @@ pyverbs() {
   fi
 }
 selected pyverbs quick && pyverbs
+
+. "$here/more.sh"
 
 echo "$ok ok, $failed failed, $missing not installed"
 [ $failed = 0 ] || exit 1

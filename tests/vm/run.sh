@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # run.sh [BUILD [PART...]]: the verbs provider on Debian's own kernel, in a virtual machine with soft-RoCE and
 # soft-iWARP. BUILD is a build directory (default: build/release); PARTs are some of
-#   proof brokered changes foreign faults soft-siw conformance bench     (default: all of these, in this order)
+#   proof brokered changes foreign programs faults soft-siw conformance bench     (default: all of these, in this order)
 #   waits: before conformance, the conformance cases that mostly wait for retransmissions of the kernel, a quarter of
 #   an hour
 # Exit 0: every check held, or this machine cannot run it (a line says SKIPPED). 1: a check failed.
@@ -10,7 +10,7 @@ set -u
 HERE=$(cd "$(dirname "$0")" && pwd)
 BUILD=$(realpath "${1:-$HERE/../../build/release}")
 [ $# -gt 0 ] && shift
-PARTS=${*:-proof brokered changes foreign faults soft-siw conformance bench}
+PARTS=${*:-proof brokered changes foreign programs faults soft-siw conformance bench}
 PROGRAMS="verbs_proof broker_pair foreign_peer ndbrokerd ndctl ndperf nd_conformance nd_actor nd_probe"
 FOLDER=$(mktemp -d /tmp/ndbroker-vm.XXXXXX)
 PORT=$((20000 + $$ % 12000))
@@ -27,6 +27,7 @@ for program in $PROGRAMS; do
   cp "$BUILD/bin/$program" "$FOLDER/" || { echo "FAIL tests/vm: build $program first"; exit 1; }
 done
 cp -L "$BUILD"/lib/libndbroker.so.1 "$FOLDER/"
+cp -rL "$BUILD/lib/ndbroker/verbs" "$FOLDER/verbs" || { echo "FAIL tests/vm: build nd_verbs first"; exit 1; }
 gcc -O2 -Wall -Wextra -Werror -o "$FOLDER/kernel_peer" "$HERE/guest/kernel_peer.c" -lrdmacm -libverbs ||
   { echo "FAIL tests/vm: kernel_peer does not compile"; exit 1; }
 
@@ -47,7 +48,7 @@ START=$(date +%s)
 # Copied into memory, readable by other users, because the shared folder is slow.
 LIBRARIES=$(cd "$FOLDER" && ldd $PROGRAMS kernel_peer "$(command -v ucmatose)" "$(command -v ib_send_lat)" |
   awk '$3 ~ /^\// && $3 !~ /libndbroker/ { print $3 }' | sort -u)
-"$HERE/vm.sh" run "$FOLDER" "mkdir /run/nd && cp $FOLDER/{${PROGRAMS// /,},libndbroker.so.1,kernel_peer} /run/nd/ &&
+"$HERE/vm.sh" run "$FOLDER" "mkdir /run/nd && cp -r $FOLDER/{verbs,${PROGRAMS// /,},libndbroker.so.1,kernel_peer} /run/nd/ &&
   cp -L $(echo $LIBRARIES) /run/nd/" || exit 1
 for part in $PARTS; do
   case $part in
@@ -55,6 +56,7 @@ for part in $PARTS; do
     brokered) in_vm "applications of a real broker, and its death" "timeout 300 bash $HERE/guest/brokered.sh /run/nd" ;;
     changes) in_vm "addresses, ports and devices that change under applications" "timeout 300 bash $HERE/guest/changes.sh /run/nd" ;;
     foreign) in_vm "foreign peers" "timeout 600 bash $HERE/guest/foreign.sh /run/nd" ;;
+    programs) in_vm "unmodified programs on a soft adapter, with the kernel's siw" "timeout 300 bash $HERE/guest/programs.sh /run/nd" ;;
     faults) in_vm "faults that name their remedy" "timeout 300 bash $HERE/guest/faults.sh /run/nd" ;;
     bench) in_vm "ratios against ucmatose, rping and perftest" "timeout 900 bash $HERE/guest/bench.sh /run/nd" ;;
     waits) in_vm "conformance, the cases that wait" "timeout 2400 bash $HERE/guest/conformance.sh /run/nd $FOLDER/report waits" ;;
