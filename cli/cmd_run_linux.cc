@@ -61,6 +61,7 @@ void AddOptions(Command app, VerbsOptions* options) {
   app.Add("--as", &options->as, "The kind of the emulated devices").OneOf({"roce", "iwarp"}).ShowDefault();
   app.Add("--adapter", &options->adapter, "Show the program this adapter only");
   app.AddFlag("--sockets", &options->sockets, "Turn the program's TCP sockets into rsockets");
+  app.AddFlag("--spin", &options->spin, "Poll in a thread of the program, which occupies a processor");
 }
 
 }  // namespace

@@ -20,6 +20,7 @@ struct VerbsOptions {
   std::string adapter;      // Empty: every adapter.
   std::string broker;       // The broker's directory; empty: the directory that every client finds.
   bool sockets = false;     // Sockets of the program become rsockets.
+  bool spin = false;        // A thread of the program polls.
 };
 
 using Variables = std::vector<std::pair<std::string, std::string>>;

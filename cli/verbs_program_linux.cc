@@ -97,6 +97,7 @@ Variables VerbsEnvironment(const VerbsOptions& options, const std::string& libra
                       {"LD_LIBRARY_PATH", Joined(fs::path(library).parent_path().string(), library_path)},
                       {"NDBROKER_VERBS_AS", options.as}};
   if (!options.adapter.empty()) variables.emplace_back("NDBROKER_VERBS_ADAPTER", options.adapter);
+  if (options.spin) variables.emplace_back("NDBROKER_VERBS_SPIN", "1");
   if (!options.broker.empty()) variables.emplace_back("NDBROKER_DIR", options.broker);
   return variables;
 }
@@ -121,8 +122,8 @@ Failure FindVerbsLibrary(std::string* path) {
 Failure FindRsockets(std::string* path) {
   std::error_code error;
   for (const fs::path& folder :
-       {fs::path("/usr/lib64/rsocket"), fs::path("/usr") / NDBROKER_LIBDIR / "rsocket",
-        fs::path("/usr/lib/rsocket")}) {
+       {fs::path("/usr/lib") / NDBROKER_ARCHITECTURE / "rsocket", fs::path("/usr/lib64/rsocket"),
+        fs::path("/usr") / NDBROKER_LIBDIR / "rsocket", fs::path("/usr/lib/rsocket")}) {
     *path = (folder / "librspreload.so").string();
     if (fs::exists(*path, error)) return {};
   }

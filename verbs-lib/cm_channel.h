@@ -2,7 +2,9 @@
 // The event channels of the emulated /dev/infiniband/rdma_cm: one for each time that the device is opened.
 //
 // The descriptor is an eventfd that is readable while events wait. A program may poll it and make it
-// non-blocking.
+// non-blocking. It may also close it behind our back (dup2, close_range, a system call) and get another file
+// under the same number, so the channel uses a descriptor of its own, and looks at the other one before it
+// believes in it.
 #pragma once
 
 #include <netinet/in.h>
@@ -13,6 +15,9 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <utility>
+
+#include "base/unique_fd.h"
 
 namespace nd::verbs_lib {
 
@@ -43,6 +48,10 @@ class CmChannel {
   static bool Is(int fd);
   // The program closed the descriptor.
   static void Forget(int fd);
+  // Is(fd), and the descriptor is still that of the channel. Else the channel is forgotten.
+  static bool StillIs(int fd);
+  // This process opened the channels; false in its children.
+  static bool OpenedHere();
 
   int fd() const { return fd_; }
 
@@ -58,10 +67,13 @@ class CmChannel {
   std::deque<Event> Remove(const CmId* owner);
 
  private:
-  explicit CmChannel(int fd) : fd_(fd) {}
-  void BecomeUnreadable();  // Under mutex_.
+  CmChannel(int fd, UniqueFd own) : fd_(fd), own_(std::move(own)) {}
+  // Under mutex_.
+  void BecomeReadable();
+  void BecomeUnreadable();
 
   const int fd_;
+  const UniqueFd own_;
   std::mutex mutex_;
   std::deque<Event> events_;
 };

@@ -10,10 +10,10 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
-#include <thread>
 #include <utility>
 
 #include "verbs-lib/cm_id.h"
+#include "verbs-lib/later.h"
 #include "verbs-lib/numbers.h"
 #include "verbs-lib/settings.h"
 
@@ -123,10 +123,9 @@ void CmId::OnConnected(const Status& status, int attempt) {
   switch (status.code()) {
     case StatusCode::kConnectionRefused:
       if (WantsListener(status) && attempt < kListenerTries) {
-        std::thread([weak = weak_from_this(), attempt] {
-          std::this_thread::sleep_for(kBetweenTries);
+        RunLater(kBetweenTries, [weak = weak_from_this(), attempt] {
           if (auto self = weak.lock()) self->StartConnect(attempt + 1);
-        }).detach();
+        });
         return;
       }
       if (status.detail() == Detail::kPeerRejected) FillConnectionData(&parameters);

@@ -5,9 +5,10 @@
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
-#include <thread>
 #include <utility>
 #include <vector>
+
+#include "verbs-lib/later.h"
 
 namespace nd::verbs_lib {
 namespace {
@@ -158,10 +159,9 @@ void CmListener::KeepUnseen(Connector request) {
     listens_again = on_unseen_;
   }
   if (listens_again) return listens_again();
-  std::thread([self = shared_from_this()] {
-    std::this_thread::sleep_for(kUnseenPatience);
+  RunLater(kUnseenPatience, [self = shared_from_this()] {
     for (Connector& refused : self->TakeUnseen()) CloseInBackground(std::move(refused));
-  }).detach();
+  });
 }
 
 std::vector<Connector> CmListener::TakeUnseen() {

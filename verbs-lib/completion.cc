@@ -11,7 +11,10 @@
 
 #include "verbs-lib/device.h"
 #include "verbs-lib/export.h"
+#include "verbs-lib/fault_guard.h"
+#include "verbs-lib/forked.h"
 #include "verbs-lib/numbers.h"
+#include "verbs-lib/spin_thread.h"
 #include "verbs-lib/wait.h"
 #include "verbs-lib/work_completion.h"
 
@@ -122,6 +125,8 @@ Status CompletionQueue::ArmQueue(NotifyType type) {
 }
 
 int PollCq(ibv_cq* queue, int count, ibv_wc* out) {
+  if (InForkedChild()) return -1;
+  const MemoryAccess access;
   return FromAbi(queue)->Poll(count, out);
 }
 
@@ -143,6 +148,7 @@ bool AddToChannel(CompletionQueue* queue, ibv_comp_channel* channel) {
 
 CompletionQueue* Create(ibv_context* context, std::uint32_t depth, void* cq_context,
                         ibv_comp_channel* channel, std::uint32_t vector) {
+  if (RefuseInForkedChild()) return nullptr;
   if (depth == 0 || vector >= static_cast<std::uint32_t>(context->num_comp_vectors)) return FailWith(EINVAL);
   Adapter* adapter = FromAbi(context)->device->adapter();
   if (adapter == nullptr) return nullptr;
@@ -161,11 +167,14 @@ CompletionQueue* Create(ibv_context* context, std::uint32_t depth, void* cq_cont
     return FailWith(ENOMEM);
   }
   if (channel != nullptr) ++channel->refcnt;
+  SpinOn(&queue->queue);
   return queue;
 }
 
 int StartPoll(ibv_cq_ex* abi, ibv_poll_cq_attr* attributes) {
   if (attributes->comp_mask != 0) return EINVAL;
+  if (InForkedChild()) return ENODEV;
+  const MemoryAccess access;
   CompletionQueue* queue = FromAbi(abi);
   const int got = queue->Poll(1, &queue->current);
   if (got != 1) return got == 0 ? ENOENT : EIO;
@@ -226,6 +235,7 @@ using nd::verbs_lib::Channel;
 using nd::verbs_lib::CompletionQueue;
 using nd::verbs_lib::FailWith;
 using nd::verbs_lib::FromAbi;
+using nd::verbs_lib::StopSpinningOn;
 
 NDBROKER_PUBLIC ibv_comp_channel* ibv_create_comp_channel(ibv_context* context) {
   const int fd = epoll_create1(EPOLL_CLOEXEC);
@@ -237,6 +247,7 @@ NDBROKER_PUBLIC ibv_comp_channel* ibv_create_comp_channel(ibv_context* context) 
 }
 
 NDBROKER_PUBLIC int ibv_destroy_comp_channel(ibv_comp_channel* channel) {
+  if (nd::verbs_lib::InForkedChild()) return 0;
   if (channel->refcnt != 0) return EBUSY;
   close(channel->fd);
   delete reinterpret_cast<Channel*>(channel);
@@ -258,7 +269,9 @@ NDBROKER_PUBLIC int ibv_resize_cq(ibv_cq* abi, int depth) {
 }
 
 NDBROKER_PUBLIC int ibv_destroy_cq(ibv_cq* abi) {
+  if (nd::verbs_lib::InForkedChild()) return 0;
   CompletionQueue* queue = FromAbi(abi);
+  StopSpinningOn(&queue->queue);
   if (abi->channel != nullptr) {
     epoll_ctl(abi->channel->fd, EPOLL_CTL_DEL, queue->queue.handle(), nullptr);
     epoll_ctl(abi->channel->fd, EPOLL_CTL_DEL, queue->kept_event.get(), nullptr);
@@ -279,6 +292,7 @@ NDBROKER_PUBLIC int ibv_destroy_cq(ibv_cq* abi) {
 }
 
 NDBROKER_PUBLIC int ibv_get_cq_event(ibv_comp_channel* channel, ibv_cq** out, void** cq_context) {
+  if (nd::verbs_lib::RefuseInForkedChild()) return -1;
   for (;;) {
     epoll_event event{};
     const int ready = epoll_wait(channel->fd, &event, 1, 0);
@@ -304,6 +318,7 @@ NDBROKER_PUBLIC int ibv_get_cq_event(ibv_comp_channel* channel, ibv_cq** out, vo
 }
 
 NDBROKER_PUBLIC void ibv_ack_cq_events(ibv_cq* abi, unsigned count) {
+  if (nd::verbs_lib::InForkedChild()) return;
   CompletionQueue* queue = FromAbi(abi);
   std::lock_guard lock(queue->mutex);
   queue->events_acknowledged += count;

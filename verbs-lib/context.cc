@@ -14,6 +14,7 @@
 #include "verbs-lib/device.h"
 #include "verbs-lib/domains.h"
 #include "verbs-lib/export.h"
+#include "verbs-lib/forked.h"
 #include "verbs-lib/memory.h"
 #include "verbs-lib/queue_pair.h"
 #include "verbs-lib/settings.h"
@@ -161,6 +162,7 @@ using nd::verbs_lib::FailWith;
 using nd::verbs_lib::FromAbi;
 
 NDBROKER_PUBLIC ibv_context* ibv_open_device(ibv_device* device) {
+  if (nd::verbs_lib::RefuseInForkedChild()) return nullptr;
   // The session with the broker begins with the first object, so that a program may look at its devices
   // before it forks. Programs may duplicate the descriptor for commands.
   const int events = eventfd(0, EFD_CLOEXEC), commands = eventfd(0, EFD_CLOEXEC);
@@ -201,6 +203,7 @@ NDBROKER_PUBLIC ibv_context* ibv_open_device(ibv_device* device) {
 }
 
 NDBROKER_PUBLIC int ibv_close_device(ibv_context* context) {
+  if (nd::verbs_lib::InForkedChild()) return 0;
   close(context->async_fd);
   close(context->cmd_fd);
   pthread_mutex_destroy(&context->mutex);
@@ -283,6 +286,7 @@ NDBROKER_PUBLIC int ibv_get_pkey_index(ibv_context*, std::uint8_t port, __be16 p
 }
 
 NDBROKER_PUBLIC int ibv_get_async_event(ibv_context* abi, ibv_async_event* event) {
+  if (nd::verbs_lib::RefuseInForkedChild()) return -1;
   Context* context = FromAbi(abi);
   for (;;) {
     {

@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "base/os/memory_fault.h"
 #include "verbs-lib/address_handle.h"
 #include "verbs-lib/datagram_thread.h"
 #include "verbs-lib/device.h"
@@ -290,6 +291,7 @@ ibv_wc_status DatagramPair::Scatter(std::span<const ibv_sge> pieces, const ibv_g
       }
     }
   }
+  if (os::TakeMemoryFault()) return IBV_WC_LOC_PROT_ERR;
   const bool all = source == sources.size() || (source == 1 && payload.empty());
   return all ? IBV_WC_SUCCESS : IBV_WC_LOC_LEN_ERR;
 }

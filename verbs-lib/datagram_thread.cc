@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "verbs-lib/datagram_thread.h"
 
-#include <pthread.h>
-#include <signal.h>
 #include <sys/epoll.h>
 
 #include <array>
 #include <cerrno>
 
+#include "base/os/thread.h"
 #include "verbs-lib/datagram_pair.h"
 #include "verbs-lib/numbers.h"
 #include "verbs-lib/queue_pair.h"
@@ -18,13 +17,12 @@ namespace {
 // The number of datagrams that one wake-up takes before it looks whether the program was told.
 constexpr int kAtOnce = 16;
 
-void* Run(void* argument) {
+void Run(void* argument) {
   const int set = static_cast<int>(reinterpret_cast<std::intptr_t>(argument));
-  pthread_setname_np(pthread_self(), "ndbroker-ud");
   std::array<epoll_event, 16> ready;
   for (;;) {
     const int count = epoll_wait(set, ready.data(), static_cast<int>(ready.size()), -1);
-    if (count < 0 && errno != EINTR) return nullptr;
+    if (count < 0 && errno != EINTR) return;
     for (int i = 0; i < count; ++i) {
       // The queue pair's memory stays until this turn is over, even if the program destroys the queue pair.
       const auto queue_pair = FindQueuePair(ready[static_cast<std::size_t>(i)].data.u32);
@@ -37,16 +35,9 @@ void* Run(void* argument) {
 int Start() {
   const int set = epoll_create1(EPOLL_CLOEXEC);
   if (set < 0) return -1;
-  // Signals are for the threads of the program.
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  pthread_t thread;
-  const int error =
-      pthread_create(&thread, nullptr, Run, reinterpret_cast<void*>(static_cast<std::intptr_t>(set)));
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  if (error != 0) return -1;
-  pthread_detach(thread);
+  if (!os::StartLastingThread("ndbroker-ud", Run, reinterpret_cast<void*>(static_cast<std::intptr_t>(set)))) {
+    return -1;
+  }
   return set;
 }
 

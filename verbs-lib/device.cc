@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "verbs-lib/export.h"
+#include "verbs-lib/forked.h"
 #include "verbs-lib/settings.h"
 
 namespace nd::verbs_lib {
@@ -46,6 +47,7 @@ Device* MakeDevice(const AdapterInfo& info, int index) {
 }  // namespace
 
 const std::vector<Device*>* Devices() {
+  if (RefuseInForkedChild()) return nullptr;
   DeviceTable& table = Table();
   std::lock_guard lock(table.mutex);
   if (table.known) return &table.devices;
@@ -98,6 +100,7 @@ Address Attached(const Address& address) {
 Adapter* Device::adapter() {
   std::lock_guard lock(mutex_);
   if (!open_) {
+    UseInThisProcess();
     OpenOptions options;
     options.adapter = info.name;
     auto opened = Adapter::Open(options);

@@ -4,8 +4,9 @@
 #include <condition_variable>
 #include <map>
 #include <mutex>
-#include <thread>
 #include <utility>
+
+#include "base/os/thread.h"
 
 namespace nd::verbs_lib {
 namespace {
@@ -25,7 +26,7 @@ Waiting& waiting() {
   return *instance;
 }
 
-void Serve() {
+void Serve(void*) {
   Waiting& all = waiting();
   std::unique_lock lock(all.mutex);
   for (;;) {
@@ -53,7 +54,7 @@ void RunLater(std::chrono::nanoseconds delay, std::function<void()> run) {
   std::lock_guard lock(all.mutex);
   all.functions.emplace(Clock::now() + delay, std::move(run));
   all.changed.notify_one();
-  if (!std::exchange(all.started, true)) std::thread(Serve).detach();
+  if (!all.started) all.started = os::StartLastingThread("ndbroker-later", Serve, nullptr);
 }
 
 }  // namespace nd::verbs_lib

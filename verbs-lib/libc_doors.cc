@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The functions of the C library through which librdmacm reaches /dev/infiniband/rdma_cm. For every other
-// path and descriptor they are the C library's own; sysfs_doors.cc has those that only take other paths.
+// The functions of the C library through which librdmacm reaches /dev/infiniband/rdma_cm, and those that
+// install handlers of faults. For every other path, descriptor and signal they are the C library's own;
+// sysfs_doors.cc has those that only take other paths.
 //
 // They run in any thread of any program, before constructors and after destructors, so they allocate nothing
 // and take no lock unless the call is for the device.
 #include <fcntl.h>
 #include <linux/netlink.h>
+#include <signal.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -17,7 +19,8 @@
 #include "verbs-lib/cm_channel.h"
 #include "verbs-lib/cm_commands.h"
 #include "verbs-lib/export.h"
-#include "verbs-lib/next_function.h"
+#include "verbs-lib/fault_guard.h"
+#include "verbs-lib/libc_next.h"
 #include "verbs-lib/virtual_sysfs.h"
 
 namespace {
@@ -80,28 +83,48 @@ NDBROKER_PUBLIC int access(const char* path, int mode) noexcept {
 
 NDBROKER_PUBLIC int fstat(int fd, struct stat* out) noexcept {
   const int result = NDBROKER_NEXT(fstat)(fd, out);
-  if (result == 0 && CmChannel::Is(fd)) MakeCharacterDevice(out);
+  if (result == 0 && CmChannel::Is(fd) && CmChannel::StillIs(fd)) MakeCharacterDevice(out);
   return result;
 }
 
 NDBROKER_PUBLIC int fstat64(int fd, struct stat64* out) noexcept {
   const int result = NDBROKER_NEXT(fstat64)(fd, out);
-  if (result == 0 && CmChannel::Is(fd)) MakeCharacterDevice(out);
+  if (result == 0 && CmChannel::Is(fd) && CmChannel::StillIs(fd)) MakeCharacterDevice(out);
   return result;
 }
 
+// A child of fork() or vfork() closes its copy only.
 NDBROKER_PUBLIC int close(int fd) {
-  if (CmChannel::Is(fd)) CmChannel::Forget(fd);
+  if (CmChannel::Is(fd) && CmChannel::OpenedHere()) CmChannel::Forget(fd);
   return NDBROKER_NEXT(close)(fd);
 }
 
 NDBROKER_PUBLIC ssize_t write(int fd, const void* data, std::size_t size) {
-  if (!CmChannel::Is(fd)) return NDBROKER_NEXT(write)(fd, data, size);
-  const auto channel = CmChannel::Of(fd);
+  if (!CmChannel::Is(fd) || !CmChannel::StillIs(fd)) return NDBROKER_NEXT(write)(fd, data, size);
+  const nd::verbs_lib::MemoryAccess access;
+  const auto channel = CmChannel::OpenedHere() ? CmChannel::Of(fd) : nullptr;
   const int error = channel ? nd::verbs_lib::RunCommand(channel, data, size) : EBADF;
   if (error == 0) return static_cast<ssize_t>(size);
   errno = error;
   return -1;
+}
+
+NDBROKER_PUBLIC int sigaction(int number, const struct sigaction* wanted, struct sigaction* former) noexcept {
+  using Action = struct sigaction;
+  Action copy{};
+  if (wanted != nullptr) copy = *wanted;  // `former` may be the same.
+  if (nd::verbs_lib::KeepAction(number, wanted == nullptr ? nullptr : &copy, former)) return 0;
+  return NDBROKER_NEXT(sigaction)(number, wanted, former);
+}
+
+NDBROKER_PUBLIC sighandler_t signal(int number, sighandler_t handler) noexcept {
+  struct sigaction wanted {
+  }, former{};
+  wanted.sa_handler = handler;
+  wanted.sa_flags = SA_RESTART;
+  sigaddset(&wanted.sa_mask, number);
+  if (nd::verbs_lib::KeepAction(number, &wanted, &former)) return former.sa_handler;
+  return NDBROKER_NEXT(signal)(number, handler);
 }
 
 // librdmacm asks the kernel for the number of the real device over this family, and waits for udev when it

@@ -12,6 +12,7 @@
 #include "verbs-lib/device.h"
 #include "verbs-lib/domains.h"
 #include "verbs-lib/export.h"
+#include "verbs-lib/forked.h"
 
 // Names of functions that verbs.h replaces by macros.
 #undef ibv_reg_mr
@@ -111,6 +112,7 @@ using nd::verbs_lib::Region;
 
 NDBROKER_PUBLIC ibv_mr* ibv_reg_mr_iova2(ibv_pd* domain, void* address, std::size_t length,
                                          std::uint64_t iova, unsigned access) {
+  if (nd::verbs_lib::RefuseInForkedChild()) return nullptr;
   if (const int error = nd::verbs_lib::CheckAccess(address, length, access)) return FailWith(error);
   const auto wanted = nd::verbs_lib::WantedFor(domain, address, length, iova, access);
   auto registered = FromAbi(domain->context)
@@ -137,6 +139,7 @@ NDBROKER_PUBLIC ibv_mr* ibv_reg_mr_iova(ibv_pd* domain, void* address, std::size
 }
 
 NDBROKER_PUBLIC int ibv_dereg_mr(ibv_mr* abi) {
+  if (nd::verbs_lib::InForkedChild()) return 0;
   Region* region = FromAbi(abi);
   // First, because another thread may get the same key at once.
   nd::verbs_lib::RemoveRegion(abi->lkey);
@@ -150,6 +153,7 @@ NDBROKER_PUBLIC int ibv_dereg_mr(ibv_mr* abi) {
 
 NDBROKER_PUBLIC int ibv_rereg_mr(ibv_mr* abi, int flags, ibv_pd* domain, void* address, std::size_t length,
                                  int access) {
+  if (nd::verbs_lib::RefuseInForkedChild()) return IBV_REREG_MR_ERR_CMD;
   Region* region = FromAbi(abi);
   const bool moves = (flags & IBV_REREG_MR_CHANGE_TRANSLATION) != 0;
   const bool changes_domain = (flags & IBV_REREG_MR_CHANGE_PD) != 0;

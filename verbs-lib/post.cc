@@ -6,6 +6,8 @@
 #include <cstdint>
 
 #include "verbs-lib/device.h"
+#include "verbs-lib/fault_guard.h"
+#include "verbs-lib/forked.h"
 #include "verbs-lib/queue_pair.h"
 #include "verbs-lib/regions.h"
 #include "verbs-lib/window.h"
@@ -59,6 +61,12 @@ std::uint32_t FlagsOf(const QueuePair& queue_pair, unsigned send_flags) {
 bool IsAnswered(ibv_wr_opcode opcode) {
   return opcode == IBV_WR_RDMA_READ || opcode == IBV_WR_ATOMIC_FETCH_AND_ADD ||
          opcode == IBV_WR_ATOMIC_CMP_AND_SWP;
+}
+
+template <typename Request>
+int Refused(Request* first, Request** bad) {
+  if (bad != nullptr) *bad = first;
+  return ENODEV;
 }
 
 int PostOne(QueuePair* queue_pair, const ibv_send_wr& request) {
@@ -150,6 +158,8 @@ int PostSendOf(QueuePair* queue_pair, const ibv_send_wr& request) {
 }
 
 int PostSend(ibv_qp* abi, ibv_send_wr* first, ibv_send_wr** bad) {
+  if (InForkedChild()) return Refused(first, bad);
+  const MemoryAccess access;
   for (ibv_send_wr* request = first; request != nullptr; request = request->next) {
     const bool bind = request->opcode == IBV_WR_BIND_MW;
     // Windows of type 1 are for ibv_bind_mw.
@@ -164,6 +174,8 @@ int PostSend(ibv_qp* abi, ibv_send_wr* first, ibv_send_wr** bad) {
 }
 
 int PostReceive(ibv_qp* abi, ibv_recv_wr* first, ibv_recv_wr** bad) {
+  if (InForkedChild()) return Refused(first, bad);
+  const MemoryAccess access;
   QueuePair* queue_pair = FromAbi(abi);
   for (ibv_recv_wr* request = first; request != nullptr; request = request->next) {
     int error = 0;
@@ -185,6 +197,8 @@ int PostReceive(ibv_qp* abi, ibv_recv_wr* first, ibv_recv_wr** bad) {
 }
 
 int PostSrqReceive(ibv_srq* abi, ibv_recv_wr* first, ibv_recv_wr** bad) {
+  if (InForkedChild()) return Refused(first, bad);
+  const MemoryAccess access;
   for (ibv_recv_wr* request = first; request != nullptr; request = request->next) {
     const int error = FromAbi(abi)->Post(*request);
     if (error != 0) {

@@ -9,6 +9,8 @@
 #include "verbs-lib/device.h"
 #include "verbs-lib/domains.h"
 #include "verbs-lib/export.h"
+#include "verbs-lib/fault_guard.h"
+#include "verbs-lib/forked.h"
 #include "verbs-lib/memory.h"
 #include "verbs-lib/numbers.h"
 #include "verbs-lib/qp_state_rules.h"
@@ -158,6 +160,7 @@ void QueuePair::EndEvents() {
 }
 
 ibv_qp* CreateQpEx(ibv_context* context, ibv_qp_init_attr_ex* wanted) {
+  if (RefuseInForkedChild()) return nullptr;
   const AdapterInfo& info = FromAbi(context)->device->info;
   if ((wanted->comp_mask & IBV_QP_INIT_ATTR_PD) == 0 || wanted->pd == nullptr || wanted->send_cq == nullptr ||
       wanted->recv_cq == nullptr) {
@@ -237,6 +240,8 @@ NDBROKER_PUBLIC ibv_qp* ibv_create_qp(ibv_pd* domain, ibv_qp_init_attr* wanted) 
 }
 
 NDBROKER_PUBLIC int ibv_modify_qp(ibv_qp* abi, ibv_qp_attr* attributes, int mask) {
+  if (nd::verbs_lib::RefuseInForkedChild()) return ENODEV;
+  const nd::verbs_lib::MemoryAccess access;
   auto* queue_pair = FromAbi(abi);
   const ibv_qp_state state = (mask & IBV_QP_STATE) != 0 ? attributes->qp_state : abi->state;
   if ((mask & IBV_QP_CUR_STATE) != 0 && attributes->cur_qp_state != abi->state) return EINVAL;
@@ -289,6 +294,7 @@ NDBROKER_PUBLIC int ibv_query_qp(ibv_qp* abi, ibv_qp_attr* attributes, int, ibv_
 }
 
 NDBROKER_PUBLIC int ibv_destroy_qp(ibv_qp* abi) {
+  if (nd::verbs_lib::InForkedChild()) return 0;
   auto* queue_pair = FromAbi(abi);
   const std::uint32_t number = abi->qp_num;
   const std::shared_ptr<nd::verbs_lib::QueuePair> kept = nd::verbs_lib::FindQueuePair(number);

@@ -5,6 +5,8 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "verbs-lib/fault_guard.h"
+
 namespace nd::verbs_lib {
 namespace {
 
@@ -31,15 +33,20 @@ Table& table() {
 void AddRegion(std::uint32_t key, const LocalRegion& region) {
   std::lock_guard lock(table().mutex);
   LocalRegion& place = table().regions[key];
-  if (place.memory != nullptr && IsShifted(place)) --shifted;
+  if (place.memory != nullptr) {
+    UnguardMemory(place.memory, place.length);
+    if (IsShifted(place)) --shifted;
+  }
   if (IsShifted(region)) ++shifted;
   place = region;
+  GuardMemory(region.memory, region.length);
 }
 
 void RemoveRegion(std::uint32_t key) {
   std::lock_guard lock(table().mutex);
   const auto found = table().regions.find(key);
   if (found == table().regions.end()) return;
+  UnguardMemory(found->second.memory, found->second.length);
   if (IsShifted(found->second)) --shifted;
   table().regions.erase(found);
 }

@@ -19,6 +19,13 @@ Settings Read() {
     std::fprintf(stderr, "ndbroker: NDBROKER_VERBS_AS is '%s'; expected roce or iwarp; using roce\n", as);
   }
   if (const char* adapter = EnvironmentVariable("NDBROKER_VERBS_ADAPTER")) settings.adapter = adapter;
+  if (const char* spin = EnvironmentVariable("NDBROKER_VERBS_SPIN")) {
+    const std::string_view value = spin;
+    settings.spin = value == "1";
+    if (!settings.spin && value != "0" && !value.empty()) {
+      std::fprintf(stderr, "ndbroker: NDBROKER_VERBS_SPIN is '%s'; expected 0 or 1; using 0\n", spin);
+    }
+  }
   return settings;
 }
 

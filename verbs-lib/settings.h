@@ -12,6 +12,7 @@ enum class Personality { kRoce, kIwarp };
 struct Settings {
   Personality personality = Personality::kRoce;  // NDBROKER_VERBS_AS: "roce" or "iwarp".
   std::string adapter;                           // NDBROKER_VERBS_ADAPTER: shows only this adapter.
+  bool spin = false;                             // NDBROKER_VERBS_SPIN=1: a thread polls.
 };
 
 // Read once, at the first use of RDMA. A value that is not understood ends in a line on stderr and the

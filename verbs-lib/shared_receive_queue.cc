@@ -6,6 +6,7 @@
 
 #include "verbs-lib/device.h"
 #include "verbs-lib/export.h"
+#include "verbs-lib/forked.h"
 #include "verbs-lib/queue_pair.h"
 #include "verbs-lib/regions.h"
 
@@ -70,6 +71,7 @@ void SharedReceiveQueue::Alarm::Ring() {
 }
 
 ibv_srq* CreateSrqEx(ibv_context* context, ibv_srq_init_attr_ex* wanted) {
+  if (RefuseInForkedChild()) return nullptr;
   const bool basic = (wanted->comp_mask & IBV_SRQ_INIT_ATTR_TYPE) == 0 || wanted->srq_type == IBV_SRQT_BASIC;
   if (!basic) return FailWith(EOPNOTSUPP);
   if ((wanted->comp_mask & IBV_SRQ_INIT_ATTR_PD) == 0 || wanted->pd == nullptr) return FailWith(EINVAL);
@@ -116,6 +118,7 @@ NDBROKER_PUBLIC int ibv_query_srq(ibv_srq* abi, ibv_srq_attr* attributes) {
 }
 
 NDBROKER_PUBLIC int ibv_destroy_srq(ibv_srq* abi) {
+  if (nd::verbs_lib::InForkedChild()) return 0;
   auto* queue = FromAbi(abi);
   nd::Request closing;
   const nd::Status status = queue->queue.Close(&closing);

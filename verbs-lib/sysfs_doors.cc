@@ -10,7 +10,7 @@
 #include <cstdio>
 
 #include "verbs-lib/export.h"
-#include "verbs-lib/next_function.h"
+#include "verbs-lib/libc_next.h"
 #include "verbs-lib/virtual_sysfs.h"
 
 using nd::verbs_lib::RealPath;

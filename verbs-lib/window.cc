@@ -5,6 +5,7 @@
 
 #include "verbs-lib/device.h"
 #include "verbs-lib/domains.h"
+#include "verbs-lib/forked.h"
 #include "verbs-lib/memory.h"
 #include "verbs-lib/queue_pair.h"
 
@@ -27,6 +28,7 @@ int CheckBind(const ibv_qp& queue_pair, const ibv_mw& window, const ibv_mw_bind_
 }  // namespace
 
 ibv_mw* AllocWindow(ibv_pd* domain, ibv_mw_type type) {
+  if (RefuseInForkedChild()) return nullptr;
   if (type != IBV_MW_TYPE_1 && type != IBV_MW_TYPE_2) return FailWith(EINVAL);
   auto made =
       FromAbi(domain->context)
@@ -43,6 +45,7 @@ ibv_mw* AllocWindow(ibv_pd* domain, ibv_mw_type type) {
 }
 
 int DeallocWindow(ibv_mw* abi) {
+  if (InForkedChild()) return 0;
   delete FromAbi(abi);
   return 0;
 }
@@ -65,6 +68,7 @@ int PostBind(nd::QueuePair& real, const ibv_qp& queue_pair, const ibv_send_wr& r
 }
 
 int BindWindow(ibv_qp* queue_pair, ibv_mw* window, ibv_mw_bind* bind) {
+  if (InForkedChild()) return ENODEV;
   ibv_send_wr request{};
   request.opcode = IBV_WR_BIND_MW;
   request.wr_id = bind->wr_id;

@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "base/os/library_thread.h"
 #include "base/os/thread.h"
 
 namespace nd::os {
@@ -24,12 +25,15 @@ bool StartLastingThread(const char* name, void (*run)(void* argument), void* arg
   auto start = std::make_unique<Start>(Start{run, argument});
   sigset_t all, old;
   ::sigfillset(&all);
+  // The kernel ends a process at once that blocks the signal of its own fault.
+  for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL}) ::sigdelset(&all, fault);
   ::pthread_sigmask(SIG_SETMASK, &all, &old);
   pthread_t thread;
   const int error = ::pthread_create(
       &thread, nullptr,
       [](void* given) -> void* {
         const std::unique_ptr<Start> started(static_cast<Start*>(given));
+        MarkLibraryThread();
         started->run(started->argument);
         return nullptr;
       },

@@ -4,6 +4,8 @@
 
 #include <utility>
 
+#include "base/os/library_thread.h"
+
 namespace nd::client {
 namespace {
 
@@ -54,6 +56,7 @@ void Dispatcher::Stop() {
 }
 
 void Dispatcher::Run() {
+  os::MarkLibraryThread();
   current = this;
   std::unique_lock lock(mutex_);
   for (;;) {

@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/os/library_thread.h"
 #include "client-lib/core/carriers.h"
 
 namespace nd::client {
@@ -74,6 +75,7 @@ class LaneCarrier final : public Carrier {
 
  private:
   void Run() {
+    os::MarkLibraryThread();
     while (ReadOne() && Rest()) {
     }
     lane_.Shutdown();  // Ends waiting sends.

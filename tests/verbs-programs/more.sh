@@ -27,6 +27,73 @@ rcopy_file() {
 }
 more rcopy-file slow rcopy
 
+# RDMA_PS_UDP is refused: the library says so, and the program ends. A status of 128 and more would be a signal.
+udaddy_refused() {
+  [ "$1" = one ] || return
+  (launch near udaddy -s "$near") > "$work/client.log" 2>&1
+  local status=$?
+  : > "$work/server.log"
+  [ $status != 0 ] && [ $status -lt 124 ] && grep -q 'RDMA_PS_UDP), which are refused' "$work/client.log"
+  verdict "udaddy is refused" $?
+}
+more udaddy-refused quick udaddy
+
+# Sockets of Python become rsockets (librspreload, package librdmacm1). The client compares each answer.
+python_sockets() {
+  cat > "$work/server.py" <<'END'
+import socket, sys
+server = socket.socket()
+server.bind((sys.argv[1], 7555))
+server.listen(1)
+peer, _ = server.accept()
+while data := peer.recv(1 << 16):
+    peer.sendall(data)
+END
+  cat > "$work/client.py" <<'END'
+import os, socket, sys
+peer = socket.create_connection((sys.argv[1], 7555))
+for size in (1, 100, 4096, 50000, 1 << 20):
+    sent = os.urandom(size)
+    got = b""
+    for at in range(0, size, 65536):
+        peer.sendall(sent[at:at + 65536])
+        while len(got) < min(size, at + 65536):
+            got += peer.recv(1 << 16)
+    assert got == sent, size
+peer.close()
+END
+  local as="$as --sockets"
+  (launch "$(side_of "$1")" /usr/bin/python3 "$work/server.py" "$(address_of "$1")") > "$work/server.log" 2>&1 &
+  local waiter=$! status
+  head_start
+  # A connection that is no RDMA connection would be in the table of TCP.
+  (launch near /usr/bin/python3 "$work/client.py" "$(address_of "$1")") > "$work/client.log" 2>&1
+  status=$?
+  wait $waiter
+  verdict "python's sockets, $1 broker(s)" $status $?
+}
+more python-sockets quick /usr/bin/python3
+
+# 8 processes add 1 to one word, together a million times; its owner finds the exact sum. Over two brokers half of the
+# processes are on the host of the word and half on the other one.
+fetch_add() {
+  local times=125000 side address where=$1 i status=0
+  local -a clients=()
+  side=$(side_of "$where") address=$(address_of "$where")
+  (patience=120 launch "$side" "$build/bin/verbs_fetch_add" "$address" 8 $times serve) > "$work/server.log" 2>&1 &
+  local waiter=$!
+  head_start
+  : > "$work/client.log"
+  for i in 1 2 3 4 5 6 7 8; do
+    [ "$where" = two ] && { [ $i -le 4 ] && side=far || side=near; }
+    (patience=120 launch "$side" "$build/bin/verbs_fetch_add" "$address" 8 $times) >> "$work/client.log" 2>&1 & clients+=($!)
+  done
+  for i in "${clients[@]}"; do wait "$i" || status=1; done
+  wait $waiter
+  verdict "8 processes fetch and add, $where broker(s)" $status $?
+}
+more fetch-add slow "$build/bin/verbs_fetch_add"
+
 # Package qemu-system-x86: the memory of a machine after its migration is what it was before.
 qemu_migration() {
   local side address

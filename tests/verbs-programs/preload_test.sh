@@ -22,6 +22,12 @@ if command -v ibv_devinfo > /dev/null; then
   check "and one line says so" '[ "$(grep -c "ndbroker: no RDMA device: no broker answers at" "$work/err")" = 1 ]'
 fi
 
+if command -v rping > /dev/null; then
+  run -- rping -c -a 127.0.0.1
+  status=$?
+  check "a program of rdma_cm fails and does not crash" "[ $status -gt 0 ] && [ $status -lt 124 ]"
+  check "and has the same line" '[ "$(grep -c "^ndbroker: " "$work/err")" = 1 ]'
+fi
 run -- "$work/absent"
 check "a program that does not exist is named" "[ $? = 3 ] && grep -q absent '$work/err'"
 
@@ -34,6 +40,20 @@ printf '#!%s\n' "$work/static" > "$work/script" && chmod +x "$work/script"
 run -- "$work/script"
 check "so is a script for one" "[ $? = 1 ] && grep -q 'is statically linked' '$work/err'"
 
+if [ "$(id -u)" = 0 ]; then
+  cp /bin/true "$work/other" && chown 65534 "$work/other" && chmod u+s "$work/other"
+  run -- "$work/other"
+  check "a set-user-ID program is refused" "[ $? = 1 ] && grep -q 'set-user-ID' '$work/err'"
+fi
+# A program that wants a libibverbs of another version of rdma-core: the loader names the version.
+printf 'void ibv_other(void); int main(void) { ibv_other(); return 0; }' > "$work/uses.c"
+printf 'void ibv_other(void) {}' > "$work/other.c"
+printf 'IBVERBS_PRIVATE_99 { global: ibv_other; };' > "$work/other.map"
+if gcc -shared -fPIC -Wl,-soname,libibverbs.so.1 -Wl,--version-script="$work/other.map" -o "$work/libother.so" "$work/other.c" &&
+   gcc -o "$work/uses" "$work/uses.c" "$work/libother.so"; then
+  run -- "$work/uses"
+  check "another version of libibverbs is named" "[ $? != 0 ] && grep -q IBVERBS_PRIVATE_99 '$work/err'"
+fi
 # fastest COMMAND...: the shortest of several starts, because other programs use this machine. Shows the cost
 # for a preloaded process without RDMA.
 fastest() {

@@ -145,7 +145,30 @@ void SoftQueuePair::Started(InitiatorRequest& request) {
   }
 }
 
+bool SoftQueuePair::LearnFault() {
+  const std::uint32_t faults = os::MemoryFaults();
+  if (!memory_gone_) memory_gone_ = os::TakeMemoryFault();
+  if (!memory_gone_) faults_seen_ = faults;  // Another thread, at another queue pair.
+  return memory_gone_;
+}
+
+void SoftQueuePair::WithholdRequest(std::uint64_t position) {
+  if (stopped_) return;  // An earlier one failed so in this round.
+  stopped_ = true;
+  initiator_.at(position).status = StatusCode::kAccessViolation;
+  initiator_.at(position).done = true;
+}
+
+void SoftQueuePair::EndIfMemoryGone() {
+  if (!MemoryGone()) return;
+  if (live()) EndConnection(EndCode::kLocal);
+  // Not earlier: the end must not send the bytes either.
+  memory_gone_ = false;
+  faults_seen_ = os::MemoryFaults();
+}
+
 void SoftQueuePair::CompleteInitiator(InitiatorRequest& request, StatusCode status) {
+  if (status == StatusCode::kSuccess && MemoryGone()) status = StatusCode::kAccessViolation;
   request.done = true;
   request.status = status;
   if (IsAnswered(request.op)) --reads_started_;
@@ -244,6 +267,7 @@ ReceiveRequest* SoftQueuePair::CurrentReceive() {
 void SoftQueuePair::CompleteReceive(StatusCode status, std::uint32_t bytes, bool solicited,
                                     std::uint8_t flags, std::uint32_t immediate) {
   if (!has_current_) return;
+  if (status == StatusCode::kSuccess && MemoryGone()) status = StatusCode::kAccessViolation;
   has_current_ = false;
   if (!srq_) ++receives_.tail;
   if ((flags & kCompletionOfWrite) != 0) {

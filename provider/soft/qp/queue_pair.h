@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/os/memory_fault.h"
 #include "provider/qp.h"
 #include "provider/soft/qp/completion_queue.h"
 #include "provider/soft/qp/drive/duty.h"
@@ -112,6 +113,11 @@ class SoftQueuePair final : public QueuePair, public std::enable_shared_from_thi
   // How long a Send of the peer waits for a receive; Duration::max(): for ever.
   Duration receive_patience() const { return receive_patience_; }
   WorkRing<InitiatorRequest>& initiator() { return initiator_; }
+  // True: this round accessed registered memory that the application has unmapped. Bytes of it must not reach
+  // the peer, and requests must not succeed. The connection ends with the round.
+  bool MemoryGone() { return os::MemoryFaults() != faults_seen_ && LearnFault(); }
+  // The bytes of this request could not be read.
+  void WithholdRequest(std::uint64_t position);
   // Returns the next request for the wire and executes local requests before it; null when there is none or a
   // fence or an error holds it back. Its memory is checked. The transport then calls Started().
   InitiatorRequest* NextToStart();
@@ -166,6 +172,8 @@ class SoftQueuePair final : public QueuePair, public std::enable_shared_from_thi
   // After Attach: those of the early requests that the connection does not allow will fail.
   void JudgeEarlyRequests();
   void AfterPost();
+  bool LearnFault();
+  void EndIfMemoryGone();
   void RunLocal(InitiatorRequest& request);
   bool RunVerbsBind(InitiatorRequest& request);
   // Ends one binding and waits for its users. Returns false for an unknown one.
@@ -212,6 +220,8 @@ class SoftQueuePair final : public QueuePair, public std::enable_shared_from_thi
   bool extensions_ = false;  // The peer knows requests with immediate data and atomic operations.
   bool stopped_ = false;     // A request failed here; no later one is started.
   bool retiring_ = false;
+  bool memory_gone_ = false;
+  std::uint32_t faults_seen_ = 0;
   Protection protection_;
   // Bound on this queue pair.
   std::vector<std::pair<std::uint32_t, std::weak_ptr<SoftWindow>>> windows_;

@@ -29,6 +29,7 @@ bool SoftQueuePair::Round(bool look_at_fd) {
     look_at_fd = true;
   }
   const bool moved = transport_->Progress(look_at_fd);
+  EndIfMemoryGone();
   if (transport_dead_) return moved;
   const Interest left = transport_->interest();
   if (left.deadline == Time::max() && disconnect_deadline_ == Time::max()) return moved;

@@ -16,6 +16,7 @@ Status SoftQueuePair::CheckPostable(RequestType type) const {
 void SoftQueuePair::AfterPost() {
   if (state_ == State::kConnected) {
     transport_->Transmit();
+    EndIfMemoryGone();
     ReportUndone();
   } else if (state_ == State::kPeerClosed) {
     CancelInitiator(StatusCode::kCanceled);

@@ -73,6 +73,10 @@ void FrameBatch::Frame(const wire::Segment& segment, SgeCursor* cursor, const st
 
 bool FrameBatch::Flush() {
   blocked_ = false;
+  if (queue_pair_.MemoryGone()) {
+    failed_ = true;
+    return false;
+  }
   while (at_ < pieces_.size()) {
     std::ptrdiff_t sent = os::SendPieces(socket_, std::span(pieces_).subspan(at_));
     if (sent < 0 && errno == EINTR) continue;

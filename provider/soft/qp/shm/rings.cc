@@ -52,6 +52,10 @@ void ShmRings::CopyIn(Slot& slot, SgeCursor& from, std::uint32_t length) {
   }
 }
 
+void ShmRings::Withhold(std::uint64_t request) {
+  if (request != kNoRequest) queue_pair_.WithholdRequest(request);
+}
+
 bool ShmRings::PublishControl(RecordKind kind) {
   if (!HasRoom(0)) return false;
   Slot& slot = Claim();

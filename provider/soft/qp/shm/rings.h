@@ -52,6 +52,8 @@ class ShmRings {
   // `request`: its position in the initiator queue, or kNoRequest. `completes`: it is complete when the peer
   // has consumed this slot.
   void Publish(Slot& slot, std::uint64_t request, bool completes) {
+    if (queue_pair_.MemoryGone()) [[unlikely]]
+      return Withhold(request);
     published_[head_ % kSlots] = {request, data_head_, completes};
     slot.stamp.store(StampOf(head_), std::memory_order_release);
     ++head_;
@@ -133,6 +135,8 @@ class ShmRings {
   };
 
   void RingIfArmed();
+  // The bytes of a claimed slot are not those of the memory, which is gone.
+  void Withhold(std::uint64_t request);
   Ring& out() { return segment_->ring[side_]; }
   const Ring& in() const { return segment_->ring[1 - side_]; }
 

@@ -56,6 +56,7 @@ class OutboundReads {
     if (read.request != kNoRequest &&
         !PlaceInto(queue_pair_, read.sink, size, kAllowLocalWrite | kRdmaReadSink,
                    std::forward<Copy>(copy))) {
+      if (queue_pair_.MemoryGone()) queue_pair_.WithholdRequest(read.request);
       queue_pair_.EndConnection(EndCode::kLocal);
       return false;
     }

@@ -16,15 +16,16 @@
 namespace nd::provider::soft {
 
 // Fills the next `size` bytes of `sink`, which has them. Returns false at the first element whose memory is
-// not registered any more, or without one of the rights `any_of_access`.
+// not registered or not there any more, or without one of the rights `any_of_access`.
 template <typename Copy>
-bool PlaceInto(const SoftQueuePair& queue_pair, SgeCursor& sink, std::uint32_t size,
-               std::uint32_t any_of_access, Copy&& copy) {
+bool PlaceInto(SoftQueuePair& queue_pair, SgeCursor& sink, std::uint32_t size, std::uint32_t any_of_access,
+               Copy&& copy) {
   for (std::uint32_t done = 0; done < size;) {
     const Sge* sge = nullptr;
     const auto piece = sink.Next(size - done, &sge);
     if (!queue_pair.CheckLocal(*sge, any_of_access)) return false;
     copy(piece.data(), done, piece.size());
+    if (queue_pair.MemoryGone()) return false;
     done += static_cast<std::uint32_t>(piece.size());
   }
   return true;
@@ -38,6 +39,7 @@ SoftQueuePair::Refusal PlaceWrite(SoftQueuePair& queue_pair, std::uint32_t stag,
   std::byte* to = queue_pair.RemoteTarget(stag, address, size, kAllowRemoteWrite, &why);
   if (to == nullptr) return why;
   if (size != 0) copy(to, 0, size);
+  if (queue_pair.MemoryGone()) return SoftQueuePair::Refusal::kInvalidStag;
   QpCounters& counters = queue_pair.counters();
   QpCounters::Add(counters.rx_bytes, size);
   if (last) QpCounters::Add(counters.rx_writes, 1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The function of the C library behind one that this library defines.
+// The functions of the C library behind those that this library defines under the same names.
 #pragma once
 
 #include <dlfcn.h>
@@ -17,10 +17,10 @@ Function* Next(Function** cache, const char* name) {
   return found;
 }
 
-}  // namespace nd::verbs_lib
-
-#define NDBROKER_NEXT(name)                   \
-  ([]() {                                     \
-    static decltype(&name) next;              \
-    return nd::verbs_lib::Next(&next, #name); \
+#define NDBROKER_NEXT(name)                     \
+  ([]() {                                       \
+    static decltype(&name) next;                \
+    return ::nd::verbs_lib::Next(&next, #name); \
   }())
+
+}  // namespace nd::verbs_lib
