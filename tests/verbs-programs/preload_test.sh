@@ -54,19 +54,20 @@ if gcc -shared -fPIC -Wl,-soname,libibverbs.so.1 -Wl,--version-script="$work/oth
   run -- "$work/uses"
   check "another version of libibverbs is named" "[ $? != 0 ] && grep -q IBVERBS_PRIVATE_99 '$work/err'"
 fi
-# fastest COMMAND...: the shortest of several starts, because other programs use this machine. Shows the cost
-# for a preloaded process without RDMA.
-fastest() {
-  local best=999999 begin end
-  for _ in $(seq 20); do
-    begin=$(date +%s%N); "$@" /bin/true; end=$(date +%s%N)
-    [ $(((end - begin) / 1000)) -lt $best ] && best=$(((end - begin) / 1000))
-  done
-  echo $best
-}
+# The cost for a preloaded process that uses no RDMA: the shortest of several starts, taken in turns, because other
+# programs use this machine. A busy machine needs more starts until one of each is undisturbed.
 library=$build/lib/ndbroker/verbs
-plain=$(fastest env)
-preloaded=$(fastest env LD_PRELOAD=$library/libibverbs.so.1 LD_LIBRARY_PATH=$library)
-echo "a start takes $plain us, preloaded $preloaded us"
+plain=999999 preloaded=999999
+start() {  # variable of the fastest, command
+  local best=$1 begin end; shift
+  begin=$(date +%s%N); "$@" /bin/true; end=$(date +%s%N)
+  [ $(((end - begin) / 1000)) -ge "${!best}" ] || printf -v "$best" %s $(((end - begin) / 1000))
+}
+for round in $(seq 200); do
+  start plain env
+  start preloaded env LD_PRELOAD="$library/libibverbs.so.1" LD_LIBRARY_PATH="$library"
+  [ "$round" -ge 20 ] && [ $((preloaded - plain)) -le 5000 ] && break
+done
+echo "a start takes $plain us, preloaded $preloaded us, in $round starts"
 check "a preloaded process starts at most 5 ms later" "[ $((preloaded - plain)) -le 5000 ]"
 exit $failed
