@@ -43,6 +43,8 @@ struct Deferred {
   }
 };
 
+class ProgressThread;
+
 class SoftQueuePair final : public QueuePair, public std::enable_shared_from_this<SoftQueuePair> {
  public:
   static Result<std::shared_ptr<SoftQueuePair>> Create(const std::shared_ptr<DeviceCore>& core,
@@ -84,6 +86,10 @@ class SoftQueuePair final : public QueuePair, public std::enable_shared_from_thi
   // --- progress (completion queues, progress thread, shared receive queue) -----------------------------
   // Runs one round unless another thread does. Returns true when data moved.
   bool Drive(bool look_at_fd, Deferred* deferred);
+  // The same without a look at the descriptor, and without a round while the peer has changed nothing.
+  bool Poll(std::vector<Deferred>* deferred);
+  // What an empty poll costs, for PollSet.
+  std::uint32_t poll_cost() const { return poll_cost_; }
   bool DriveBlocking(Deferred* deferred);
   // Called before a thread sleeps, in two steps with one barrier for all queue pairs between them
   // (ArmForSleep). Arm() returns true when the barrier is needed.
@@ -183,9 +189,14 @@ class SoftQueuePair final : public QueuePair, public std::enable_shared_from_thi
   void CancelInitiator(StatusCode first);
   void CancelReceives();
   void SetStarved(bool starved);
+  // Lets the thread watch the transport. *call: its id; the thread has to be called without the lock.
+  // Returns false when the kernel refuses to watch.
+  bool GiveTo(ProgressThread& progress, std::uint64_t* call);
   void CloseTransport();
   void FinishDisconnect(const Status& status);
   bool Round(bool look_at_fd);
+  // Drive() with the lock, which it releases.
+  bool DriveLocked(bool look_at_fd, Deferred* deferred);
   // Ends a locked section: moves callbacks out and frees a dead transport.
   void Leave(Deferred* deferred);
   // The remaining work, for any thread.
@@ -205,8 +216,12 @@ class SoftQueuePair final : public QueuePair, public std::enable_shared_from_thi
   std::uint32_t number_ = 0;
   Duration receive_patience_;
 
-  SpinLock lock_;
+  // What an empty poll uses, in one cache line.
+  alignas(64) SpinLock lock_;
   std::atomic<bool> polled_{false};  // Polled since the last visit of the progress thread.
+  unsigned idle_rounds_ = 0;         // Since the last look at the descriptor.
+  QuietWords quiet_;
+
   std::atomic<bool> starved_{false}, cold_{false};
   State state_ = State::kIdle;
   WorkRing<InitiatorRequest> initiator_;
@@ -235,7 +250,7 @@ class SoftQueuePair final : public QueuePair, public std::enable_shared_from_thi
   bool flush_on_goodbye_ = false;
   Time disconnect_deadline_ = Time::max();
   std::function<void(Status)> disconnect_done_;
-  unsigned idle_rounds_ = 0;
+  std::uint32_t poll_cost_ = 0;
   Deferred deferred_;
   std::function<void(DisconnectReason, Status)> on_peer_closed_;
 };

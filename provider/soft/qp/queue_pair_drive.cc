@@ -23,6 +23,7 @@ Interest SoftQueuePair::CurrentInterest() const {
 }
 
 bool SoftQueuePair::Round(bool look_at_fd) {
+  quiet_.stamp = nullptr;
   if (!transport_ || transport_dead_) return false;
   if (++idle_rounds_ >= kRoundsBetweenLooks) {
     idle_rounds_ = 0;
@@ -47,9 +48,30 @@ bool SoftQueuePair::Round(bool look_at_fd) {
 bool SoftQueuePair::Drive(bool look_at_fd, Deferred* deferred) {
   polled_.store(true, std::memory_order_relaxed);
   if (!lock_.try_lock()) return false;
+  return DriveLocked(look_at_fd, deferred);
+}
+
+bool SoftQueuePair::Poll(std::vector<Deferred>* deferred) {
+  polled_.store(true, std::memory_order_relaxed);
+  if (!lock_.try_lock()) return false;
+  if (quiet_.Unchanged() && idle_rounds_ + 1 < kRoundsBetweenLooks) {
+    ++idle_rounds_;
+    lock_.unlock();
+    return false;
+  }
+  Deferred later;
+  const bool moved = DriveLocked(false, &later);
+  if (later) deferred->push_back(std::move(later));
+  return moved;
+}
+
+bool SoftQueuePair::DriveLocked(bool look_at_fd, Deferred* deferred) {
   const bool moved = Round(look_at_fd);
   ReportUndone();  // The application may not call again.
   Leave(deferred);
+  const bool only_peer = !moved && transport_ && state_ == State::kConnected &&
+                         initiator_.next == initiator_.head && disconnect_deadline_ == Time::max();
+  if (only_peer) transport_->FindQuietWords(&quiet_);
   lock_.unlock();
   return moved;
 }

@@ -62,6 +62,7 @@ Status SoftQueuePair::Attach(HandOff hand_off) {
   }
   Deferred deferred;
   int fd = -1;
+  std::uint64_t call = 0;
   {
     SpinGuard guard(lock_);
     if (state_ != State::kIdle) {
@@ -79,24 +80,32 @@ Status SoftQueuePair::Attach(HandOff hand_off) {
     JudgeEarlyRequests();
     state_ = State::kConnected;
     fd = transport_->fd();
+    poll_cost_ = record.transport == kShared ? PollSet::kCostOfMemory : PollSet::kCostOfSocket;
     os::CloseInChild(fd);
     Step(&duty_, DutyEvent::kAttach);
-    if (progress != nullptr) watch_ = progress->Add(weak_from_this(), fd);
-    if (progress != nullptr && watch_ == 0) {
+    // Data that arrived before belongs to this queue pair.
+    Round(true);
+    if (progress != nullptr && !transport_dead_ && !GiveTo(*progress, &call)) {
       CloseTransport();
       state_ = State::kIdle;
       return {StatusCode::kInsufficientResources, "the kernel watches no more descriptors"};
     }
-    // Data that arrived before belongs to this queue pair.
-    Round(true);
     Leave(&deferred);
   }
+  if (call != 0) progress->Call(call);
   for (SoftCompletionQueue* queue : {receive_cq_.get(), initiator_cq_.get()}) {
     queue->poll_set().Heat(number_);
     queue->AddTransport(fd);
   }
   if (deferred) deferred.Run();
   return Status::Ok();
+}
+
+// The caller wakes the thread after it has released the lock, on which the thread would spin.
+bool SoftQueuePair::GiveTo(ProgressThread& progress, std::uint64_t* call) {
+  watch_ = progress.Add(weak_from_this(), {.fd = transport_->fd(), .read = true});
+  *call = watch_;
+  return watch_ != 0;
 }
 
 Status SoftQueuePair::AllowEarlyRequests() {
@@ -130,6 +139,7 @@ Status SoftQueuePair::SetProtection(const Protection& protection) {
 }
 
 void SoftQueuePair::Leave(Deferred* deferred) {
+  quiet_.stamp = nullptr;  // The section may have given the next round something to do.
   if (transport_ && (transport_dead_ || (goodbye_said_ && peer_goodbye_ && transport_->finished()))) {
     CloseTransport();
   }
@@ -139,6 +149,7 @@ void SoftQueuePair::Leave(Deferred* deferred) {
 void SoftQueuePair::CloseTransport() {
   if (!transport_) return;
   const int fd = transport_->fd();
+  quiet_.stamp = nullptr;
   Step(&duty_, DutyEvent::kDetach);
   if (watch_ != 0) {
     if (ProgressThread* progress = ProgressThread::Get()) progress->Remove(watch_);

@@ -7,6 +7,7 @@
 // queue pair is no longer `live()`, it uses only its own members.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 #include "base/clock.h"
@@ -16,6 +17,22 @@
 #include "provider/soft/qp/end_code.h"
 
 namespace nd::provider::soft {
+
+// The words by which the peer tells that a round has something to do. A poll that finds them unchanged makes
+// no round.
+struct QuietWords {
+  const std::atomic<std::uint32_t>* stamp = nullptr;  // Of the next record. Null: every poll makes a round.
+  const std::atomic<std::uint32_t>* consumed = nullptr;
+  const std::atomic<std::uint32_t>* end_code = nullptr;
+  std::uint32_t stamp_of_record = 0;  // The stamp when that record is there.
+  std::uint32_t acknowledged = 0;     // The consumed records that were acknowledged.
+
+  bool Unchanged() const {
+    return stamp != nullptr && stamp->load(std::memory_order_acquire) != stamp_of_record &&
+           consumed->load(std::memory_order_relaxed) == acknowledged &&
+           end_code->load(std::memory_order_relaxed) == 0;
+  }
+};
 
 class Transport {
  public:
@@ -35,6 +52,10 @@ class Transport {
   // The remaining work after data was moved. Also runnable when a thread consumed the wake-up of a sleeper,
   // because the peer sends no other one until Arm() is called again.
   virtual Interest interest() const = 0;
+
+  // Called after a round that moved nothing. Sets *words if only the peer can give the next one something to
+  // do; they are valid until the next call of a member that is not const.
+  virtual void FindQuietWords(QuietWords* /*words*/) const {}
 
   // Receives were posted: a held Send may continue.
   virtual void OnReceivePosted() = 0;

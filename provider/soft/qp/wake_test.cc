@@ -74,6 +74,34 @@ TEST_F(VisitTest, PollThatTakesTheDoorbellDuringAVisitCausesAnotherVisit) {
       << "the thread sleeps, and b does not ring any more";
 }
 
+// A poll makes no round while the words of the peer are unchanged; the first one after a change must.
+TEST(QuietConnection, OnePollNoticesEachChangeOfThePeer) {
+  HeldUpThread held_up;
+  HandOffs both = MakeHandOffs(Link::kSharedRingOnly);
+  End a, b;
+  ASSERT_TRUE(a.qp->Attach(std::move(both.active)).ok());
+  ASSERT_TRUE(b.qp->Attach(std::move(both.passive)).ok());
+  Completion got;
+  const auto be_quiet = [&] {
+    for (int i = 0; i < 4; ++i) EXPECT_EQ(a.cq->Poll({&got, 1}) + b.cq->Poll({&got, 1}), 0u);
+  };
+  be_quiet();
+  for (int i = 0; i < 100; ++i) {
+    SCOPED_TRACE(i);
+    ASSERT_TRUE(b.qp->Receive(Tag(1), {}).ok());
+    be_quiet();
+    ASSERT_TRUE(a.qp->Send(Tag(2), {}, 0).ok());
+    EXPECT_EQ(a.cq->Poll({&got, 1}), 0u);
+    EXPECT_EQ(a.cq->Poll({&got, 1}), 0u);  // Waits for the acknowledgement only.
+    ASSERT_EQ(b.cq->Poll({&got, 1}), 1u) << "a record";
+    ASSERT_EQ(a.cq->Poll({&got, 1}), 1u) << "an acknowledgement";
+  }
+  be_quiet();
+  a.qp->Drop();
+  b.cq->Poll({&got, 1});
+  EXPECT_EQ(b.closed, 1) << "the end";
+}
+
 class WakeTest : public QpTest {};
 
 // On one processor, so that the first woken thread finishes before the other one checks the signal.

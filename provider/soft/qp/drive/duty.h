@@ -3,8 +3,8 @@
 //
 // Three parties move data. The application does when it polls, posts or returns from Wait. For the rest the
 // process's progress thread watches the connection. An application that polls would only be disturbed by
-// that thread, so the thread puts such a queue pair off and comes back a millisecond later, or at once when
-// Notify says that the application is about to sleep.
+// that thread, so the thread puts such a queue pair off and comes back a millisecond later (with many
+// connections some milliseconds), or at once when Notify says that the application is about to sleep.
 //
 // The invariant, which duty_test.cc proves for all interleavings: whenever something is left to do, somebody
 // is awake who will do it, or somebody sleeps whom the peer's next wake-up reaches. Each party that moved

@@ -9,8 +9,7 @@
 namespace nd::provider::soft {
 namespace {
 
-// The number of queue pairs that one poll visits. The next poll continues behind the last of them. A queue
-// pair cools only while more than this are hot.
+// The limit of the hot queue pairs that a sleeper watches, and of the woken ones that one poll drives.
 constexpr std::size_t kDrivenPerPoll = 16;
 constexpr std::uint32_t kDrivesBetweenCooling = 256;
 // After Notify an application usually polls once or a few times more. An application that polls more often
@@ -22,6 +21,7 @@ constexpr std::uint32_t kPollsBeforeSleep = 64;
 constexpr std::uint32_t kLeastQuiet = 16, kMostQuiet = 16384;
 
 bool DriveOne(SoftQueuePair& queue_pair, bool look_at_fd, std::vector<Deferred>* deferred) {
+  if (!look_at_fd) return queue_pair.Poll(deferred);
   Deferred later;
   const bool moved = queue_pair.Drive(look_at_fd, &later);
   if (later) deferred->push_back(std::move(later));
@@ -58,6 +58,11 @@ void PollSet::Heat(std::uint32_t number) {
   if (const auto found = members_.find(number); found != members_.end()) MakeHot(found->second);
 }
 
+void PollSet::SetBudget(std::uint32_t budget) {
+  SpinGuard guard(lock_);
+  budget_ = budget;
+}
+
 std::size_t PollSet::hot() const {
   SpinGuard guard(lock_);
   return hot_.size();
@@ -69,15 +74,17 @@ bool PollSet::Drive(bool look_at_fds) {
   if (!lock_.try_lock()) return false;
   std::vector<Deferred> deferred;
   bool moved = woken_ && hot_.size() < members_.size() && DriveWoken(&deferred);
-  const std::size_t some = look_at_fds ? hot_.size() : std::min(hot_.size(), kDrivenPerPoll);
-  for (std::size_t i = 0; i < some; ++i) {
+  std::size_t left = hot_.size();
+  for (std::uint32_t spent = 0; left != 0 && (look_at_fds || spent < budget_); --left) {
     if (next_ >= hot_.size()) next_ = 0;
     Hot& hot = hot_[next_++];
     const bool it_moved = DriveOne(*hot.queue_pair, look_at_fds, &deferred);
     hot.quiet = it_moved ? 0 : hot.quiet + 1;
     moved |= it_moved;
+    spent += hot.queue_pair->poll_cost();
   }
-  if (hot_.size() > kDrivenPerPoll && ++drives_ % kDrivesBetweenCooling == 0) {
+  // A set that one poll can look at cools none.
+  if (left != 0 && ++drives_ % kDrivesBetweenCooling == 0) {
     quiet_limit_ = std::exchange(crowd_, false) ? std::min(quiet_limit_ * 4, kMostQuiet)
                                                 : std::max(quiet_limit_ / 2, kLeastQuiet);
     Cool(quiet_limit_);

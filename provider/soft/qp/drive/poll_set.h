@@ -35,12 +35,18 @@ std::vector<Interest> ArmForSleep(std::span<SoftQueuePair* const> queue_pairs, S
 
 class PollSet {
  public:
+  // What an empty poll of one queue pair costs: it reads three words of memory, or asks the kernel.
+  static constexpr std::uint32_t kCostOfMemory = 1, kCostOfSocket = 64;
+
   explicit PollSet(bool progress_thread) : may_cool_(progress_thread) {}
   // Adds a cold queue pair: before it has a connection there is nothing to drive.
   void Add(SoftQueuePair* queue_pair);
   void Remove(SoftQueuePair* queue_pair);
   void Heat(std::uint32_t number);
   std::size_t hot() const;
+  // What one poll may spend on hot queue pairs; the next poll goes on where this one stopped. More of them
+  // than one poll can look at become cold.
+  void SetBudget(std::uint32_t budget);
 
   // Drives some of the hot queue pairs, or with `look_at_fds` all of them and checks their descriptors.
   // Returns true when data moved.
@@ -82,6 +88,7 @@ class PollSet {
   std::vector<Hot> hot_;
   std::optional<os::WatchSet> woken_;  // Watches the cold queue pairs. Absent until there are some.
   std::size_t next_ = 0;
+  std::uint32_t budget_ = 1024;
   std::uint32_t drives_ = 0;
   std::uint32_t quiet_limit_ = 0;  // Rounds without data after which a queue pair becomes cold.
   bool crowd_ = false;             // More queue pairs were woken than one poll visits.

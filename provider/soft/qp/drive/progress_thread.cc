@@ -16,6 +16,7 @@ std::mutex instance_mutex;
 ProgressThread* instance = nullptr;
 
 constexpr std::uint64_t kWakeId = 0;
+constexpr std::size_t kVisitsTogether = 64;
 constexpr auto kAlways = os::WatchSet::Until::kRemoved, kOnce = os::WatchSet::Until::kReported;
 
 }  // namespace
@@ -35,19 +36,18 @@ bool ProgressThread::Start() {
       "nd-progress", [](void* self) { static_cast<ProgressThread*>(self)->Run(); }, this);
 }
 
-std::uint64_t ProgressThread::Add(std::weak_ptr<SoftQueuePair> queue_pair, int fd) {
+std::uint64_t ProgressThread::Add(std::weak_ptr<SoftQueuePair> queue_pair, const Interest& interest) {
   std::uint64_t id;
   {
     std::lock_guard lock(mutex_);
     id = next_id_++;
-    entries_[id] = Entry{std::move(queue_pair), fd, Time::max()};
+    entries_[id] = Entry{std::move(queue_pair), interest.fd, Time::max()};
   }
-  if (!watch_.Add(fd, os::kReadable, id, kOnce)) {
+  if (!watch_.Add(interest.fd, interest.wanted(), id, kOnce)) {
     std::lock_guard lock(mutex_);
     entries_.erase(id);
     return 0;
   }
-  Call(id);
   return id;
 }
 
@@ -106,7 +106,7 @@ void ProgressThread::Visit(const std::vector<std::uint64_t>& ids) {
       served.push_back(guest.id);
       arming.push_back(guest.queue_pair.get());
     } else {
-      VisitAgainAt(guest.id, std::chrono::steady_clock::now() + guest.queue_pair->core().tuning.put_off);
+      ComeBack(guest.id, guest.queue_pair->core().tuning.put_off);
     }
     deferred.Run();
   }
@@ -114,9 +114,14 @@ void ProgressThread::Visit(const std::vector<std::uint64_t>& ids) {
   for (std::size_t i = 0; i < served.size(); ++i) Watch(served[i], interests[i]);
 }
 
-void ProgressThread::VisitAgainAt(std::uint64_t id, Time when) {
+// With many connections after a longer time, so that the visits of those that are polled take a few
+// percent of a core at most.
+void ProgressThread::ComeBack(std::uint64_t id, Duration after) {
+  const Time now = std::chrono::steady_clock::now();
   std::lock_guard lock(mutex_);
-  if (auto found = entries_.find(id); found != entries_.end()) Schedule(id, found->second, when);
+  const auto factor = static_cast<Duration::rep>(1 + entries_.size() / kVisitsTogether);
+  if (auto found = entries_.find(id); found != entries_.end())
+    Schedule(id, found->second, now + after * factor);
 }
 
 void ProgressThread::Watch(std::uint64_t id, const Interest& interest) {

@@ -30,8 +30,9 @@ class ProgressThread {
   // Starts the thread on first use in this process. Null when the system refuses.
   static ProgressThread* Get();
 
-  // Watches a queue pair's transport; returns its id, never 0, or 0 when the kernel refuses. Visits it soon.
-  std::uint64_t Add(std::weak_ptr<SoftQueuePair> queue_pair, int fd);
+  // Watches a queue pair's transport for `interest`; returns its id, never 0, or 0 when the kernel refuses.
+  // The caller then calls Call(), without the lock of the queue pair.
+  std::uint64_t Add(std::weak_ptr<SoftQueuePair> queue_pair, const Interest& interest);
   // Before `fd` is closed.
   void Remove(std::uint64_t id);
   // Visits it soon.
@@ -48,7 +49,7 @@ class ProgressThread {
   void Run();
   // Visits all of them, with one barrier for those that are armed.
   void Visit(const std::vector<std::uint64_t>& ids);
-  void VisitAgainAt(std::uint64_t id, Time when);
+  void ComeBack(std::uint64_t id, Duration after);
   void Watch(std::uint64_t id, const Interest& interest);
   void Schedule(std::uint64_t id, Entry& entry, Time when);
   Duration TimeToSleep();

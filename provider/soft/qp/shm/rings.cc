@@ -13,7 +13,7 @@ ShmRings::ShmRings(SoftQueuePair& queue_pair, Mapping segment, UniqueFd socket, 
       socket_(std::move(socket)),
       side_(side),
       barrier_(RegisterGlobalBarrier()),
-      published_(kSlots) {
+      published_(std::make_unique_for_overwrite<Published[]>(kSlots)) {
   mine().number.store(queue_pair.number(), std::memory_order_release);
 }
 

@@ -12,7 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <vector>
+#include <memory>
 
 #include "base/memfd.h"
 #include "base/unique_fd.h"
@@ -82,7 +82,7 @@ class ShmRings {
   }
   // The requests were flushed: nothing completes them any more.
   void OnFlush() {
-    for (Published& slot : published_) slot.request = kNoRequest;
+    for (std::uint32_t i = acknowledged_; i != head_; ++i) published_[i % kSlots].request = kNoRequest;
   }
 
   // --- the ring of the peer
@@ -90,6 +90,11 @@ class ShmRings {
   const Slot* PublishedAt(std::uint32_t position) const {
     const Slot& slot = in().slots[position % kSlots];
     return slot.stamp.load(std::memory_order_acquire) == StampOf(position) ? &slot : nullptr;
+  }
+  // The record at `position` is the next one.
+  QuietWords QuietWordsAt(std::uint32_t position) const {
+    return {&in().slots[position % kSlots].stamp, &theirs().consumed, &theirs().end_code, StampOf(position),
+            acknowledged_};
   }
   // `record`: a copy of a slot that was checked.
   void CopyOut(const Slot& record, std::uint32_t skip, std::byte* to, std::size_t length) const {
@@ -108,6 +113,8 @@ class ShmRings {
   // --- sleeping and waking
   // The peer must be woken if it sleeps: by the next WakePeer().
   void RingDoorbell() { doorbell_due_ = true; }
+  // A descriptor is on its way to the peer, which wakes it too.
+  void ForgetDoorbell() { doorbell_due_ = false; }
   void WakePeer() {
     if (!doorbell_due_) return;
     doorbell_due_ = false;
@@ -129,9 +136,9 @@ class ShmRings {
  private:
   // The contents of a published slot, for its acknowledgement.
   struct Published {
-    std::uint64_t request = kNoRequest;
-    std::uint64_t data_end = 0;
-    bool completes = false;
+    std::uint64_t request;
+    std::uint64_t data_end;
+    bool completes;
   };
 
   void RingIfArmed();
@@ -152,7 +159,8 @@ class ShmRings {
   std::uint32_t last_write_end_ = 0;  // Behind the last Write in the ring.
   std::uint32_t head_ = 0, acknowledged_ = 0;
   std::uint64_t data_head_ = 0, data_tail_ = 0;
-  std::vector<Published> published_;
+  // Of the slots from acknowledged_ to head_. Elsewhere uninitialised: a quiet connection touches little.
+  std::unique_ptr<Published[]> published_;
 };
 
 }  // namespace nd::provider::soft

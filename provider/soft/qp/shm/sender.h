@@ -19,6 +19,8 @@ class ShmSender {
 
   // Answers Reads and starts requests within a budget. Returns true when data moved.
   bool Transmit();
+  // A request is half sent, or a record about one waits for room.
+  bool busy() const { return partial_.active() || abandon_wanted_; }
   // The requests have no owner any more.
   void OnFlush();
 

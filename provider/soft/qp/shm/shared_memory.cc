@@ -26,7 +26,7 @@ SharedMemory::SharedMemory(SoftQueuePair& queue_pair, ShmRings& rings, bool enab
   // If it cannot be sent, the peer uses the ring.
   if (SendDescriptor(rings.socket(), {.kind = ShareMessage::kRegionTable}, queue_pair.core().regions->fd())) {
     rings.PublishControl(RecordKind::kDescriptors);
-    rings.WakePeer();
+    rings.ForgetDoorbell();
   }
 }
 

@@ -102,6 +102,14 @@ Interest ShmTransport::interest() const {
           .deadline = std::min(receiver_.arriving().deadline(), rearm_at_)};
 }
 
+void ShmTransport::FindQuietWords(QuietWords* words) const {
+  if (state_.runnable || state_.goodbye_wanted || state_.memory.hung_up() || !state_.responses.empty() ||
+      receiver_.arriving().held() || sender_.busy() || interest().deadline != Time::max()) {
+    return;
+  }
+  *words = state_.rings.QuietWordsAt(receiver_.position());
+}
+
 void ShmTransport::OnDeadline(Time now) {
   if (now >= rearm_at_) rearm_at_ = Time::max();
   receiver_.arriving().OnDeadline(now);

@@ -29,6 +29,7 @@ class ShmTransport final : public Transport {
   bool Arm() override;
   Interest Settle(bool barrier) override;
   Interest interest() const override;
+  void FindQuietWords(QuietWords* words) const override;
   void OnReceivePosted() override {}
   void OnFlushInitiator() override { sender_.OnFlush(); }
   void OnFlushReceive() override { receiver_.arriving().OnReceiveFlushed(); }
