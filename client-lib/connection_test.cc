@@ -50,6 +50,55 @@ TEST_F(ConnectionTest, CostsOneMessagePerOperation) {
   EXPECT_EQ(broker_.Await<session::ConnectOp>().remote, kThere);
 }
 
+TEST_F(ConnectionTest, DataOfThePeerComesWithTheCompletionAndIsNotAskedForAgain) {
+  const auto with_data = [](const session::ClientMessage&) {
+    Reply reply;
+    reply.private_data = {7, 8, 9};
+    reply.limits = {3, 4};
+    return reply;
+  };
+  const std::vector<std::byte> data = {std::byte{7}, std::byte{8}, std::byte{9}};
+  broker_.On<session::ConnectOp>(with_data);
+  broker_.On<session::GetConnectionRequestOp>(with_data);
+  ASSERT_TRUE(connector_.Bind(kHere).ok());
+  ASSERT_TRUE(connector_.Connect(queue_pair_, kThere).ok());
+  Listener listener = adapter_.CreateListener().value();
+  Connector passive = adapter_.CreateConnector().value();
+  ASSERT_TRUE(listener.GetConnectionRequest(passive).ok());
+  std::uint32_t inbound = 0, outbound = 0;
+  for (const Connector* connector : {&connector_, &passive}) {
+    EXPECT_EQ(connector->GetPrivateData().value(), data);
+    EXPECT_TRUE(connector->GetReadLimits(&inbound, &outbound).ok());
+    EXPECT_EQ(inbound, 3u);
+    EXPECT_EQ(outbound, 4u);
+  }
+  EXPECT_EQ(broker_.Count<session::GetPrivateDataOp>(), 0u);
+  EXPECT_EQ(broker_.Count<session::GetReadLimitsOp>(), 0u);
+  // From the next operation on the state decides, which the broker knows.
+  ASSERT_TRUE(connector_.CompleteConnect().ok());
+  static_cast<void>(passive.Cancel());
+  for (const Connector* connector : {&connector_, &passive}) {
+    EXPECT_TRUE(connector->GetPrivateData().value().empty());
+    EXPECT_TRUE(connector->GetReadLimits(&inbound, &outbound).ok());
+  }
+  EXPECT_EQ(broker_.Count<session::GetPrivateDataOp>(), 2u);
+  EXPECT_EQ(broker_.Count<session::GetReadLimitsOp>(), 2u);
+}
+
+// The broker ends the connector with its queue pair.
+TEST_F(ConnectionTest, DataOfThePeerIsAskedForWhenTheQueuePairIsClosed) {
+  broker_.On<session::ConnectOp>([](const session::ClientMessage&) {
+    Reply reply;
+    reply.private_data = {7};
+    return reply;
+  });
+  ASSERT_TRUE(connector_.Bind(kHere).ok());
+  ASSERT_TRUE(connector_.Connect(queue_pair_, kThere).ok());
+  ASSERT_TRUE(queue_pair_.Close().ok());
+  EXPECT_TRUE(connector_.GetPrivateData().value().empty());
+  EXPECT_EQ(broker_.Count<session::GetPrivateDataOp>(), 1u);
+}
+
 TEST_F(ConnectionTest, IsAttachedBeforeTheCompletionIsSeen) {
   std::promise<Log> seen;
   Request request([&](const Status&) { seen.set_value(fake_->log()); });

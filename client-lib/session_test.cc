@@ -131,6 +131,22 @@ struct Up {
   Connector connector;
 };
 
+// It would be woken for each handle that goes.
+TEST(Session, CloseThatNobodyWaitsForDoesNotCallTheReader) {
+  FakeBroker broker;
+  Adapter adapter = broker.Open();
+  { Up up(broker, adapter); }
+  const int before = broker.attended();
+  { Up up(broker, adapter); }
+  broker.Await<session::CloseOp>(4);
+  EXPECT_EQ(broker.attended(), before);
+  Up up(broker, adapter);
+  Request request;
+  static_cast<void>(up.connector.NotifyDisconnect(&request));
+  EXPECT_EQ(broker.attended(), before + 1);
+  EXPECT_TRUE(request.GetResult().ok());
+}
+
 TEST(Session, WithoutTheBrokerTheConnectionLivesOn) {
   FakeBroker broker;
   Adapter adapter = broker.Open({.reconnect = false});

@@ -13,6 +13,7 @@ namespace nd::client {
 namespace {
 
 thread_local const BrokerSession* reading = nullptr;
+thread_local bool reads_for_itself = false;  // This thread is in AwaitReply().
 
 constexpr Duration kCloseTimeout = std::chrono::seconds(10);
 
@@ -53,12 +54,12 @@ Status BrokerSession::Submit(session::Operation op, std::uint32_t epoch, Done do
                              Ticket* ticket) {
   // An object that is restored already may be closed while others are being restored.
   const bool early = sender == Sender::kKeeper || std::holds_alternative<session::CloseOp>(op);
-  return Send({0, std::move(op)}, early, epoch, std::move(done), ticket);
+  return Send({0, std::move(op)}, early, epoch, std::move(done), ticket, sender == Sender::kUnhurried);
 }
 
 // `early`: also before the session is established.
 Status BrokerSession::Send(session::ClientMessage message, bool early, std::uint32_t epoch, Done done,
-                           Ticket* ticket) {
+                           Ticket* ticket, bool unhurried) {
   const auto* op = std::get_if<session::Operation>(&message.content);
   const bool makes_queue_pair = op != nullptr && std::holds_alternative<session::CreateQueuePairOp>(*op);
   std::shared_ptr<Link> link;
@@ -68,7 +69,9 @@ Status BrokerSession::Send(session::ClientMessage message, bool early, std::uint
     if (!open || !link_ || link_->over || (epoch != 0 && epoch != epoch_)) return Unreachable();
     message.op_id = ++last_op_;
     link = link_;
-    link->pending.emplace(message.op_id, Link::Pending{makes_queue_pair, ticket != nullptr, std::move(done)});
+    link->pending.emplace(message.op_id,
+                          Link::Pending{makes_queue_pair, ticket != nullptr, unhurried, std::move(done)});
+    if (!unhurried) ++link->hurried;
     if (ticket != nullptr) *ticket = {link, message.op_id};
   }
   // After a failed write the session has ended, and the keeper completes all pending operations.
@@ -80,12 +83,17 @@ Status BrokerSession::Send(session::ClientMessage message, bool early, std::uint
   std::vector<std::byte> bytes;
   session::Append(message, &bytes);
   link->carrier->Send(bytes);
-  if (ticket == nullptr) link->carrier->Attend();
+  if (ticket == nullptr && !unhurried) link->carrier->Attend();
   return {};
 }
 
 void BrokerSession::AwaitReply(const Ticket& ticket) {
   if (!ticket.link) return;
+  struct Mark {
+    Mark() : before(std::exchange(reads_for_itself, true)) {}
+    ~Mark() { reads_for_itself = before; }
+    const bool before;
+  } mark;
   ticket.link->carrier->ReadWhile([&] {
     std::lock_guard lock(mutex_);
     return ticket.link->pending.contains(ticket.op);
@@ -329,7 +337,12 @@ void BrokerSession::OnReply(Link& link, Reply reply) {
     if (it == link.pending.end()) return;
     pending = std::move(it->second);
     link.pending.erase(it);
-    link.answered_caller = pending.caller_waits;
+    if (!pending.unhurried) {
+      --link.hurried;
+      link.answered_caller = pending.caller_waits;
+    } else if (!reads_for_itself) {
+      link.answered_caller = false;  // The thread reads such answers one after the other, without a rest.
+    }
   }
   if (reply.hand_off != 0 || pending.makes_queue_pair) {
     Status drained = link.lane.Drain();
@@ -348,8 +361,7 @@ void BrokerSession::OnReply(Link& link, Reply reply) {
 
 bool BrokerSession::AwaitsNothing(const Link& link) {
   std::lock_guard lock(mutex_);
-  return link.answered_caller && link.pending.empty() &&
-         event_listeners_.load(std::memory_order_relaxed) == 0;
+  return link.answered_caller && link.hurried == 0 && event_listeners_.load(std::memory_order_relaxed) == 0;
 }
 
 void BrokerSession::Break(Link& link, Status why) {
@@ -387,6 +399,12 @@ void BrokerSession::CloseAll() {
                    [rank](const auto& item) { return item->rank() == rank; });
     }
     for (const auto& target : targets) target->BeginClose();
+    std::shared_ptr<Link> link;
+    {
+      std::lock_guard lock(mutex_);
+      link = link_;
+    }
+    if (link) link->carrier->Attend();  // Here the answers are waited for.
     if (!own) AwaitRank(rank, deadline);
   }
   std::function<void(bool)> callback;  // May hold the last reference to an object.

@@ -86,7 +86,8 @@ class BrokerSession final : public std::enable_shared_from_this<BrokerSession> {
     session::Handle handle;
     std::uint32_t epoch = 0;
   };
-  enum class Sender { kApplication, kKeeper };
+  // kUnhurried: an application that does not wait for the answer, which may be handled kLaneRest late.
+  enum class Sender { kApplication, kKeeper, kUnhurried };
   // An operation that a caller is going to wait for in AwaitReply().
   struct Ticket;
 
@@ -160,7 +161,7 @@ class BrokerSession final : public std::enable_shared_from_this<BrokerSession> {
   static void GiveNetwork(BrokerLane& lane);
   static void GiveSocketFor(const session::ConnectOp& connect, session::OpId op_id, BrokerLane& lane);
   Status Send(session::ClientMessage message, bool early, std::uint32_t epoch, Done done,
-              Ticket* ticket = nullptr);
+              Ticket* ticket = nullptr, bool unhurried = false);
   Result<Reply> CallWithin(session::ClientMessage message, const char* what, Duration timeout);
   void TearDown(const Status& why);
   void Keep();

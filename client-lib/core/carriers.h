@@ -12,7 +12,7 @@
 namespace nd::client {
 
 // Makes the carrier on the lane, which must outlive it; from now on only the carrier reads the lane. `sink`
-// must outlive Close(). A message that no caller awaits may be delivered up to `rest` late.
+// must outlive Close(). A message that no caller awaits may be delivered up to twice `rest` late.
 inline constexpr Duration kLaneRest = std::chrono::milliseconds(1);
 std::unique_ptr<Carrier> OpenLaneCarrier(BrokerLane& lane, Carrier::Sink* sink, Duration rest = kLaneRest);
 

@@ -48,10 +48,26 @@ void LocalConnector::SetAddresses(const Address* local, const Address* remote) {
   if (remote != nullptr && remote->well_formed()) remote_ = *remote;
 }
 
-void LocalConnector::BecomePassive(const Address& local, const Address& remote) {
-  SetAddresses(&local, &remote);
+void LocalConnector::BecomePassive(const Address& local, Reply& request) {
+  SetAddresses(&local, &request.address);
   std::lock_guard lock(mutex_);
   passive_ = true;
+  arrived_ = Arrived{std::move(request.private_data), request.limits};
+}
+
+void LocalConnector::Changes() {
+  std::lock_guard lock(mutex_);
+  arrived_.reset();
+}
+
+std::optional<LocalConnector::Arrived> LocalConnector::Unchanged() {
+  BrokerSession& session = *adapter->session;
+  if (!session.connected()) return std::nullopt;
+  const std::uint32_t epoch = session.adapter().epoch;
+  std::lock_guard lock(mutex_);
+  const bool usable = life_.epoch == epoch && phase_ == Phase::kSettingUp && !removed_ &&
+                      (!queue_pair_ || !queue_pair_->closed);
+  return usable ? arrived_ : std::nullopt;
 }
 
 void LocalConnector::SetDisconnectCallback(std::function<void(DisconnectReason)> callback) {
@@ -128,6 +144,7 @@ Status LocalConnector::Connect(LocalQueuePair* queue_pair, session::ConnectOp op
                                const ConnectArguments& arguments, const Caller& caller) {
   if (Status status = CheckQueuePair(queue_pair); !status.ok()) return status;
   if (Status status = CheckData(arguments.private_data); !status.ok()) return status;
+  Changes();
   const Life at = life();
   op.connector = at.handle;
   op.queue_pair = queue_pair->life().handle;
@@ -143,6 +160,7 @@ Status LocalConnector::Connect(LocalQueuePair* queue_pair, session::ConnectOp op
           self->SetAddresses(&reply.address, nullptr);
           std::lock_guard lock(self->mutex_);
           self->queue_pair_ = used;
+          self->arrived_ = Arrived{std::move(reply.private_data), reply.limits};
         }
         return reply.status;
       });
@@ -155,6 +173,7 @@ Status LocalConnector::CompleteConnect(const Caller& caller) {
   {
     std::lock_guard lock(mutex_);
     used = queue_pair_;
+    arrived_.reset();
     op.disconnect_event = callback_ != nullptr;
   }
   return adapter->session->Perform(std::move(op), at.epoch, caller,
@@ -184,6 +203,7 @@ Status LocalConnector::Accept(LocalQueuePair* queue_pair, const ConnectArguments
   SetPrivateData(arguments.private_data, &op);
   {
     std::lock_guard lock(mutex_);
+    arrived_.reset();
     op.disconnect_event = callback_ != nullptr;
     // A second Accept will be refused and must not replace the first.
     if (!accepting_) accepting_ = used;
@@ -203,6 +223,7 @@ Status LocalConnector::Accept(LocalQueuePair* queue_pair, const ConnectArguments
 
 Status LocalConnector::Reject(std::span<const std::byte> private_data) {
   if (Status status = CheckData(private_data); !status.ok()) return status;
+  Changes();
   const Life at = life();
   session::RejectOp op{at.handle};
   SetPrivateData(private_data, &op);
@@ -210,12 +231,17 @@ Status LocalConnector::Reject(std::span<const std::byte> private_data) {
 }
 
 Result<ReadLimits> LocalConnector::GetReadLimits() {
+  constexpr ReadLimits kNone;
+  const auto arrived = Unchanged();
+  if (arrived && !(arrived->limits == kNone)) return arrived->limits;
   auto reply = Ask<session::GetReadLimitsOp>();
   if (!reply.ok()) return reply.status();
   return reply->limits;
 }
 
 Result<session::Bytes> LocalConnector::GetPrivateData() {
+  auto arrived = Unchanged();
+  if (arrived && !arrived->data.empty()) return std::move(arrived->data);
   auto reply = Ask<session::GetPrivateDataOp>();
   if (!reply.ok()) return reply.status();
   return std::move(reply->private_data);

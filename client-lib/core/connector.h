@@ -68,7 +68,7 @@ class LocalConnector final : public Target, public std::enable_shared_from_this<
 
   // --- calls of other objects of the core -----------------------------------------------------------------
   // A listener has delivered a request to this connector.
-  void BecomePassive(const Address& local, const Address& remote);
+  void BecomePassive(const Address& local, Reply& request);
   // Called by the queue pair, on any thread: the peer disconnected or the transport was lost.
   void OnPeerClosed(DisconnectReason reason, Status cause);
   // The queue pair was closed under the connection.
@@ -94,6 +94,16 @@ class LocalConnector final : public Target, public std::enable_shared_from_this<
     const Life at = life();
     return adapter->session->Call(Op{at.handle}, at.epoch);
   }
+  // The private data and limits of the peer, which come with the completion of Connect and of
+  // GetConnectionRequest. They answer the getters until the next operation or event of the connector; from
+  // then on the broker answers, which knows the state.
+  struct Arrived {
+    session::Bytes data;
+    ReadLimits limits;
+  };
+  std::optional<Arrived> Unchanged();
+  void Changes();  // An operation begins.
+
   Status Connect(LocalQueuePair* queue_pair, session::ConnectOp op, const Address& remote,
                  const ConnectArguments& arguments, const Caller& caller);
   Status CheckQueuePair(LocalQueuePair* queue_pair) const;
@@ -152,6 +162,7 @@ class LocalConnector final : public Target, public std::enable_shared_from_this<
   std::shared_ptr<LocalQueuePair> accepting_;  // The queue pair of a pending Accept, for Prepare.
   bool holds_queue_pair_ = false;
   Address local_, remote_;
+  std::optional<Arrived> arrived_;
   ReadLimits limits_;
   session::Bytes proof_;           // Of the hand-over, for Reattach.
   Duration disconnect_timeout_{};  // Of the hand-over.

@@ -21,9 +21,12 @@ void LocalConnector::SendReport(ReportWhat what, DisconnectReason reason, Status
   const auto locally = [self = shared_from_this(), what, reason] {
     if (what == ReportWhat::kPeerClosed) self->FireCallback(reason);
   };
-  Status sent = adapter->session->Submit(std::move(op), at.epoch, [locally](const Reply& reply) {
-    if (IsUnreachable(reply.status)) locally();
-  });
+  Status sent = adapter->session->Submit(
+      std::move(op), at.epoch,
+      [locally](const Reply& reply) {
+        if (IsUnreachable(reply.status)) locally();
+      },
+      BrokerSession::Sender::kUnhurried);
   if (!sent.ok()) locally();
 }
 
@@ -235,6 +238,7 @@ void LocalConnector::Leave(const std::shared_ptr<LocalQueuePair>& used) {
 }
 
 Status LocalConnector::Disconnect(const Caller& caller) {
+  Changes();
   std::unique_lock order(report_order_);
   bool here;
   std::shared_ptr<LocalQueuePair> used;
@@ -372,6 +376,7 @@ Status LocalConnector::DisconnectLocally(const Caller& caller) {
 }
 
 Status LocalConnector::Cancel() {
+  Changes();
   CompleteLocalNotifies(StatusCode::kCanceled);
   Status status = Simple<session::CancelOp>({});
   // The loss of the broker has completed all other operations.
@@ -403,7 +408,8 @@ Status LocalConnector::Close(const Caller& caller, bool wait) {
   Status sent = adapter->session->Submit(
       session::CloseOp{at.handle}, at.epoch,
       [finish, locally](const Reply& reply) { IsUnreachable(reply.status) ? locally() : finish(); },
-      BrokerSession::Sender::kApplication, wait && caller.blocks() ? &ticket : nullptr);
+      wait ? BrokerSession::Sender::kApplication : BrokerSession::Sender::kUnhurried,
+      wait && caller.blocks() ? &ticket : nullptr);
   if (leaving) RunGoodbye(leaving);
   if (!sent.ok()) locally();
   adapter->session->AwaitReply(ticket);

@@ -90,13 +90,18 @@ class LaneCarrier final : public Carrier {
     resting_ = true;
     for (bool used = true; used && !attend_ && !over_;) {
       const std::uint64_t before = turns_;
+      const bool read_before = caller_reads_;
       changed_.wait_for(lock, rest_, [this] { return attend_ || over_; });
       used = caller_reads_ || turns_ != before;
-      // The caller may read for a long time, and notifies this thread when it leaves.
+      // A caller that has read for the whole time may read for long, and notifies this thread when it leaves.
+      // That costs a wake-up, so a short call does without it.
+      if (!read_before || turns_ != before) continue;
       watches_caller_ = true;
       changed_.wait(lock, [this] { return !caller_reads_; });
       watches_caller_ = false;
     }
+    // Not while a caller reads.
+    changed_.wait(lock, [this] { return !caller_reads_; });
     resting_ = attend_ = false;
     return !over_;
   }

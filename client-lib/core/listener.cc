@@ -125,7 +125,7 @@ Status LocalListener::GetConnectionRequest(LocalConnector* connector, const Call
   return adapter->session->Perform(session::GetConnectionRequestOp{at.handle, born.handle},
                                    std::min(born.epoch, at.epoch), caller,
                                    [connector = connector->shared_from_this(), own = local()](Reply& reply) {
-                                     if (reply.status.ok()) connector->BecomePassive(own, reply.address);
+                                     if (reply.status.ok()) connector->BecomePassive(own, reply);
                                      return reply.status;
                                    });
 }

@@ -128,7 +128,8 @@ Status LocalQueuePair::Close(const Caller& caller, bool ndk, bool wait) {
   Status sent = adapter->session->Submit(
       session::CloseOp{at.handle, ndk}, at.epoch,
       [finish, locally](const Reply& reply) { IsUnreachable(reply.status) ? locally() : finish(); },
-      BrokerSession::Sender::kApplication, wait && caller.blocks() ? &ticket : nullptr);
+      wait ? BrokerSession::Sender::kApplication : BrokerSession::Sender::kUnhurried,
+      wait && caller.blocks() ? &ticket : nullptr);
   if (!sent.ok()) locally();
   adapter->session->AwaitReply(ticket);
   return wait ? BrokerSession::Outcome(caller, state) : Status(StatusCode::kPending);

@@ -16,6 +16,7 @@ struct BrokerSession::Link final : Carrier::Sink {
   struct Pending {
     bool makes_queue_pair = false;  // Its answer may follow a counters page.
     bool caller_waits = false;      // In AwaitReply().
+    bool unhurried = false;
     Done done;
   };
 
@@ -32,7 +33,8 @@ struct BrokerSession::Link final : Carrier::Sink {
   std::unique_ptr<Carrier> carrier;
   // Under the session's mutex:
   std::map<session::OpId, Pending> pending;  // In order of submission.
-  bool answered_caller = false;              // The last message was an answer that a caller waited for.
+  std::size_t hurried = 0;                   // Those of them that are not `unhurried`.
+  bool answered_caller = false;  // The last hurried message was an answer that a caller waited for.
   bool over = false;
   Status why;
 };

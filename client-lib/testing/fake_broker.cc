@@ -30,6 +30,8 @@ class FakeBroker::Link final : public Carrier {
     return true;
   }
 
+  void Attend() override { ++broker_->attended_; }
+
   void Push(session::ServerMessage message) {
     std::lock_guard lock(mutex_);
     work_.push_back([this, message = std::move(message)] { Deliver(message); });

@@ -3,6 +3,7 @@
 // another answer, and can end and restart. Any thread.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -80,6 +81,9 @@ class FakeBroker {
   // Blocks until the client acknowledged that id.
   bool Acknowledged(std::uint64_t id);
 
+  // How often a session asked for its reader, because nobody else reads an answer that is awaited.
+  int attended() const { return attended_; }
+
   FakeDevice& device() { return *device_; }
 
  private:
@@ -95,6 +99,7 @@ class FakeBroker {
   std::optional<Reply> Answer(const session::ClientMessage& message);
   void Record(const session::ClientMessage& message);
 
+  std::atomic<int> attended_{0};
   std::shared_ptr<FakeDevice> device_ = std::make_shared<FakeDevice>();
   std::mutex mutex_;
   std::condition_variable changed_;
