@@ -64,8 +64,8 @@ struct CompletionQueue {
   void RemoveSource(CompletionSource* source);
   // Makes the channel readable at the next completion of that kind; those that wait already do not count.
   Status Arm(NotifyType type);
-  // Removes the completions of destroyed queue pairs, and those of the queue pair with the number `reset` from
-  // before its reset.
+  // Removes the completions of destroyed queue pairs, and those of the queue pair with the number `reset`
+  // from before its reset.
   void Purge(std::uint32_t reset = 0);
 
  private:

@@ -158,9 +158,9 @@ bool RdmapModel::TakeSend(const Header& header, Bytes payload) {
     return true;
   }
   if (receive.forbidden && !payload.empty()) {
-    // A local fault, which the peer is not informed of in detail.
+    // The peer learns that its operation failed, and no more.
     dead_ = true;
-    fault_ = Fault{Layer::kLlp, 0, 5};
+    fault_ = Rdmap(2, 0xFF);
     EndReceives(StatusCode::kAccessViolation);
     return true;
   }
