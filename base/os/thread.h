@@ -9,8 +9,8 @@ namespace nd::os {
 void NameThread(std::thread& thread, const char* name);
 void NameThisThread(const char* name);
 
-// Starts a thread that runs `run(argument)` for the rest of the process. Signals go to other threads. False:
-// the system refuses.
+// Starts a thread that runs `run(argument)` for the rest of the process. Signals go to other threads, except
+// those of its own faults. Returns false when the system refuses.
 bool StartLastingThread(const char* name, void (*run)(void* argument), void* argument);
 
 }  // namespace nd::os

@@ -86,7 +86,7 @@ class BrokerSession final : public std::enable_shared_from_this<BrokerSession> {
     session::Handle handle;
     std::uint32_t epoch = 0;
   };
-  // kUnhurried: an application that does not wait for the answer, which may be handled kLaneRest late.
+  // kUnhurried: an application that does not wait for the answer, which may be handled twice kLaneRest late.
   enum class Sender { kApplication, kKeeper, kUnhurried };
   // An operation that a caller is going to wait for in AwaitReply().
   struct Ticket;
