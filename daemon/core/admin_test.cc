@@ -118,6 +118,16 @@ TEST(SetAdapter, ConnectionThatDisconnectsIsNoError) {
 }
 
 // The broker tells nothing to an ended session or to a client that closed its adapter.
+TEST(SetAdapter, ConnectionThatThePeerClosedIsDroppedToo) {
+  World w(2);
+  const World::Up up = w.Pair(Stage::kPeerClosed);
+  ASSERT_EQ(w.State(up.p, up.pc), ConnectorState::kPeerClosed);
+  w.Step(1, SetAdapter{"a0", false});
+  ASSERT_EQ(w.Seen<SendTransportCommand>(1).size(), 1u) << "receives that still wait end with the adapter";
+  EXPECT_EQ(w.Seen<SendTransportCommand>(1)[0].what, SendTransportCommand::What::kDrop);
+  EXPECT_EQ(w.Seen<SendTransportCommand>(1)[0].reason, DisconnectReason::kAdapterDisabled);
+}
+
 TEST(SetAdapter, OnlyLiveHandlesAreTold) {
   World w(2);
   w.reclaim_at_once = false;

@@ -26,6 +26,11 @@ void Broker::Impl::RemoveObject(Connector& c) {
       Emit(SendDisconnectEvent{{c.handle, c.reason}, c.session});
     }
   }
+  // The peer's end may be reported before the removal that caused it; the receives still wait then.
+  if (c.state == ConnectorState::kPeerClosed) {
+    Emit(SendTransportCommand{
+        {c.handle, TransportCommand::What::kDrop, DisconnectReason::kAdapterDisabled, 0}, c.session});
+  }
   c.closing = c.closing || c.reattaching;  // The client never received the handle.
   Kill(c, ending);
   AfterDead(c);
