@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fcntl.h>
+#include <sys/stat.h>
 
 #include "base/os/descriptor.h"
 
@@ -11,6 +12,12 @@ UniqueFd Duplicate(int fd) {
 
 void SetNonBlocking(int fd) {
   ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_NONBLOCK);
+}
+
+std::optional<MemoryNumber> NumberOf(int fd) {
+  struct stat facts;
+  if (::fstat(fd, &facts) != 0) return std::nullopt;
+  return MemoryNumber(facts.st_dev, facts.st_ino);
 }
 
 }  // namespace nd::os

@@ -16,4 +16,8 @@ void SetNonBlocking(int fd) {
     ::ioctlsocket(socket->get(), static_cast<long>(FIONBIO), &yes);
 }
 
+std::optional<MemoryNumber> NumberOf(int) {
+  return std::nullopt;
+}
+
 }  // namespace nd::os

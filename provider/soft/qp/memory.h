@@ -14,6 +14,7 @@
 #include "base/memfd.h"
 #include "base/os/fork.h"
 #include "provider/qp.h"
+#include "provider/soft/qp/shm/peer_tables.h"
 #include "provider/soft/qp/token_table.h"
 
 namespace nd::provider::soft {
@@ -59,6 +60,7 @@ class DeviceCore {
   bool progress_thread = true;
   os::ForkMark process;
   std::unique_ptr<TokenTable> regions;
+  PeerTables peer_tables;
 
   bool forked() const { return process.InChild(); }
 

@@ -68,11 +68,7 @@ void SharedMemory::ReadSocket() {
 void SharedMemory::Adopt(const ShareMessage& message, UniqueFd fd) {
   if (!enabled_) return;
   if (message.kind == ShareMessage::kRegionTable) {
-    if (peer_table_ || !CheckSealedMemfd(fd.get(), kRegionTableSize).ok()) return;
-    auto mapping = Mapping::Map(fd.get(), kRegionTableSize, false);
-    if (!mapping.ok()) return;
-    peer_table_ = std::move(mapping).value();
-    peer_table_.KeepFromChildren();
+    if (!peer_table_) peer_table_ = queue_pair_.core().peer_tables.Take(fd.get());
     return;
   }
   if (message.kind != ShareMessage::kBuffer || peer_buffers_.size() >= kMaxSharedBuffers) return;

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "base/memfd.h"
@@ -37,7 +38,7 @@ class SharedMemory {
   bool hung_up() const { return hung_up_; }
   // The registered memory of the peer; null: it does not share. Its values are hostile.
   const RegionEntry* peer_table() const {
-    return peer_table_ ? reinterpret_cast<const RegionEntry*>(peer_table_.data()) : nullptr;
+    return peer_table_ ? reinterpret_cast<const RegionEntry*>(peer_table_->data()) : nullptr;
   }
   // Null: the peer has not shared this buffer.
   const Mapping* PeerBuffer(std::uint32_t id);
@@ -53,7 +54,7 @@ class SharedMemory {
   ShmRings& rings_;
   const bool enabled_;
   bool hung_up_ = false;
-  Mapping peer_table_;
+  std::shared_ptr<const Mapping> peer_table_;
   std::vector<Buffer> peer_buffers_;
   std::vector<std::uint32_t> shared_buffers_;
 };

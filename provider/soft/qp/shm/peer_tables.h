@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// The tables of registered memory of the processes on this host that this process is connected with. Each is
+// mapped once, however many connections show it, and the last few stay for the next connection.
+//
+// Any thread; Take() may be called under the lock of a queue pair.
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <memory>
+#include <mutex>
+
+#include "base/memfd.h"
+#include "base/os/descriptor.h"
+
+namespace nd::provider::soft {
+
+class PeerTables {
+ public:
+  // The number of tables that stay mapped after their last connection.
+  static constexpr std::size_t kKept = 4;
+
+  // Null: the descriptor is no table, or there is no memory for it.
+  std::shared_ptr<const Mapping> Take(int fd);
+
+ private:
+  struct Table {
+    os::MemoryNumber number;
+    std::weak_ptr<const Mapping> mapping;
+  };
+
+  std::mutex mutex_;
+  std::deque<Table> tables_;
+  std::deque<std::shared_ptr<const Mapping>> kept_;  // The latest in front.
+};
+
+}  // namespace nd::provider::soft

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "provider/soft/qp/shm/peer_tables.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "provider/soft/qp/token_table.h"
+
+namespace nd::provider::soft {
+namespace {
+
+UniqueFd DescriptorOf(const TokenTable& table) {
+  return os::Duplicate(table.fd());
+}
+
+TEST(PeerTables, TableOfAProcessIsMappedOnce) {
+  const auto one = TokenTable::Create().value(), other = TokenTable::Create().value();
+  PeerTables tables;
+  const auto first = tables.Take(DescriptorOf(*one).get());
+  ASSERT_NE(first, nullptr);
+  // Without numbers of memory each connection maps it.
+  EXPECT_EQ(tables.Take(DescriptorOf(*one).get()) == first, os::NumberOf(one->fd()).has_value());
+  const auto second = tables.Take(DescriptorOf(*other).get());
+  ASSERT_NE(second, nullptr);
+  EXPECT_NE(second->data(), first->data());
+}
+
+TEST(PeerTables, LastTablesStayMappedWithoutAConnection) {
+  PeerTables tables;
+  std::weak_ptr<const Mapping> oldest;
+  for (std::size_t i = 0; i <= PeerTables::kKept; ++i) {
+    EXPECT_EQ(oldest.expired(), i == 0);
+    const auto mapping = tables.Take(DescriptorOf(*TokenTable::Create().value()).get());
+    ASSERT_NE(mapping, nullptr);
+    if (i == 0) oldest = mapping;
+  }
+  EXPECT_TRUE(oldest.expired());
+}
+
+// Its number may be used again while the list has it.
+TEST(PeerTables, TableOfAProcessThatEndedIsForgotten) {
+  PeerTables tables;
+  for (std::size_t i = 0; i < 50; ++i) {
+    const auto table = TokenTable::Create().value();
+    const auto mapping = tables.Take(DescriptorOf(*table).get());
+    ASSERT_NE(mapping, nullptr);
+    RegionView view;
+    view.stag = table->Reserve().value();
+    view.base = i + 1;
+    table->Publish(view.stag, view);
+    const auto seen = ReadRegion(reinterpret_cast<const RegionEntry*>(mapping->data()), view.stag);
+    ASSERT_TRUE(seen.has_value());
+    EXPECT_EQ(seen->base, i + 1);
+  }
+}
+
+TEST(PeerTables, OtherMemoryIsNoTable) {
+  PeerTables tables;
+  EXPECT_EQ(tables.Take(-1), nullptr);
+  EXPECT_EQ(tables.Take(CreateSealedMemfd("test", kRegionTableSize / 2)->get()), nullptr);
+}
+
+}  // namespace
+}  // namespace nd::provider::soft
