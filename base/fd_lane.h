@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One datagram with descriptors over a SOCK_SEQPACKET Unix socket (SCM_RIGHTS).
+// Datagrams, with and without descriptors, over a SOCK_SEQPACKET Unix socket (SCM_RIGHTS).
 #pragma once
 
 #include <cstddef>
@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "base/os/socket.h"
 #include "base/unique_fd.h"
 #include "nd/status.h"
 
@@ -17,6 +18,18 @@ inline constexpr std::size_t kMaxFdsPerMessage = 8;
 // Never blocks. DEVICE_BUSY: the buffer of the receiver is full or too many descriptors are in flight; try
 // later. CONNECTION_DISCONNECTED: the other end is closed. Descriptors are borrowed.
 Status SendWithFds(int socket, std::span<const std::byte> message, std::span<const int> fds);
+
+// Sends messages without descriptors in order, as many as the receiver takes now, and returns their number.
+// Fewer than all: `why` is the status of SendWithFds() for the next one. One system call where the system
+// can.
+std::size_t SendInOrder(int socket, std::span<const std::span<const std::byte>> messages, Status* why);
+
+// Receives messages without waiting, at most one for each buffer, and returns their number. Of 0 errno has
+// the reason. A hang-up is a message without bytes. The system discards descriptors. One system call where
+// the system can. At most kMostReceived buffers.
+inline constexpr std::size_t kMostReceived = 8;
+std::size_t ReceiveInOrder(int socket, std::span<const std::span<std::byte>> buffers,
+                           std::span<os::ReceivedMessage> messages);
 
 struct FdMessage {
   std::size_t size = 0;       // Bytes written to the caller's buffer.

@@ -3,6 +3,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -17,6 +18,20 @@ union ControlBuffer {
   cmsghdr align;
   char data[CMSG_SPACE(sizeof(int) * kMaxFdsPerMessage)];
 };
+
+constexpr std::size_t kMostAtOnce = 32;  // Of SendInOrder().
+
+Status CannotSend(int error) {
+  switch (error) {
+    case EAGAIN:
+    case ENOBUFS:
+    case ENOMEM:
+    case ETOOMANYREFS:
+      return {StatusCode::kDeviceBusy, "the receiver does not take its messages", Detail::kTransport, error};
+    default:
+      return {StatusCode::kConnectionDisconnected, std::strerror(error), Detail::kTransport, error};
+  }
+}
 
 }  // namespace
 
@@ -41,16 +56,54 @@ Status SendWithFds(int socket, std::span<const std::byte> message, std::span<con
   do {
     sent = sendmsg(socket, &header, MSG_DONTWAIT | MSG_NOSIGNAL);
   } while (sent < 0 && errno == EINTR);
-  if (sent >= 0) return Status::Ok();
-  switch (errno) {
-    case EAGAIN:
-    case ENOBUFS:
-    case ENOMEM:
-    case ETOOMANYREFS:
-      return {StatusCode::kDeviceBusy, "the receiver does not take its messages", Detail::kTransport, errno};
-    default:
-      return {StatusCode::kConnectionDisconnected, std::strerror(errno), Detail::kTransport, errno};
+  return sent >= 0 ? Status::Ok() : CannotSend(errno);
+}
+
+std::size_t SendInOrder(int socket, std::span<const std::span<const std::byte>> messages, Status* why) {
+  std::size_t done = 0;
+  while (done < messages.size()) {
+    const std::size_t count = std::min(messages.size() - done, kMostAtOnce);
+    std::array<iovec, kMostAtOnce> parts;
+    std::array<mmsghdr, kMostAtOnce> headers{};
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::span<const std::byte> message = messages[done + i];
+      parts[i] = {const_cast<std::byte*>(message.data()), message.size()};
+      headers[i].msg_hdr.msg_iov = &parts[i];
+      headers[i].msg_hdr.msg_iovlen = 1;
+    }
+    const int sent =
+        sendmmsg(socket, headers.data(), static_cast<unsigned>(count), MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (sent < 0 && errno == EINTR) continue;
+    if (sent < 0) {
+      *why = CannotSend(errno);
+      break;
+    }
+    // After a part of them the kernel keeps the error to itself; the next call has it.
+    done += static_cast<std::size_t>(sent);
   }
+  return done;
+}
+
+std::size_t ReceiveInOrder(int socket, std::span<const std::span<std::byte>> buffers,
+                           std::span<os::ReceivedMessage> messages) {
+  std::array<iovec, kMostReceived> parts;
+  std::array<mmsghdr, kMostReceived> headers{};  // Without room for control data.
+  for (std::size_t i = 0; i < buffers.size(); ++i) {
+    parts[i] = {buffers[i].data(), buffers[i].size()};
+    headers[i].msg_hdr.msg_iov = &parts[i];
+    headers[i].msg_hdr.msg_iovlen = 1;
+  }
+  int got;
+  do {
+    got = recvmmsg(socket, headers.data(), static_cast<unsigned>(buffers.size()), MSG_DONTWAIT, nullptr);
+  } while (got < 0 && errno == EINTR);
+  for (int i = 0; i < got; ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    const int flags = headers[at].msg_hdr.msg_flags;
+    messages[at] = {static_cast<std::ptrdiff_t>(headers[at].msg_len), (flags & MSG_CTRUNC) != 0,
+                    (flags & MSG_TRUNC) != 0};
+  }
+  return static_cast<std::size_t>(std::max(got, 0));
 }
 
 Result<FdMessage> ReceiveWithFds(int socket, std::span<std::byte> buffer, bool blocking) {

@@ -4,8 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <vector>
 
 #include "base/memfd.h"
 #include "base/os/descriptor.h"
@@ -79,6 +81,48 @@ TEST_F(FdLane, SendToAFullReceiverDoesNotBlock) {
   auto message = ReceiveWithFds(b_.get(), buffer_, false);
   ASSERT_TRUE(message.ok());
   EXPECT_EQ(message->size, 1u);
+}
+
+TEST_F(FdLane, MessagesInOrderAreSentAsFarAsTheyFit) {
+  const std::vector<std::byte> large(10000);
+  std::vector<std::vector<std::byte>> bytes;
+  for (int i = 0; i < 100; ++i) bytes.emplace_back(1 + static_cast<std::size_t>(i));
+  bytes.resize(1000, large);
+  const std::vector<std::span<const std::byte>> messages(bytes.begin(), bytes.end());
+  Status why;
+  const std::size_t sent = SendInOrder(a_.get(), messages, &why);
+  EXPECT_EQ(why.code(), StatusCode::kDeviceBusy);
+  ASSERT_GT(sent, 50u);
+  ASSERT_LT(sent, messages.size());
+  std::vector<std::byte> buffer(large.size());
+  for (std::size_t i = 0; i < sent; ++i) {
+    EXPECT_EQ(ReceiveWithFds(b_.get(), buffer, false)->size, bytes[i].size());
+  }
+  EXPECT_EQ(ReceiveWithFds(b_.get(), buffer, false).code(), StatusCode::kDeviceBusy);
+  b_.reset();
+  EXPECT_EQ(SendInOrder(a_.get(), messages, &why), 0u);
+  EXPECT_EQ(why.code(), StatusCode::kConnectionDisconnected);
+}
+
+TEST_F(FdLane, MessagesAreReceivedTogetherInOrder) {
+  std::array<std::array<std::byte, 4>, 3> memory{};
+  std::vector<std::span<std::byte>> buffers(memory.begin(), memory.end());
+  std::array<os::ReceivedMessage, 3> got;
+  EXPECT_EQ(ReceiveInOrder(b_.get(), buffers, got), 0u);
+  EXPECT_EQ(errno, EAGAIN);
+  for (const char* text : {"1", "22", "too long", "4444"})
+    ASSERT_TRUE(SendWithFds(a_.get(), Text(text), {}).ok());
+  ASSERT_EQ(ReceiveInOrder(b_.get(), buffers, got), 3u);
+  EXPECT_EQ(got[0].size, 1);
+  EXPECT_EQ(got[1].size, 2);
+  EXPECT_EQ(memory[1][0], std::byte{'2'});
+  EXPECT_TRUE(got[2].too_long);
+  EXPECT_FALSE(got[1].too_long || got[1].had_descriptors);
+  ASSERT_GE(ReceiveInOrder(b_.get(), buffers, got), 1u);
+  EXPECT_EQ(got[0].size, 4);
+  a_.reset();
+  ASSERT_GE(ReceiveInOrder(b_.get(), buffers, got), 1u);
+  EXPECT_EQ(got[0].size, 0);
 }
 
 TEST_F(FdLane, MessagesSentBeforeAHangUpArrive) {

@@ -191,6 +191,25 @@ Status SendWithFds(int socket, std::span<const std::byte> message, std::span<con
   return Disconnected();
 }
 
+std::size_t SendInOrder(int socket, std::span<const std::span<const std::byte>> messages, Status* why) {
+  std::size_t done = 0;
+  for (; done < messages.size(); ++done) {
+    *why = SendWithFds(socket, messages[done], {});
+    if (!why->ok()) break;
+  }
+  return done;
+}
+
+std::size_t ReceiveInOrder(int socket, std::span<const std::span<std::byte>> buffers,
+                           std::span<os::ReceivedMessage> messages) {
+  std::size_t done = 0;
+  for (; done < buffers.size(); ++done) {
+    messages[done] = os::ReceiveMessage(socket, buffers[done]);
+    if (messages[done].size < 0) break;
+  }
+  return done;
+}
+
 Result<FdMessage> ReceiveWithFds(int socket, std::span<std::byte> buffer, bool blocking) {
   const auto lane = os::FindAs<PipeObject>(socket);
   if (!lane) return Disconnected();

@@ -212,6 +212,26 @@ TEST_F(ConnectionTest, AfterThePeersDisconnectBothAnswersAreInline) {
   EXPECT_EQ(broker_.Count<session::NotifyDisconnectOp>(), 0u);
 }
 
+// The thread that notices it may move the data of other connections.
+TEST_F(ConnectionTest, EndIsReportedByTheKeeperWhileTheLaneIsFull) {
+  Establish();
+  broker_.SetFull(true);
+  fake_->options.on_peer_closed(DisconnectReason::kPeerProcessDied, {});
+  EXPECT_EQ(broker_.Await<session::TransportReportOp>().reason, DisconnectReason::kPeerProcessDied);
+  EXPECT_EQ(broker_.last_at_once(), std::thread::id());
+  EXPECT_TRUE(connector_.Close().ok());
+  EXPECT_EQ(broker_.Count<session::TransportReportOp>(), 1u);
+}
+
+TEST_F(ConnectionTest, ThreadThatNoticesAnEndReportsItItself) {
+  Establish();
+  fake_->options.on_peer_closed(DisconnectReason::kPeerProcessDied, {});
+  EXPECT_EQ(broker_.last_at_once(), std::this_thread::get_id());
+  EXPECT_EQ(broker_.Await<session::TransportReportOp>().reason, DisconnectReason::kPeerProcessDied);
+  EXPECT_TRUE(connector_.Close().ok());
+  EXPECT_EQ(broker_.Count<session::TransportReportOp>(), 1u);
+}
+
 TEST_F(ConnectionTest, EventOfTheBrokerEndsTheConnection) {
   Establish();
   EXPECT_TRUE(connector_.NotifyDisconnect().ok());  // Providers whose goodbyes travel through the broker.

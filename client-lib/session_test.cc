@@ -147,6 +147,18 @@ TEST(Session, CloseThatNobodyWaitsForDoesNotCallTheReader) {
   EXPECT_TRUE(request.GetResult().ok());
 }
 
+TEST(Session, OnlyACloseThatNobodyWaitsForIsPutOff) {
+  FakeBroker broker;
+  Adapter adapter = broker.Open();
+  { Up up(broker, adapter); }
+  EXPECT_EQ(broker.put_off(), 2);
+  Up up(broker, adapter);
+  EXPECT_TRUE(up.connector.Disconnect().ok());
+  EXPECT_TRUE(up.connector.Close().ok());
+  EXPECT_TRUE(up.queue_pair.Close().ok());
+  EXPECT_EQ(broker.put_off(), 2);
+}
+
 TEST(Session, WithoutTheBrokerTheConnectionLivesOn) {
   FakeBroker broker;
   Adapter adapter = broker.Open({.reconnect = false});

@@ -25,6 +25,9 @@ constexpr std::size_t kMaxWaiting = 256;
 constexpr std::size_t kMaxDatagram = 512;
 // Between two attempts while the kernel has no memory for a message.
 constexpr std::chrono::milliseconds kNap{1};
+constexpr int kMostRefusals = 1000;
+// The broker reads this many datagrams in one turn of the client.
+constexpr std::size_t kMostPutOff = 16;
 
 Status Broken(const std::string& what) {
   return {StatusCode::kRemoteError, "fd lane: " + what, Detail::kProtocol};
@@ -51,6 +54,10 @@ Status Copy(std::span<const std::byte> datagram, const char* name, Record* recor
                   " and size " + std::to_string(expected.size));
   }
   return {};
+}
+
+Status NoMemory() {
+  return Broken("the kernel has had no memory for a message for a second");
 }
 
 Status CheckFds(const char* name, std::uint32_t declared, std::size_t arrived) {
@@ -98,6 +105,8 @@ Result<std::string> BrokerLane::ReadToken(Time deadline) {
 }
 
 Result<std::span<const std::byte>> BrokerLane::Receive() {
+  // A failure shows in reading, behind the last messages of the broker.
+  static_cast<void>(SendPutOff());
   if (unread_messages_.empty()) {
     auto messages = ReceiveMessages();
     if (!messages.ok()) return messages;
@@ -119,19 +128,19 @@ Result<std::span<const std::byte>> BrokerLane::ReceiveMessages() {
   if (!buffer_) buffer_.reset(new std::byte[kSize]);
   const std::span buffer(buffer_.get(), kSize);
   for (;;) {
-    if (!unacknowledged_.empty()) {
+    const bool idle = nothing_put_off();
+    auto message = ReceiveWithFds(socket_.get(), buffer, /*blocking=*/idle);
+    if (message.code() == StatusCode::kDeviceBusy) {
+      if (idle) continue;
+      const Status status = SendPutOff();
+      if (!(status == StatusCode::kDeviceBusy)) continue;
       // The broker may stop reading until this side reads, so wait for both directions.
       os::Watched entry{socket_.get(), os::kReadable | os::kWritable};
       if (os::Wait({&entry, 1}, os::kNoLimit) < 0 && errno != EINTR) return Broken("cannot wait for it");
-      if ((entry.ready & os::kWritable) != 0) {
-        if (Status status = SendAcknowledgements(); !status.ok()) return status;
-        // The kernel has no memory for it.
-        if (!unacknowledged_.empty() && (entry.ready & os::kReadable) == 0) std::this_thread::sleep_for(kNap);
-      }
-      if ((entry.ready & ~os::kWritable) == 0) continue;
+      // The kernel has no memory for it.
+      if (status.native() != EAGAIN && entry.ready == os::kWritable) std::this_thread::sleep_for(kNap);
+      continue;
     }
-    auto message = ReceiveWithFds(socket_.get(), buffer, unacknowledged_.empty());
-    if (message.code() == StatusCode::kDeviceBusy) continue;
     if (!message.ok()) return message.status();
     const auto datagram = std::span<const std::byte>(buffer).first(message->size);
     provider::MessageRecord record;
@@ -157,23 +166,90 @@ Status BrokerLane::GiveSockets(std::uint64_t op_id, std::span<const int> sockets
 }
 
 Status BrokerLane::Send(std::span<const std::byte> datagram) {
-  return SendAll(datagram, {});
+  std::uint64_t number = 0;
+  for (int refused = 0; refused < kMostRefusals;) {
+    Status status = SendBehindQueue(datagram, /*queue=*/true, &number);
+    if (!(status == StatusCode::kDeviceBusy)) return status;
+    WaitForRoom(status, &refused);
+  }
+  return NoMemory();
+}
+
+Status BrokerLane::TrySend(std::span<const std::byte> datagram) {
+  std::uint64_t number = 0;
+  return SendBehindQueue(datagram, /*queue=*/false, &number);
+}
+
+Status BrokerLane::SendBehindQueue(std::span<const std::byte> datagram, bool queue, std::uint64_t* number) {
+  std::lock_guard lock(queue_mutex_);
+  if (queue_.empty()) {
+    // A thread in Receive() may have sent it.
+    return *number != 0 ? Status() : SendWithFds(socket_.get(), datagram, {});
+  }
+  if (*number == 0 && !queue) {
+    Status status = SendQueue();
+    return status.ok() ? SendWithFds(socket_.get(), datagram, {}) : status;
+  }
+  if (*number == 0) {
+    queue_.emplace_back(datagram.begin(), datagram.end());
+    *number = ++queued_;
+  }
+  Status status = SendQueue();
+  return status == StatusCode::kDeviceBusy && dequeued_ >= *number ? Status() : status;
 }
 
 Status BrokerLane::SendAll(std::span<const std::byte> datagram, std::span<const int> descriptors) {
-  // The kernel may have no memory although the socket has room; it gets a second.
-  for (int refused = 0; refused < 1000;) {
+  for (int refused = 0; refused < kMostRefusals;) {
     Status status = SendWithFds(socket_.get(), datagram, descriptors);
     if (!(status == StatusCode::kDeviceBusy)) return status;
-    if (status.native() == EAGAIN) {
-      os::Watched entry{socket_.get(), os::kWritable};
-      os::Wait({&entry, 1}, os::kNoLimit);
-    } else {
-      if (status.native() != ETOOMANYREFS) ++refused;  // The broker takes the earlier descriptors.
-      std::this_thread::sleep_for(kNap);
-    }
+    WaitForRoom(status, &refused);
   }
-  return Broken("the kernel has had no memory for a message for a second");
+  return NoMemory();
+}
+
+// The kernel may have no memory although the socket has room; it gets a second.
+void BrokerLane::WaitForRoom(const Status& busy, int* refused) {
+  if (busy.native() == EAGAIN) {
+    os::Watched entry{socket_.get(), os::kWritable};
+    os::Wait({&entry, 1}, os::kNoLimit);
+  } else {
+    if (busy.native() != ETOOMANYREFS) ++*refused;  // The broker takes the earlier descriptors.
+    std::this_thread::sleep_for(kNap);
+  }
+}
+
+bool BrokerLane::PutOff(std::span<const std::byte> datagram) {
+  std::lock_guard lock(queue_mutex_);
+  if (queue_.size() >= kMostPutOff) return false;
+  queue_.emplace_back(datagram.begin(), datagram.end());
+  ++queued_;
+  return true;
+}
+
+bool BrokerLane::nothing_put_off() {
+  std::lock_guard lock(queue_mutex_);
+  return queue_.empty();
+}
+
+Status BrokerLane::SendPutOff() {
+  std::lock_guard lock(queue_mutex_);
+  return SendQueue();
+}
+
+// Under queue_mutex_. DEVICE_BUSY: some are left. Any other failure: the broker has gone.
+Status BrokerLane::SendQueue() {
+  Status status;
+  while (status.ok() && !queue_.empty()) {
+    const std::vector<std::span<const std::byte>> datagrams(queue_.begin(), queue_.end());
+    const std::size_t sent = SendInOrder(socket_.get(), datagrams, &status);
+    queue_.erase(queue_.begin(), queue_.begin() + static_cast<std::ptrdiff_t>(sent));
+    dequeued_ += sent;
+  }
+  if (!status.ok() && !(status == StatusCode::kDeviceBusy)) {
+    dequeued_ += queue_.size();
+    queue_.clear();
+  }
+  return status;
 }
 
 void BrokerLane::Shutdown() {
@@ -225,22 +301,16 @@ Status BrokerLane::Handle(std::span<const std::byte> datagram, std::vector<Uniqu
   }
 }
 
+// A lane with messages sends it with the next message. Otherwise a full socket means that the broker does not
+// read.
 Status BrokerLane::Acknowledge(std::uint64_t id) {
-  unacknowledged_.push_back(id);
-  return SendAcknowledgements();
-}
-
-// Sends as many as the socket takes now if it also carries messages. Otherwise a full socket means that the
-// broker does not read.
-Status BrokerLane::SendAcknowledgements() {
-  while (!unacknowledged_.empty()) {
-    provider::AckRecord record;
-    record.id = unacknowledged_.front();
-    Status status = SendWithFds(socket_.get(), std::as_bytes(std::span(&record, 1)), {});
-    if (carries_ && status == StatusCode::kDeviceBusy) return {};
-    if (!status.ok()) return status;
-    unacknowledged_.pop_front();
-  }
+  provider::AckRecord record;
+  record.id = id;
+  const auto datagram = std::as_bytes(std::span(&record, 1));
+  if (!carries_) return SendWithFds(socket_.get(), datagram, {});
+  std::lock_guard lock(queue_mutex_);
+  queue_.emplace_back(datagram.begin(), datagram.end());
+  ++queued_;
   return {};
 }
 

@@ -47,12 +47,18 @@ class BrokerLane {
   // Call it before any other thread uses the lane: from now on one thread at a time calls Receive(), and
   // Drain() does nothing.
   void CarryMessages() { carries_ = true; }
-  // Waits for the next message and handles other datagrams meanwhile. The bytes are valid until the next
+  // Sends what was put off, waits for the next message, and handles other datagrams meanwhile. The
+  // acknowledgement of a hand-over right before the message is put off. The bytes are valid until the next
   // call. Errors as Drain().
   Result<std::span<const std::byte>> Receive();
-  // Sends a whole datagram and waits for room. One call at a time. CONNECTION_DISCONNECTED: the lane has
-  // ended.
+  // Sends a whole datagram, behind those that were put off, and waits for room. One call at a time.
+  // CONNECTION_DISCONNECTED: the lane has ended.
   Status Send(std::span<const std::byte> datagram);
+  // The same without waiting. DEVICE_BUSY: there is no room, and this datagram was not sent.
+  Status TrySend(std::span<const std::byte> datagram);
+  // Puts a datagram off: it leaves with the next Send(), or when Receive() is called again. Returns false
+  // when too many wait already. Only while no thread is in Receive().
+  bool PutOff(std::span<const std::byte> datagram);
   // Ends every waiting call.
   void Shutdown();
 
@@ -69,7 +75,12 @@ class BrokerLane {
   Status Handle(std::span<const std::byte> datagram, std::vector<UniqueFd> fds);
   Status SendAll(std::span<const std::byte> datagram, std::span<const int> descriptors);
   Status Acknowledge(std::uint64_t id);
-  Status SendAcknowledgements();
+  bool nothing_put_off();
+  Status SendPutOff();
+  Status SendQueue();
+  // Returns SUCCESS when the datagram was sent. `number`: 0 while it is not in the queue, or its place there.
+  Status SendBehindQueue(std::span<const std::byte> datagram, bool queue, std::uint64_t* number);
+  void WaitForRoom(const Status& busy, int* refused);
   Result<std::span<const std::byte>> ReceiveMessages();
 
   std::mutex mutex_;
@@ -79,9 +90,13 @@ class BrokerLane {
   bool carries_ = false;
   std::unique_ptr<std::byte[]> buffer_;         // Of Receive(). Mostly untouched memory.
   std::span<const std::byte> unread_messages_;  // The messages in buffer_ that Receive() has not returned.
-  std::deque<std::uint64_t> unacknowledged_;
   std::shared_ptr<MappedCounters> counters_ = std::make_shared<MappedCounters>();
   std::map<std::uint64_t, provider::HandOff> waiting_;
+
+  // Locked last, and never while a thread waits.
+  std::mutex queue_mutex_;
+  std::deque<std::vector<std::byte>> queue_;  // Datagrams that were put off, or that a Send() waits for.
+  std::uint64_t queued_ = 0, dequeued_ = 0;   // All that were ever in the queue.
 };
 
 }  // namespace nd::client

@@ -54,12 +54,23 @@ Status BrokerSession::Submit(session::Operation op, std::uint32_t epoch, Done do
                              Ticket* ticket) {
   // An object that is restored already may be closed while others are being restored.
   const bool early = sender == Sender::kKeeper || std::holds_alternative<session::CloseOp>(op);
-  return Send({0, std::move(op)}, early, epoch, std::move(done), ticket, sender == Sender::kUnhurried);
+  return Send({0, std::move(op)}, early, epoch, std::move(done), ticket, sender);
+}
+
+bool BrokerSession::Pass(Link& link, std::span<const std::byte> bytes, Sender sender) {
+  if (sender == Sender::kAtOnce) return link.lane_messages != nullptr && link.lane_messages->TrySend(bytes);
+  if (sender == Sender::kPutOff && link.lane_messages != nullptr) {
+    link.lane_messages->SendLater(bytes);
+  } else {
+    link.carrier->Send(bytes);
+  }
+  return true;
 }
 
 // `early`: also before the session is established.
 Status BrokerSession::Send(session::ClientMessage message, bool early, std::uint32_t epoch, Done done,
-                           Ticket* ticket, bool unhurried) {
+                           Ticket* ticket, Sender sender) {
+  const bool unhurried = sender >= Sender::kUnhurried;
   const auto* op = std::get_if<session::Operation>(&message.content);
   const bool makes_queue_pair = op != nullptr && std::holds_alternative<session::CreateQueuePairOp>(*op);
   std::shared_ptr<Link> link;
@@ -82,7 +93,13 @@ Status BrokerSession::Send(session::ClientMessage message, bool early, std::uint
   }
   std::vector<std::byte> bytes;
   session::Append(message, &bytes);
-  link->carrier->Send(bytes);
+  if (!Pass(*link, bytes, sender)) {
+    decltype(link->pending)::node_type dropped;  // Destroyed outside the lock.
+    std::lock_guard lock(mutex_);
+    dropped = link->pending.extract(message.op_id);
+    // Otherwise the end of the session has completed it meanwhile.
+    if (dropped) return StatusCode::kDeviceBusy;
+  }
   if (ticket == nullptr && !unhurried) link->carrier->Attend();
   return {};
 }

@@ -86,8 +86,10 @@ class BrokerSession final : public std::enable_shared_from_this<BrokerSession> {
     session::Handle handle;
     std::uint32_t epoch = 0;
   };
-  // kUnhurried: an application that does not wait for the answer, which may be handled twice kLaneRest late.
-  enum class Sender { kApplication, kKeeper, kUnhurried };
+  // kUnhurried: nobody waits for the answer, which may be handled 8 kLaneRest late. kPutOff: nor does
+  // anybody wait for the effect, so that the operation itself may be sent as late. kAtOnce: as kUnhurried,
+  // and Submit() does not wait for room in the lane.
+  enum class Sender { kApplication, kKeeper, kUnhurried, kPutOff, kAtOnce };
   // An operation that a caller is going to wait for in AwaitReply().
   struct Ticket;
 
@@ -101,7 +103,8 @@ class BrokerSession final : public std::enable_shared_from_this<BrokerSession> {
 
   // Sends an operation. SUCCESS: `done` runs exactly once, on the reader or the keeper. DEVICE_REMOVED
   // (detail kBrokerUnreachable): the broker is away or the object belongs to a former epoch; `done` is
-  // dropped. Epoch 0 means any epoch. A caller that blocks until `done` has run gives a ticket.
+  // dropped. Epoch 0 means any epoch. A caller that blocks until `done` has run gives a ticket. DEVICE_BUSY,
+  // kAtOnce only: sending would have to wait; `done` is dropped.
   Status Submit(session::Operation op, std::uint32_t epoch, Done done, Sender sender = Sender::kApplication,
                 Ticket* ticket = nullptr);
   // Helps reading until `done` has run, or returns at once. The outcome has to be awaited all the same.
@@ -161,7 +164,9 @@ class BrokerSession final : public std::enable_shared_from_this<BrokerSession> {
   static void GiveNetwork(BrokerLane& lane);
   static void GiveSocketFor(const session::ConnectOp& connect, session::OpId op_id, BrokerLane& lane);
   Status Send(session::ClientMessage message, bool early, std::uint32_t epoch, Done done,
-              Ticket* ticket = nullptr, bool unhurried = false);
+              Ticket* ticket = nullptr, Sender sender = Sender::kApplication);
+  // Returns false when only a sender that waits can send it.
+  static bool Pass(Link& link, std::span<const std::byte> bytes, Sender sender);
   Result<Reply> CallWithin(session::ClientMessage message, const char* what, Duration timeout);
   void TearDown(const Status& why);
   void Keep();

@@ -113,7 +113,8 @@ class LocalConnector final : public Target, public std::enable_shared_from_this<
   // Handles the completion with the hand-over: connects the queue pair before the completion is delivered.
   Status Establish(const std::shared_ptr<LocalQueuePair>& queue_pair, Reply& reply);
   void Report(ReportWhat what, DisconnectReason reason, Status status);
-  void SendReport(ReportWhat what, DisconnectReason reason, Status status);
+  // kAtOnce returns false when the report was not sent, because it would have to wait or the broker is away.
+  bool SendReport(ReportWhat what, DisconnectReason reason, Status status, BrokerSession::Sender sender);
   // The goodbye of this side: the queue pair says it, and the broker is told when it is over. BeginGoodbye
   // returns the queue pair of an established connection, for RunGoodbye, or null. From then on the disconnect
   // of the peer is the answer to this one.
@@ -124,7 +125,7 @@ class LocalConnector final : public Target, public std::enable_shared_from_this<
   void AfterGoodbye(std::function<void(Status)> then);
   // Ends the transport at once, by order of the broker.
   void Drop(DisconnectReason reason);
-  void TellPeerClosedInOrder();  // Requires report_order_.
+  bool TellPeerClosedInOrder(BrokerSession::Sender sender);  // Requires report_order_. As SendReport().
   // Disconnect when the broker says the goodbye or decides the result of the call.
   Status DisconnectByBroker(const Caller& caller);
   Status DisconnectLocally(const Caller& caller);

@@ -7,15 +7,18 @@
 
 namespace nd::client {
 
-// Reports in the background, on the keeper.
+// On the keeper when it cannot be sent at once: the caller may be a thread that moves data.
 void LocalConnector::Report(ReportWhat what, DisconnectReason reason, Status status) {
+  using Sender = BrokerSession::Sender;
+  if (SendReport(what, reason, status, Sender::kAtOnce)) return;
   adapter->session->Post([self = shared_from_this(), what, reason, status = std::move(status)] {
-    self->SendReport(what, reason, status);
+    self->SendReport(what, reason, status, Sender::kUnhurried);
   });
 }
 
 // While the broker is away, this side does the broker's part.
-void LocalConnector::SendReport(ReportWhat what, DisconnectReason reason, Status status) {
+bool LocalConnector::SendReport(ReportWhat what, DisconnectReason reason, Status status,
+                                BrokerSession::Sender sender) {
   const Life at = life();
   session::TransportReportOp op{at.handle, what, reason, std::move(status)};
   const auto locally = [self = shared_from_this(), what, reason] {
@@ -26,8 +29,9 @@ void LocalConnector::SendReport(ReportWhat what, DisconnectReason reason, Status
       [locally](const Reply& reply) {
         if (IsUnreachable(reply.status)) locally();
       },
-      BrokerSession::Sender::kUnhurried);
-  if (!sent.ok()) locally();
+      sender);
+  if (!sent.ok() && sender != BrokerSession::Sender::kAtOnce) locally();
+  return sent.ok();
 }
 
 void LocalConnector::OnPeerClosed(DisconnectReason reason, Status cause) {
@@ -40,24 +44,32 @@ void LocalConnector::OnPeerClosed(DisconnectReason reason, Status cause) {
     peer_close_unreported_ = true;
   }
   CompleteLocalNotifies({});
+  {
+    std::unique_lock order(report_order_, std::try_to_lock);
+    if (order && TellPeerClosedInOrder(BrokerSession::Sender::kAtOnce)) return;
+  }
   adapter->session->Post([self = shared_from_this()] { self->TellPeerClosed(); });
 }
 
 void LocalConnector::TellPeerClosed() {
   std::lock_guard order(report_order_);
-  TellPeerClosedInOrder();
+  TellPeerClosedInOrder(BrokerSession::Sender::kUnhurried);
 }
 
-void LocalConnector::TellPeerClosedInOrder() {
+bool LocalConnector::TellPeerClosedInOrder(BrokerSession::Sender sender) {
   DisconnectReason reason;
   Status cause;
   {
     std::lock_guard lock(mutex_);
-    if (!std::exchange(peer_close_unreported_, false)) return;
+    if (!std::exchange(peer_close_unreported_, false)) return true;
     reason = reason_;
     cause = cause_;
   }
-  SendReport(ReportWhat::kPeerClosed, reason, std::move(cause));
+  if (SendReport(ReportWhat::kPeerClosed, reason, std::move(cause), sender)) return true;
+  if (sender != BrokerSession::Sender::kAtOnce) return false;
+  std::lock_guard lock(mutex_);
+  peer_close_unreported_ = true;
+  return false;
 }
 
 void LocalConnector::OnPeerClosedByBroker() {
@@ -263,7 +275,7 @@ Status LocalConnector::Disconnect(const Caller& caller) {
       phase_ = Phase::kDead;
     }
     // The answer is final; the broker learns of it before later messages.
-    TellPeerClosedInOrder();
+    TellPeerClosedInOrder(BrokerSession::Sender::kUnhurried);
     static_cast<void>(
         adapter->session->Submit(session::DisconnectOp{at.handle}, at.epoch, [](const Reply&) {}));
     order.unlock();
@@ -408,7 +420,7 @@ Status LocalConnector::Close(const Caller& caller, bool wait) {
   Status sent = adapter->session->Submit(
       session::CloseOp{at.handle}, at.epoch,
       [finish, locally](const Reply& reply) { IsUnreachable(reply.status) ? locally() : finish(); },
-      wait ? BrokerSession::Sender::kApplication : BrokerSession::Sender::kUnhurried,
+      wait ? BrokerSession::Sender::kApplication : BrokerSession::Sender::kPutOff,
       wait && caller.blocks() ? &ticket : nullptr);
   if (leaving) RunGoodbye(leaving);
   if (!sent.ok()) locally();

@@ -54,7 +54,9 @@ Environment HostEnvironment(const std::string& broker, bool progress_thread) {
     channel.open_carrier = [location](BrokerLane& session_lane,
                                       Carrier::Sink* sink) -> Result<std::unique_ptr<Carrier>> {
       const std::string_view wanted = WantedCarrier();
-      if (wanted.empty() && session_lane.takes_messages()) return OpenLaneCarrier(session_lane, sink);
+      if (wanted.empty() && session_lane.takes_messages()) {
+        return std::unique_ptr<Carrier>(OpenLaneCarrier(session_lane, sink));
+      }
       UseUnforkable();
       // A broker of the first version accepts messages by gRPC only.
       return OpenSocketCarrier(wanted.empty() ? "grpc" : wanted, location, sink);

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Carries a session on its fd lane: one system call per sent message, one thread for receiving.
+// Carries a session on its fd lane: at most one system call per sent message, one thread for receiving.
 //
 // A caller that waits for its answer reads the lane itself where it can, so that the broker wakes it and no
 // other thread has to. The thread makes room for that: after the answer to such a caller it rests instead of
 // reading on, because that caller will probably call again, and reads again when no caller has come for a
-// while.
+// while. Before it reads it sends what was put off meanwhile.
+#include <algorithm>
 #include <condition_variable>
 #include <cstdint>
 #include <cstring>
@@ -18,7 +19,10 @@
 namespace nd::client {
 namespace {
 
-class LaneCarrier final : public Carrier {
+// While callers keep coming, each wake-up of the thread is in vain.
+constexpr int kLongerRest = 4;
+
+class LaneCarrier final : public LaneMessages {
  public:
   LaneCarrier(BrokerLane& lane, Sink* sink, Duration rest) : lane_(lane), sink_(sink), rest_(rest) {
     lane_.CarryMessages();
@@ -28,16 +32,27 @@ class LaneCarrier final : public Carrier {
 
   bool Send(std::span<const std::byte> message) override {
     std::lock_guard lock(write_mutex_);
-    const auto length = static_cast<std::uint32_t>(message.size());
-    const provider::MessageRecord record;
-    constexpr std::size_t kHead = sizeof(record) + sizeof(length);
-    datagram_.resize(kHead + length);
-    std::memcpy(datagram_.data(), &record, sizeof(record));
-    std::memcpy(datagram_.data() + sizeof(record), &length, sizeof(length));
-    if (length != 0) std::memcpy(datagram_.data() + kHead, message.data(), length);
-    if (lane_.Send(datagram_).ok()) return true;
+    if (lane_.Send(Framed(message)).ok()) return true;
     lane_.Shutdown();  // Ends the session, and with it the operation that could not be sent.
     return false;
+  }
+
+  bool SendLater(std::span<const std::byte> message) override {
+    {
+      std::unique_lock write(write_mutex_, std::try_to_lock);
+      std::lock_guard lock(mutex_);
+      // The resting thread comes back for it. A caller that reads may wait for long.
+      if (write && resting_ && !caller_reads_ && !over_ && lane_.PutOff(Framed(message))) return true;
+    }
+    return Send(message);
+  }
+
+  bool TrySend(std::span<const std::byte> message) override {
+    std::unique_lock write(write_mutex_, std::try_to_lock);
+    if (!write) return false;
+    const Status status = lane_.TrySend(Framed(message));
+    if (!status.ok() && !(status == StatusCode::kDeviceBusy)) lane_.Shutdown();
+    return status.ok();
   }
 
   void Close() override {
@@ -74,6 +89,18 @@ class LaneCarrier final : public Carrier {
   }
 
  private:
+  // Under write_mutex_.
+  std::span<const std::byte> Framed(std::span<const std::byte> message) {
+    const auto length = static_cast<std::uint32_t>(message.size());
+    const provider::MessageRecord record;
+    constexpr std::size_t kHead = sizeof(record) + sizeof(length);
+    datagram_.resize(kHead + length);
+    std::memcpy(datagram_.data(), &record, sizeof(record));
+    std::memcpy(datagram_.data() + sizeof(record), &length, sizeof(length));
+    if (length != 0) std::memcpy(datagram_.data() + kHead, message.data(), length);
+    return datagram_;
+  }
+
   void Run() {
     os::MarkLibraryThread();
     while (ReadOne() && Rest()) {
@@ -88,10 +115,11 @@ class LaneCarrier final : public Carrier {
     std::unique_lock lock(mutex_);
     if (over_ || !sink_->AwaitsNothing()) return !over_;
     resting_ = true;
-    for (bool used = true; used && !attend_ && !over_;) {
+    Duration rest = rest_;
+    for (bool used = true; used && !attend_ && !over_; rest = std::min(2 * rest, kLongerRest * rest_)) {
       const std::uint64_t before = turns_;
       const bool read_before = caller_reads_;
-      changed_.wait_for(lock, rest_, [this] { return attend_ || over_; });
+      changed_.wait_for(lock, rest, [this] { return attend_ || over_; });
       used = caller_reads_ || turns_ != before;
       // A caller that has read for the whole time may read for long, and notifies this thread when it leaves.
       // That costs a wake-up, so a short call does without it.
@@ -132,7 +160,7 @@ class LaneCarrier final : public Carrier {
   std::vector<std::byte> datagram_;
   Status why_{StatusCode::kDeviceRemoved, ""};
 
-  // Locked before any mutex of the sink.
+  // Locked before any mutex of the sink, and after write_mutex_.
   std::mutex mutex_;
   std::condition_variable changed_;
   bool over_ = false;
@@ -146,7 +174,7 @@ class LaneCarrier final : public Carrier {
 
 }  // namespace
 
-std::unique_ptr<Carrier> OpenLaneCarrier(BrokerLane& lane, Carrier::Sink* sink, Duration rest) {
+std::unique_ptr<LaneMessages> OpenLaneCarrier(BrokerLane& lane, Carrier::Sink* sink, Duration rest) {
   return std::make_unique<LaneCarrier>(lane, sink, rest);
 }
 

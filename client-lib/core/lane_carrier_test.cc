@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
+#include <array>
 #include <condition_variable>
 #include <cstring>
 #include <functional>
@@ -47,6 +48,23 @@ class LaneCarrierTest : public testing::Test, protected Carrier::Sink {
     datagram.back() = static_cast<std::byte>(text);
     EXPECT_TRUE(SendWithFds(broker_.get(), datagram, {}).ok());
   }
+  // A hand-over without descriptors.
+  void BrokerHandsOver(std::uint64_t id) {
+    provider::HandOffRecord record;
+    record.id = id;
+    EXPECT_TRUE(SendWithFds(broker_.get(), std::as_bytes(std::span(&record, 1)), {}).ok());
+  }
+  // The text of the next message to the broker, or the id that it acknowledges as a digit; 0: there is none.
+  char BrokerReads(bool blocking = true) {
+    std::array<std::byte, 64> buffer{};
+    const auto got = ReceiveWithFds(broker_.get(), buffer, blocking);
+    if (!got.ok()) return 0;
+    if (got->size != sizeof(provider::AckRecord)) return static_cast<char>(buffer[got->size - 1]);
+    provider::AckRecord record;
+    std::memcpy(&record, buffer.data(), sizeof record);
+    return static_cast<char>('0' + record.id);
+  }
+  static std::span<const std::byte> Text(const char* text) { return std::as_bytes(std::span(text, 1)); }
   // One exchange, after which the carrier's thread rests.
   void LetTheThreadRest() {
     SetAwaitsNothing(true);
@@ -90,7 +108,7 @@ class LaneCarrierTest : public testing::Test, protected Carrier::Sink {
 
   std::unique_ptr<BrokerLane> lane_;
   UniqueFd broker_;
-  std::unique_ptr<Carrier> carrier_;
+  std::unique_ptr<LaneMessages> carrier_;
 
  private:
   bool OnMessage(std::span<const std::byte> message) override {
@@ -189,6 +207,86 @@ TEST_F(LaneCarrierTest, ThreadReadsAgainAfterACallerThatReadForLong) {
   caller.join();
   BrokerSends('c');
   EXPECT_EQ(Await(3).text, 'c');
+}
+
+TEST_F(LaneCarrierTest, MessageThatWasPutOffLeavesBeforeTheNextOne) {
+  Open(kForEver);
+  LetTheThreadRest();
+  EXPECT_TRUE(carrier_->SendLater(Text("l")));
+  EXPECT_EQ(BrokerReads(false), 0);
+  EXPECT_TRUE(carrier_->SendLater(Text("m")));
+  EXPECT_EQ(BrokerReads(false), 0);
+  EXPECT_TRUE(carrier_->Send(Text("n")));
+  for (const char text : {'l', 'm', 'n'}) EXPECT_EQ(BrokerReads(false), text);
+}
+
+TEST_F(LaneCarrierTest, MessageThatWasPutOffLeavesAfterTheRest) {
+  Open(std::chrono::milliseconds(1));
+  LetTheThreadRest();
+  for (int i = 0; i < 100; ++i) {
+    EXPECT_TRUE(carrier_->SendLater(Text("m")));
+    ASSERT_EQ(BrokerReads(), 'm') << i;
+  }
+}
+
+TEST_F(LaneCarrierTest, MessageThatWasPutOffLeavesBeforeACallerWaits) {
+  Open(kForEver);
+  LetTheThreadRest();
+  EXPECT_TRUE(carrier_->SendLater(Text("l")));
+  EXPECT_EQ(BrokerReads(false), 0);
+  std::thread caller([&] { carrier_->ReadWhile(Until(2)); });
+  EXPECT_EQ(BrokerReads(), 'l');
+  AwaitCaller();
+  EXPECT_TRUE(carrier_->SendLater(Text("m")));
+  EXPECT_EQ(BrokerReads(false), 'm') << "the caller may wait for ever";
+  BrokerSends('b');
+  caller.join();
+}
+
+TEST_F(LaneCarrierTest, FewMessagesArePutOff) {
+  Open(kForEver);
+  LetTheThreadRest();
+  for (int i = 0; i < 1000 && BrokerReads(false) == 0; ++i) EXPECT_TRUE(carrier_->SendLater(Text("m")));
+  EXPECT_EQ(BrokerReads(false), 'm') << "more than one left together";
+}
+
+TEST_F(LaneCarrierTest, HandOverIsAcknowledgedWithTheNextMessage) {
+  Open(kForEver);
+  LetTheThreadRest();
+  BrokerHandsOver(1);
+  BrokerSends('b');
+  carrier_->ReadWhile(Until(2));
+  EXPECT_EQ(Await(2).by, std::this_thread::get_id());
+  EXPECT_EQ(BrokerReads(false), 0);
+  EXPECT_TRUE(carrier_->Send(Text("n")));
+  EXPECT_EQ(BrokerReads(false), '1');
+  EXPECT_EQ(BrokerReads(false), 'n');
+}
+
+TEST_F(LaneCarrierTest, HandOverIsAcknowledgedBeforeTheNextWait) {
+  Open(kForEver);
+  LetTheThreadRest();
+  std::thread caller([&] { carrier_->ReadWhile(Until(3)); });
+  BrokerHandsOver(1);
+  EXPECT_EQ(BrokerReads(), '1') << "no message follows";
+  BrokerHandsOver(2);
+  BrokerSends('b');
+  EXPECT_EQ(BrokerReads(), '2') << "the caller waits for more";
+  BrokerSends('c');
+  caller.join();
+}
+
+TEST_F(LaneCarrierTest, TrySendDoesNotWaitForRoom) {
+  Open(kForEver);
+  LetTheThreadRest();
+  int sent = 0;
+  while (sent < 100'000 && carrier_->TrySend(Text("m"))) ++sent;
+  ASSERT_LT(sent, 100'000);
+  EXPECT_FALSE(closed());
+  std::thread sender([&] { EXPECT_TRUE(carrier_->Send(Text("n"))); });
+  for (int i = 0; i < sent; ++i) ASSERT_EQ(BrokerReads(), 'm') << i;
+  EXPECT_EQ(BrokerReads(), 'n');
+  sender.join();
 }
 
 TEST_F(LaneCarrierTest, CloseEndsACallerThatReads) {

@@ -128,7 +128,7 @@ Status LocalQueuePair::Close(const Caller& caller, bool ndk, bool wait) {
   Status sent = adapter->session->Submit(
       session::CloseOp{at.handle, ndk}, at.epoch,
       [finish, locally](const Reply& reply) { IsUnreachable(reply.status) ? locally() : finish(); },
-      wait ? BrokerSession::Sender::kApplication : BrokerSession::Sender::kUnhurried,
+      wait ? BrokerSession::Sender::kApplication : BrokerSession::Sender::kPutOff,
       wait && caller.blocks() ? &ticket : nullptr);
   if (!sent.ok()) locally();
   adapter->session->AwaitReply(ticket);

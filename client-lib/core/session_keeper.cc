@@ -26,6 +26,7 @@ Status BrokerSession::ConnectLink() {
   auto carrier = channel->open_carrier(link->lane, link.get());
   if (!carrier.ok()) return carrier.status();
   link->carrier = std::move(carrier).value();
+  link->lane_messages = dynamic_cast<LaneMessages*>(link->carrier.get());
   if (link->lane.gives_sockets()) GiveNetwork(link->lane);
   {
     std::lock_guard lock(mutex_);

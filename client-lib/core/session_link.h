@@ -9,6 +9,7 @@
 
 #include "client-lib/core/broker_lane.h"
 #include "client-lib/core/broker_session.h"
+#include "client-lib/core/carriers.h"
 
 namespace nd::client {
 
@@ -31,6 +32,7 @@ struct BrokerSession::Link final : Carrier::Sink {
   BrokerSession* const session;  // Outlives the carrier: the keeper closes it.
   BrokerLane lane;
   std::unique_ptr<Carrier> carrier;
+  LaneMessages* lane_messages = nullptr;  // The carrier; null: it has no other ways to send.
   // Under the session's mutex:
   std::map<session::OpId, Pending> pending;  // In order of submission.
   std::size_t hurried = 0;                   // Those of them that are not `unhurried`.

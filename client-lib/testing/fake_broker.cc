@@ -12,7 +12,7 @@
 
 namespace nd::client {
 
-class FakeBroker::Link final : public Carrier {
+class FakeBroker::Link final : public LaneMessages {
  public:
   Link(FakeBroker* broker, Sink* sink) : broker_(broker), sink_(sink), thread_([this] { Run(); }) {}
   ~Link() override { Close(); }
@@ -28,6 +28,17 @@ class FakeBroker::Link final : public Carrier {
     });
     wake_.notify_all();
     return true;
+  }
+
+  bool SendLater(std::span<const std::byte> bytes) override {
+    ++broker_->put_off_;
+    return Send(bytes);
+  }
+
+  bool TrySend(std::span<const std::byte> bytes) override {
+    if (broker_->full_) return false;
+    broker_->last_at_once_ = std::this_thread::get_id();
+    return Send(bytes);
   }
 
   void Attend() override { ++broker_->attended_; }

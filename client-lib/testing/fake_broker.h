@@ -18,6 +18,7 @@
 #include "base/fd_lane.h"
 #include "base/memfd.h"
 #include "base/unique_fd.h"
+#include "client-lib/core/carriers.h"
 #include "client-lib/core/open.h"
 #include "client-lib/core/testing/fake_device.h"
 #include "nd/adapter.h"
@@ -83,6 +84,12 @@ class FakeBroker {
 
   // How often a session asked for its reader, because nobody else reads an answer that is awaited.
   int attended() const { return attended_; }
+  // How many messages were put off.
+  int put_off() const { return put_off_; }
+  // Whether a message can be sent without waiting; it can at first.
+  void SetFull(bool full) { full_ = full; }
+  // The thread that sent a message without waiting, the last of them.
+  std::thread::id last_at_once() const { return last_at_once_; }
 
   FakeDevice& device() { return *device_; }
 
@@ -99,7 +106,9 @@ class FakeBroker {
   std::optional<Reply> Answer(const session::ClientMessage& message);
   void Record(const session::ClientMessage& message);
 
-  std::atomic<int> attended_{0};
+  std::atomic<int> attended_{0}, put_off_{0};
+  std::atomic<bool> full_{false};
+  std::atomic<std::thread::id> last_at_once_{};
   std::shared_ptr<FakeDevice> device_ = std::make_shared<FakeDevice>();
   std::mutex mutex_;
   std::condition_variable changed_;
