@@ -23,6 +23,8 @@ namespace {
 
 // This many reading turns read everything that a socket can hold.
 constexpr int kTurnsBeforeJudgement = 20;
+// The most datagrams of one system call. Another call would only tell that there are no more.
+constexpr std::size_t kAtOnce = 4;
 constexpr std::size_t kMemoryKept = 4096;  // The capacity kept for the next messages of each client.
 
 }  // namespace
@@ -198,6 +200,7 @@ void ClientLane::SetReading(bool on) {
 void ClientLane::Watch() {
   loop_.Modify(socket_.get(), (not_reading() ? 0u : os::kReadable) | os::kPeerFinished |
                                   (unsent_.empty() ? 0u : os::kWritable));
+  if (!ahead_.empty() && !not_reading()) ReadAheadLater();
 }
 
 void ClientLane::OnSocket(std::uint32_t events) {
@@ -219,45 +222,77 @@ void ClientLane::Read() {
   // Bounds the turn of one client, because others wait; a turn is shorter when they wait already.
   constexpr int kMessages = 16;
   constexpr std::size_t kBytes = 64 * 1024;
-  static thread_local std::array<std::byte, provider::kMaxClientDatagram> buffer;
   std::size_t bytes = 0;
+  bool all = false;
   for (int i = 0; i < kMessages && bytes < kBytes && !closed_ && !not_reading(); ++i) {
-    if (i != 0 && loop_.TurnIsOver()) return;
-    std::vector<UniqueFd> sockets;
-    const std::ptrdiff_t n = callbacks_.sockets ? ReceiveSockets(buffer, &sockets) : ReceivePlain(buffer);
-    if (n < 0) return;
-    bytes += static_cast<std::size_t>(n);
-    const auto datagram = std::span<const std::byte>(buffer).first(static_cast<std::size_t>(n));
-    if (callbacks_.sockets && provider::IsSocketsRecord(datagram)) {
-      OnSockets(datagram, std::move(sockets));
-    } else if (!sockets.empty()) {
-      return End(StatusCode::kRemoteError, "it sent descriptors with a datagram that has none");
-    } else {
-      OnDatagram(datagram);
+    if (i != 0 && loop_.TurnIsOver()) break;
+    if (callbacks_.sockets) {
+      if (!ReadWithSockets(&bytes)) return;
+      continue;
     }
-  }
-}
-
-std::ptrdiff_t ClientLane::ReceivePlain(std::span<std::byte> buffer) {
-  for (;;) {
-    const os::ReceivedMessage message = os::ReceiveMessage(socket_.get(), buffer);
-    const std::ptrdiff_t n = message.size;
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return -1;
-    // A client that ended without reading everything looks like a reset.
-    if (n == 0 || (n < 0 && errno == ECONNRESET)) {
-      End(StatusCode::kConnectionDisconnected, "it hung up");
-    } else if (n < 0) {
-      End(StatusCode::kRemoteError, std::string("its socket failed: ") + std::strerror(errno));
-    } else if (message.had_descriptors) {
+    if (ahead_.empty() && (all || !Receive(&all))) return;
+    const Received received = std::move(ahead_.front());
+    ahead_.pop_front();
+    bytes += received.bytes.size();
+    if (received.had_descriptors) {
       End(StatusCode::kRemoteError, "it sent descriptors, which the broker never accepts");
-    } else if (message.too_long) {
+    } else if (received.too_long) {
       End(StatusCode::kRemoteError, "it sent a datagram that is too long");
     } else {
-      return n;
+      OnDatagram(received.bytes);
     }
-    return -1;
   }
+  if (!closed_ && !ahead_.empty() && !not_reading()) ReadAheadLater();
+}
+
+bool ClientLane::ReadWithSockets(std::size_t* bytes) {
+  static thread_local std::array<std::byte, provider::kMaxClientDatagram> buffer;
+  std::vector<UniqueFd> sockets;
+  const std::ptrdiff_t n = ReceiveSockets(buffer, &sockets);
+  if (n < 0) return false;
+  *bytes += static_cast<std::size_t>(n);
+  const auto datagram = std::span<const std::byte>(buffer).first(static_cast<std::size_t>(n));
+  if (provider::IsSocketsRecord(datagram)) {
+    OnSockets(datagram, std::move(sockets));
+  } else if (!sockets.empty()) {
+    End(StatusCode::kRemoteError, "it sent descriptors with a datagram that has none");
+  } else {
+    OnDatagram(datagram);
+  }
+  return true;
+}
+
+bool ClientLane::Receive(bool* all) {
+  static thread_local std::array<std::array<std::byte, provider::kMaxClientDatagram>, kAtOnce> memory;
+  std::array<std::span<std::byte>, kAtOnce> buffers;
+  std::copy(memory.begin(), memory.end(), buffers.begin());
+  std::array<os::ReceivedMessage, kAtOnce> got;
+  const std::size_t count = ReceiveInOrder(socket_.get(), buffers, got);
+  const int error = count == 0 ? errno : 0;
+  *all = count < kAtOnce;
+  for (std::size_t i = 0; i < count && got[i].size != 0; ++i) {
+    const auto bytes = buffers[i].first(static_cast<std::size_t>(got[i].size));
+    ahead_.push_back({{bytes.begin(), bytes.end()}, got[i].had_descriptors, got[i].too_long});
+  }
+  // The socket reports a hang-up behind messages again.
+  if (!ahead_.empty() || (count == 0 && (error == EAGAIN || error == EWOULDBLOCK))) return !ahead_.empty();
+  // A client that ended without reading everything looks like a reset.
+  if (count != 0 || error == ECONNRESET) {
+    End(StatusCode::kConnectionDisconnected, "it hung up");
+  } else {
+    End(StatusCode::kRemoteError, std::string("its socket failed: ") + std::strerror(error));
+  }
+  return false;
+}
+
+void ClientLane::ReadAheadLater() {
+  if (std::exchange(*ahead_posted_, true)) return;
+  loop_.PostFor(Account{peer_.uid}, [this, alive = std::weak_ptr(ahead_posted_)] {
+    const std::shared_ptr<bool> posted = alive.lock();
+    if (!posted) return;
+    *posted = false;
+    if (!closed_) OnSocket(0);
+  });
 }
 
 std::ptrdiff_t ClientLane::ReceiveSockets(std::span<std::byte> buffer, std::vector<UniqueFd>* sockets) {

@@ -13,6 +13,7 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -81,8 +82,16 @@ class ClientLane {
   using RealTime = std::chrono::steady_clock::time_point;
   void OnSocket(std::uint32_t events);
   void Read();
-  // Receives one datagram into `buffer`; returns its size. -1: there is none, or the lane has ended.
-  std::ptrdiff_t ReceivePlain(std::span<std::byte> buffer);
+  struct Received {
+    std::vector<std::byte> bytes;
+    bool had_descriptors = false, too_long = false;
+  };
+  // Puts datagrams into ahead_. Returns false when there is none, or the lane has ended. `all`: no more wait.
+  bool Receive(bool* all);
+  // Handles ahead_ in the next turn, because the socket does not report it.
+  void ReadAheadLater();
+  // Reads one datagram that may have sockets. Returns false when there is none, or the lane has ended.
+  bool ReadWithSockets(std::size_t* bytes);
   std::ptrdiff_t ReceiveSockets(std::span<std::byte> buffer, std::vector<UniqueFd>* sockets);
   void OnSockets(std::span<const std::byte> datagram, std::vector<UniqueFd> sockets);
   void OnDatagram(std::span<const std::byte> datagram);
@@ -117,8 +126,11 @@ class ClientLane {
   std::deque<std::vector<std::byte>> unsent_;
   std::size_t unsent_bytes_ = 0, bound_ = 0;
   std::uint64_t datagrams_sent_ = 0;  // The datagrams of unsent_ that were sent.
-  bool paused_ = false;               // Set by SetReading().
-  bool behind_ = false;               // Too many bytes are unsent.
+  std::deque<Received> ahead_;        // Received and not handled.
+  // Its owner is this lane; a posted function holds it weakly.
+  const std::shared_ptr<bool> ahead_posted_ = std::make_shared<bool>(false);
+  bool paused_ = false;  // Set by SetReading().
+  bool behind_ = false;  // Too many bytes are unsent.
   bool closed_ = true;
 };
 

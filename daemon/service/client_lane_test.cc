@@ -87,6 +87,37 @@ TEST_F(LaneTest, LaneHoldsFourHandOversUntilTheyAreAcknowledged) {
   EXPECT_EQ(why_, "");
 }
 
+// They were received together with the message after which reading stopped.
+TEST_F(LaneTest, MessagesBehindAPauseAreHandledWhenItEnds) {
+  UniqueFd broker_end, client;
+  ASSERT_TRUE(MakeSeqpacketPair(&broker_end, &client).ok());
+  std::string handled;
+  std::unique_ptr<ClientLane> lane;
+  ClientLane::Callbacks callbacks{[] {}, [](const Status& why) { ADD_FAILURE() << why.ToString(); }};
+  callbacks.message = [&](std::span<const std::byte> message) {
+    handled += static_cast<char>(message[0]);
+    if (handled.size() == 1) lane->SetReading(false);
+  };
+  Peer peer;
+  peer.pid = static_cast<std::uint32_t>(::getpid());
+  lane = std::make_unique<ClientLane>(loop_, std::move(broker_end), peer, std::move(callbacks));
+  ASSERT_TRUE(lane->Open());
+  const provider::MessageRecord record;
+  const std::uint32_t length = 1;
+  for (const char text : {'a', 'b', 'c', 'd', 'e', 'f'}) {
+    std::vector<char> datagram(sizeof record + sizeof length + 1, text);
+    std::memcpy(datagram.data(), &record, sizeof record);
+    std::memcpy(datagram.data() + sizeof record, &length, sizeof length);
+    ASSERT_EQ(::send(client.get(), datagram.data(), datagram.size(), 0), ssize_t(datagram.size()));
+  }
+  EXPECT_TRUE(RunUntil([&] { return !handled.empty(); }));
+  for (int i = 0; i < 3; ++i) loop_.RunOnce(Duration::zero());
+  EXPECT_EQ(handled, "a");
+  lane->SetReading(true);
+  EXPECT_TRUE(RunUntil([&] { return handled.size() == 6; }));
+  EXPECT_EQ(handled, "abcdef");
+}
+
 // errno keeps the failure of another socket until the next call that fails.
 TEST_F(LaneTest, ResetOfAnotherSocketDoesNotEndIt) {
   EXPECT_TRUE(SendOne(1).ok());

@@ -91,13 +91,14 @@ int ErrorOf(const char* call) {
   static constexpr struct {
     const char* call;
     int error;
-  } kErrors[] = {
-      {"socket", EMFILE},     {"socketpair", EMFILE},    {"accept4", EMFILE}, {"memfd_create", EMFILE},
-      {"eventfd", EMFILE},    {"epoll_create1", EMFILE}, {"dup", EMFILE},     {"open", EMFILE},
-      {"mmap", ENOMEM},       {"epoll_ctl", ENOMEM},     {"recv", ENOMEM},    {"recvmsg", ENOMEM},
-      {"read", EIO},          {"write", ENOSPC},         {"pwrite", ENOSPC},  {"ftruncate", ENOSPC},
-      {"fsync", EIO},         {"fdatasync", EIO},        {"close", EIO},      {"rename", ENOSPC},
-      {"listen", EADDRINUSE}, {"shutdown", ENOTCONN},    {"connect", EAGAIN}};
+  } kErrors[] = {{"socket", EMFILE},       {"socketpair", EMFILE}, {"accept4", EMFILE},
+                 {"memfd_create", EMFILE}, {"eventfd", EMFILE},    {"epoll_create1", EMFILE},
+                 {"dup", EMFILE},          {"open", EMFILE},       {"mmap", ENOMEM},
+                 {"epoll_ctl", ENOMEM},    {"recv", ENOMEM},       {"recvmsg", ENOMEM},
+                 {"recvmmsg", ENOMEM},     {"read", EIO},          {"write", ENOSPC},
+                 {"pwrite", ENOSPC},       {"ftruncate", ENOSPC},  {"fsync", EIO},
+                 {"fdatasync", EIO},       {"close", EIO},         {"rename", ENOSPC},
+                 {"listen", EADDRINUSE},   {"shutdown", ENOTCONN}, {"connect", EAGAIN}};
   for (const auto& row : kErrors) {
     if (std::strcmp(row.call, call) == 0) return row.error;
   }
@@ -222,6 +223,11 @@ ssize_t sendmsg(int fd, const msghdr* message, int flags) {
 ssize_t recvmsg(int fd, msghdr* message, int flags) {
   return Guard(__builtin_return_address(0), "recvmsg", fd, {},
                [&] { return syscall(SYS_recvmsg, fd, Arg(message), flags); });
+}
+int recvmmsg(int fd, mmsghdr* messages, unsigned count, int flags, timespec* timeout) {
+  return static_cast<int>(Guard(__builtin_return_address(0), "recvmmsg", fd, {}, [&] {
+    return syscall(SYS_recvmmsg, fd, Arg(messages), count, flags, Arg(timeout));
+  }));
 }
 ssize_t send(int fd, const void* data, size_t size, int flags) {
   return Guard(__builtin_return_address(0), "send", fd, {data, size},
