@@ -114,6 +114,29 @@ qemu_migration() {
 }
 more qemu-migration slow qemu-system-x86_64
 
+# Packages openmpi-bin and libopenmpi-dev, UCX over rc_verbs: a ring of 4 ranks, from 1 byte to 1 MiB, checked. Over two
+# brokers 2 ranks are in each namespace.
+mpi_ring() {
+  local ring="$work/mpi_ring" name
+  [ -x "$ring" ] || mpicc -O2 -o "$ring" "$here/mpi_ring.c" || { verdict "Open MPI" 1; return; }
+  cat > "$work/agent" <<END
+#!/bin/bash
+# In the place of ssh: a "host" is a namespace.
+[ "\$1" = far ] && shift && exec nsenter --target $second --net env NDBROKER_DIR=$work/far sh -c "\$*"
+shift; exec sh -c "\$*"
+END
+  chmod +x "$work/agent"
+  : > "$work/server.log"
+  local -a export=() hosts=(--host near:4)
+  [ "$1" = two ] && hosts=(--host near:2,far:2)
+  while IFS= read -r name; do export+=(-x "$name"); done < <(NDBROKER_DIR=$work/near "$ndctl" env)
+  NDBROKER_DIR=$work/near timeout 100 mpirun --allow-run-as-root --oversubscribe "${hosts[@]}" \
+    --mca plm_rsh_agent "$work/agent" --mca pml ucx --mca osc ucx --mca btl '^openib,vader,tcp,uct' \
+    "${export[@]}" -x UCX_TLS=rc_v,self -x NDBROKER_DIR "$ring" > "$work/client.log" 2>&1
+  verdict "Open MPI's ring, $1 broker(s)" $?
+}
+more mpi-ring slow mpirun
+
 # The broker dies in the middle, and the programs finish. The last of all, because it needs new brokers.
 broker_death() {
   local side address
