@@ -33,6 +33,7 @@ std::uint32_t Total(const std::vector<RdmapModel::Piece>& pieces) {
 enum class Why { kNone, kStag, kStream, kRights, kBounds };
 Why Judge(const RdmapModel::Memory* memory, std::uint64_t address, std::uint64_t length,
           std::uint32_t access) {
+  if (length == 0) return Why::kNone;
   if (memory == nullptr) return Why::kStag;
   if (memory->other_queue_pair) return Why::kStream;
   if ((memory->access & access) != access) return Why::kRights;

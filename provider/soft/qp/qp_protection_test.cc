@@ -51,6 +51,16 @@ TEST_P(ProtectionTest, ARegionChangesUnderItsTokens) {
   EXPECT_EQ(WriteTo(mine, first.Address(), token).status, StatusCode::kAccessViolation);
 }
 
+TEST_P(ProtectionTest, AnEmptyWriteNeedsNoRegion) {
+  Connect();
+  for (const std::uint32_t token : {0u, 0x12345u}) {
+    ASSERT_TRUE(a->qp->Write(Tag(1), {}, 0, token, 0).ok());
+    EXPECT_EQ(a->Next().status, StatusCode::kSuccess) << token;
+    ASSERT_TRUE(a->qp->Read(Tag(1), {}, 0, token, 0).ok());
+    EXPECT_EQ(a->Next().status, StatusCode::kSuccess) << token;
+  }
+}
+
 TEST_P(ProtectionTest, ARegionLosesARight) {
   Connect();
   Memory mine = Mem(*a, 64), theirs = Mem(*b, 64);

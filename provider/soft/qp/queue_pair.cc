@@ -41,6 +41,9 @@ bool SoftQueuePair::CheckLocal(const Sge& sge, std::uint32_t any_of_access) cons
 
 std::byte* SoftQueuePair::RemoteTarget(std::uint32_t stag, std::uint64_t address, std::uint64_t length,
                                        std::uint32_t access, Refusal* why) const {
+  static std::byte nothing{};
+  *why = Refusal::kNone;
+  if (length == 0) return &nothing;
   const auto region = core_->regions->Lookup(stag);
   *why = Refusal::kInvalidStag;
   if (!region) return nullptr;

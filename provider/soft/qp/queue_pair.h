@@ -133,7 +133,8 @@ class SoftQueuePair final : public QueuePair, public std::enable_shared_from_thi
   void ConfirmBefore(std::uint64_t position);
   // Checks the access rights of local memory of a request.
   bool CheckLocal(const Sge& sge, std::uint32_t any_of_access) const;
-  // Finds the registered memory that a peer names; null with the reason.
+  // Finds the registered memory that a peer names; null with the reason. No byte is of every region: devices
+  // do not look at its STag either, and programs use empty Writes to learn that those before have arrived.
   enum class Refusal {
     kNone,
     kInvalidStag,
