@@ -84,7 +84,7 @@ NDBROKER_PUBLIC int ibv_init_ah_from_wc(ibv_context* context, std::uint8_t port,
                                         ibv_grh* header, ibv_ah_attr* out) {
   std::memset(out, 0, sizeof *out);
   out->dlid = completion->slid;
-  out->sl = completion->sl;
+  out->sl = 0;  // That of a received message is none.
   out->src_path_bits = completion->dlid_path_bits;
   out->port_num = port;
   if ((completion->wc_flags & IBV_WC_GRH) == 0) return 0;

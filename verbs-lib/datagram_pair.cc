@@ -27,6 +27,13 @@ constexpr int kPortAttempts = 32;
 constexpr int kSocketBuffer = 8 << 20;
 constexpr std::uint32_t kPrivilegedQkey = 0x80000000;
 
+// Received messages have no service level. As mlx5 does, the field says what is in front of them (UCX looks):
+// IPv6 or IPv4, and UDP.
+std::uint8_t ServiceLevelOf(const Address& from) {
+  constexpr std::uint8_t kUdp = 8, kIpv6 = 1, kIpv4 = 2;
+  return kUdp | (from.family() == Address::Family::kIpv6 ? kIpv6 : kIpv4);
+}
+
 UniqueFd BoundSocket(const Address& address) {
   sockaddr_in6 name{};
   const auto length = static_cast<socklen_t>(address.ToSockaddr(&name));
@@ -262,6 +269,7 @@ void DatagramPair::Deliver(const Socket& socket, std::span<const std::byte> data
   completion.qp_num = number();
   completion.src_qp = header->source_number;
   completion.wc_flags = IBV_WC_GRH;
+  completion.sl = ServiceLevelOf(from);
   if (header->immediate) {
     completion.wc_flags |= IBV_WC_WITH_IMM;
     completion.imm_data = htonl(*header->immediate);
