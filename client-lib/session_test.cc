@@ -183,6 +183,24 @@ TEST(Session, WithoutTheBrokerTheConnectionLivesOn) {
   EXPECT_TRUE(up.queue_pair.Close().ok());
 }
 
+TEST(Session, TellsChangesOfTheAdapter) {
+  using What = session::AdapterEvent::What;
+  FakeBroker broker;
+  Adapter adapter = broker.Open();
+  std::vector<AdapterChange> changes;
+  std::promise<void> told;
+  adapter.SetAdapterCallback([&](AdapterChange change) {
+    changes.push_back(change);
+    if (changes.size() == 3) told.set_value();
+  });
+  for (const What what : {What::kDisabled, What::kEnabled, What::kRemoved}) {
+    broker.Send(session::AdapterEvent{{}, what});
+  }
+  ASSERT_EQ(told.get_future().wait_for(std::chrono::seconds(20)), std::future_status::ready);
+  EXPECT_EQ(changes,
+            (std::vector{AdapterChange::kDisabled, AdapterChange::kEnabled, AdapterChange::kRemoved}));
+}
+
 TEST(Session, WithoutTheBrokerThePeersGoodbyeIsHeard) {
   FakeBroker broker;
   Adapter adapter = broker.Open({.reconnect = false});

@@ -103,6 +103,10 @@ void LocalAdapter::SetSessionCallback(std::function<void(bool connected)> callba
   if (!session->in_child()) session->SetCallback(std::move(callback));
 }
 
+void LocalAdapter::SetAdapterCallback(std::function<void(AdapterChange)> callback) {
+  if (!session->in_child()) session->SetAdapterCallback(std::move(callback));
+}
+
 Status LocalAdapter::Close() {
   if (session->in_child()) return InvalidHandle(kWhat);
   if (session->OnOwnThread()) {

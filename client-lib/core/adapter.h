@@ -68,6 +68,7 @@ class LocalAdapter final : public std::enable_shared_from_this<LocalAdapter> {
   // The owner of the oldest finished call without a callback; null when there is none.
   void* PollCall();
   void SetSessionCallback(std::function<void(bool connected)> callback);
+  void SetAdapterCallback(std::function<void(AdapterChange)> callback);
   // Closes every object of the adapter and waits until none of their callbacks runs. INVALID_DEVICE_STATE on
   // a thread of the session.
   Status Close();

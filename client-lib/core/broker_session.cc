@@ -273,6 +273,12 @@ void BrokerSession::SetCallback(std::function<void(bool)> callback) {
   former = std::exchange(callback_, std::move(callback));
 }
 
+void BrokerSession::SetAdapterCallback(std::function<void(AdapterChange)> callback) {
+  std::function<void(AdapterChange)> former;  // Likewise.
+  std::lock_guard lock(mutex_);
+  former = std::exchange(adapter_callback_, std::move(callback));
+}
+
 std::shared_ptr<Target> BrokerSession::Find(session::Handle handle) {
   std::lock_guard lock(mutex_);
   const auto it = by_handle_.find(handle);
@@ -337,13 +343,15 @@ void BrokerSession::OnEvent(const session::TransportCommand& command) {
 }
 
 void BrokerSession::OnEvent(const session::AdapterEvent& event) {
-  if (event.what == session::AdapterEvent::What::kEnabled) return;
+  using What = session::AdapterEvent::What;
+  if (event.what == What::kEnabled) return Tell(AdapterChange::kEnabled);
   std::set<std::shared_ptr<Target>> targets;
   {
     std::lock_guard lock(mutex_);
     targets = live_;
   }
   for (const auto& target : targets) target->OnAdapterGone();
+  Tell(event.what == What::kRemoved ? AdapterChange::kRemoved : AdapterChange::kDisabled);
 }
 
 void BrokerSession::OnReply(Link& link, Reply reply) {
@@ -425,11 +433,13 @@ void BrokerSession::CloseAll() {
     if (!own) AwaitRank(rank, deadline);
   }
   std::function<void(bool)> callback;  // May hold the last reference to an object.
+  std::function<void(AdapterChange)> adapter_callback;
   {
     std::lock_guard lock(mutex_);
     closing_ = true;
     close_deadline_ = own ? deadline : std::chrono::steady_clock::now();
     callback = std::exchange(callback_, nullptr);
+    adapter_callback = std::exchange(adapter_callback_, nullptr);
   }
   Wake();
   if (own) return;

@@ -28,6 +28,7 @@
 #include "client-lib/core/fork_guard.h"
 #include "client-lib/core/listed_regions.h"
 #include "client-lib/core/message.h"
+#include "nd/adapter_change.h"
 #include "nd/carrier.h"
 #include "session/events.h"
 #include "session/operations.h"
@@ -147,6 +148,7 @@ class BrokerSession final : public std::enable_shared_from_this<BrokerSession> {
   bool connected() const;
   bool in_child() const { return mark_.InChild(); }
   void SetCallback(std::function<void(bool)> callback);
+  void SetAdapterCallback(std::function<void(AdapterChange)> callback);
 
   // Closes every live object, successors first, then the session, and waits until no callback runs. On a
   // thread of the session it only starts that.
@@ -180,6 +182,7 @@ class BrokerSession final : public std::enable_shared_from_this<BrokerSession> {
   void Sleep(int fd, Time until);
   void Wake();
   void Tell(bool connected);
+  void Tell(AdapterChange change);
   void CopyCounters();
   // Returns false when the session has ended.
   bool OnMessage(Link& link, std::span<const std::byte> bytes);
@@ -216,6 +219,7 @@ class BrokerSession final : public std::enable_shared_from_this<BrokerSession> {
   std::set<std::shared_ptr<Target>> live_;
   std::multimap<Time, std::function<void()>> tasks_;
   std::function<void(bool)> callback_;
+  std::function<void(AdapterChange)> adapter_callback_;
   bool closing_ = false;
   Time close_deadline_;
 

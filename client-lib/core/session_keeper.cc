@@ -239,4 +239,19 @@ void BrokerSession::Tell(bool connected) {
   });
 }
 
+void BrokerSession::Tell(AdapterChange change) {
+  {
+    std::lock_guard lock(mutex_);
+    if (!adapter_callback_) return;
+  }
+  dispatcher_.Post([self = shared_from_this(), change] {
+    std::function<void(AdapterChange)> callback;
+    {
+      std::lock_guard lock(self->mutex_);
+      callback = self->adapter_callback_;
+    }
+    if (callback) callback(change);
+  });
+}
+
 }  // namespace nd::client

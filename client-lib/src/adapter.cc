@@ -177,6 +177,10 @@ void Adapter::SetSessionCallback(std::function<void(bool connected)> callback) {
   if (impl_) Core(impl_)->SetSessionCallback(std::move(callback));
 }
 
+void Adapter::SetAdapterCallback(std::function<void(AdapterChange)> callback) {
+  if (impl_) Core(impl_)->SetAdapterCallback(std::move(callback));
+}
+
 Status Adapter::Close() {
   return UseAny(Core(impl_), [](LocalAdapter& adapter) { return adapter.Close(); });
 }

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "nd/adapter_change.h"
 #include "nd/connector.h"
 #include "nd/memory.h"
 #include "nd/queue_pair.h"
@@ -87,6 +88,9 @@ class Adapter {
   bool connected() const;
   // `callback` runs on the dispatch thread when the session is lost and when it is restored.
   void SetSessionCallback(std::function<void(bool connected)> callback);
+  // `callback` runs on the dispatch thread when the adapter changes. Changes while the broker is away are not
+  // told.
+  void SetAdapterCallback(std::function<void(AdapterChange)> callback);
 
   // Closes every object made from this adapter and waits until none of their callbacks is running. Must not
   // be called from a callback.
