@@ -2,9 +2,7 @@
 #include "verbs-lib/cm_commands.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <utility>
 
@@ -46,21 +44,12 @@ int WithId(const Command& command, Function function) {
   return id ? function(*id) : ENOENT;
 }
 
-void SayUdpIsRefused() {
-  static std::atomic<bool> said{false};
-  if (said.exchange(true)) return;
-  std::fputs(
-      "ndbroker: this program wants datagrams by rdma_cm (RDMA_PS_UDP), which are refused; UD queue pairs by "
-      "number work\n",
-      stderr);
-}
-
 int CreateId(const Call& call) {
   const auto command = call.As<rdma_ucm_create_id>();
   // RDMA_PS_IB is refused too, so that librdmacm uses the commands for IP addresses.
-  if (command.ps == RDMA_PS_UDP) SayUdpIsRefused();
-  if (command.ps != RDMA_PS_TCP) return EPROTONOSUPPORT;
-  const auto id = CmId::Make(call.channel, command.uid);
+  if (command.ps != RDMA_PS_TCP && command.ps != RDMA_PS_UDP) return EPROTONOSUPPORT;
+  const auto id = CmId::Make(call.channel, command.uid,
+                             command.ps == RDMA_PS_UDP ? CmId::Space::kDatagrams : CmId::Space::kConnections);
   call.Answer(command.response, rdma_ucm_create_id_resp{id->handle()});
   return 0;
 }

@@ -65,6 +65,10 @@ Status CmId::TakeQueuePair(const rdma_ucm_conn_param& parameters) {
     return used_.SetReceivePatience(std::chrono::nanoseconds::max());
   }
   // The program keeps its queue pair to itself, or has none.
+  return MakeInnerPair();
+}
+
+Status CmId::MakeInnerPair() {
   auto queue = device_->adapter()->CreateCompletionQueue(1);
   if (!queue.ok()) return queue.status();
   inner_queue_ = std::move(queue).value();
@@ -78,7 +82,8 @@ Status CmId::TakeQueuePair(const rdma_ucm_conn_param& parameters) {
 }
 
 int CmId::Connect(const rdma_ucm_conn_param& parameters) {
-  if (!connector_bound_ || passive_) return EINVAL;
+  if (!connector_bound_ || passive_ || !connector_.impl()) return EINVAL;
+  if (for_datagrams()) return Ask(parameters);
   if (const Status status = TakeQueuePair(parameters); !status.ok()) return ErrnoOf(status);
   SetOptions(parameters);
   StartConnect(1);
@@ -101,6 +106,7 @@ void CmId::StartConnect(int attempt) {
 void CmId::OnConnected(const Status& status, int attempt) {
   rdma_ucm_conn_param parameters{};
   if (status.ok()) {
+    if (for_datagrams()) return OnAnswered();
     FillConnectionData(&parameters);
     if (!ActsAsIwarp()) {
       Tell(CmEvent::kConnectResponse, 0, &parameters);
@@ -128,6 +134,7 @@ void CmId::OnConnected(const Status& status, int attempt) {
         });
         return;
       }
+      if (for_datagrams()) return OnRefused(status, WantsListener(status));
       if (status.detail() == Detail::kPeerRejected) FillConnectionData(&parameters);
       Tell(CmEvent::kRejected, RejectReason(status), &parameters);
       return;
@@ -157,6 +164,7 @@ int CmId::Accept(std::uint64_t uid, const rdma_ucm_conn_param& parameters) {
     return 0;
   }
   if (!passive_) return EINVAL;
+  if (for_datagrams()) return Answer(uid, parameters);
   if (const Status status = TakeQueuePair(parameters); !status.ok()) return ErrnoOf(status);
   SetOptions(parameters);
   {
@@ -201,8 +209,16 @@ void CmId::AwaitDisconnect() {
     connector = connector_;
   }
   Begin([&](Request* request) { return connector.NotifyDisconnect(request); },
-        [weak = weak_from_this()](const Status&) {
-          if (auto self = weak.lock()) self->OnDisconnected();
+        [weak = weak_from_this()](const Status& status) {
+          auto self = weak.lock();
+          if (!self) return;
+          // The connection does not depend on the broker.
+          if (status == StatusCode::kDeviceRemoved && status.detail() == Detail::kBrokerUnreachable) {
+            return RunLater(kBetweenTries, [weak] {
+              if (auto again = weak.lock()) again->AwaitDisconnect();
+            });
+          }
+          self->OnDisconnected();
         });
 }
 
@@ -249,6 +265,7 @@ void CmId::FillQpAttributes(std::uint32_t state, ib_uverbs_qp_attr* out) {
   std::memset(out, 0, sizeof *out);
   out->qp_state = state;
   out->port_num = out->ah_attr.port_num = 1;
+  if (for_datagrams()) return FillDatagramAttributes(state, out);
   out->path_mtu = IBV_MTU_4096;
   out->dest_qp_num = kConnectedByCm | handle_;
   out->ah_attr.is_global = 1;

@@ -36,10 +36,11 @@ Address Unspecified(const Address& like, std::uint16_t port) {
 
 }  // namespace
 
-std::shared_ptr<CmId> CmId::Make(std::shared_ptr<CmChannel> channel, std::uint64_t uid) {
+std::shared_ptr<CmId> CmId::Make(std::shared_ptr<CmChannel> channel, std::uint64_t uid, Space space) {
   auto id = std::make_shared<CmId>();
   id->channel_ = std::move(channel);
   id->uid_ = uid;
+  id->space_ = space;
   std::lock_guard lock(table().mutex);
   id->handle_ = table().next++;
   table().ids[id->handle_] = id;
@@ -64,19 +65,40 @@ void CmId::DestroyAllOf(const CmChannel* channel) {
   for (const auto& id : of_channel) id->Destroy();
 }
 
-bool CmId::Tell(CmEvent event, int status, const rdma_ucm_conn_param* parameters,
-                const std::shared_ptr<CmId>& request) {
+void CmId::TellRemoval(const Device* device) {
+  std::vector<std::shared_ptr<CmId>> of_device;
+  {
+    std::lock_guard lock(table().mutex);
+    for (const auto& [handle, id] : table().ids) {
+      std::lock_guard inner(id->mutex_);
+      if (id->device_ == device && id->channel_) of_device.push_back(id);
+    }
+  }
+  for (const auto& id : of_device) id->Tell(CmEvent::kDeviceRemoval, 0);
+}
+
+CmChannel::Event CmId::MakeEvent(CmEvent event, int status, const std::shared_ptr<CmId>& request) {
   CmChannel::Event told;
   told.response.id = request ? request->handle_ : handle_;
   told.response.event = static_cast<std::uint32_t>(event);
   told.response.status = static_cast<std::uint32_t>(status);
-  if (parameters != nullptr) told.response.param.conn = *parameters;
   told.owner = shared_from_this();
   told.request = request;
+  return told;
+}
+
+bool CmId::Push(CmChannel::Event event) {
   std::lock_guard lock(mutex_);
   if (dead_) return false;
-  channel_->Push(std::move(told));
+  channel_->Push(std::move(event));
   return true;
+}
+
+bool CmId::Tell(CmEvent event, int status, const rdma_ucm_conn_param* parameters,
+                const std::shared_ptr<CmId>& request) {
+  CmChannel::Event told = MakeEvent(event, status, request);
+  if (parameters != nullptr) told.response.param.conn = *parameters;
+  return Push(std::move(told));
 }
 
 void CmId::Reported(CmChannel::Event* event) {
@@ -222,13 +244,13 @@ void CmId::AwaitRequest(std::size_t index) {
           auto delivered_by = used.lock();
           if (!delivered_by || !status.ok()) return;
           if (!self || self->dead()) return delivered_by->KeepUnseen(std::move(connector));
-          auto request = CmId::Make(nullptr, 0);
-          self->Introduce(request, delivered_by, std::move(connector));
+          auto request = CmId::Make(nullptr, 0, self->space_);
+          if (!self->Introduce(request, delivered_by, std::move(connector))) return self->AwaitRequest(index);
           self->OnRequestTaken(index);
         });
 }
 
-void CmId::Introduce(const std::shared_ptr<CmId>& request, const std::shared_ptr<CmListener>& listener,
+bool CmId::Introduce(const std::shared_ptr<CmId>& request, const std::shared_ptr<CmListener>& listener,
                      Connector connector) {
   rdma_ucm_conn_param parameters{};
   request->delivered_by_ = listener;
@@ -237,12 +259,20 @@ void CmId::Introduce(const std::shared_ptr<CmId>& request, const std::shared_ptr
   request->passive_ = request->connector_bound_ = true;
   if (auto address = request->connector_.GetLocalAddress(); address.ok()) request->local_ = *address;
   if (auto address = request->connector_.GetPeerAddress(); address.ok()) request->remote_ = *address;
+  const auto question = for_datagrams() ? request->Question() : std::nullopt;
+  if (for_datagrams() && !question) {
+    request->Destroy();
+    return false;
+  }
   request->FillConnectionData(&parameters);
   {
     std::lock_guard lock(mutex_);
     request->channel_ = channel_;
   }
-  if (!Tell(CmEvent::kConnectRequest, 0, &parameters, request)) request->LeaveUnseen();
+  const bool told = question ? TellOfDatagrams(CmEvent::kConnectRequest, 0, *question, request)
+                             : Tell(CmEvent::kConnectRequest, 0, &parameters, request);
+  if (!told) request->LeaveUnseen();
+  return true;
 }
 
 void CmId::OnRequestTaken(std::size_t index) {
@@ -288,7 +318,9 @@ void CmId::IntroduceUnseen(const std::shared_ptr<CmListener>& listener) {
       std::lock_guard lock(mutex_);
       ++unread_requests_;
     }
-    Introduce(CmId::Make(nullptr, 0), listener, std::move(unseen));
+    if (Introduce(CmId::Make(nullptr, 0, space_), listener, std::move(unseen))) continue;
+    std::lock_guard lock(mutex_);
+    --unread_requests_;
   }
 }
 

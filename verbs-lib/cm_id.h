@@ -8,6 +8,7 @@
 
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "nd/nd.h"
@@ -20,10 +21,15 @@ namespace nd::verbs_lib {
 
 class CmId : public std::enable_shared_from_this<CmId> {
  public:
-  static std::shared_ptr<CmId> Make(std::shared_ptr<CmChannel> channel, std::uint64_t uid);
+  // Port spaces: RDMA_PS_TCP, and RDMA_PS_UDP (cm_datagrams.cc).
+  enum class Space : std::uint8_t { kConnections, kDatagrams };
+
+  static std::shared_ptr<CmId> Make(std::shared_ptr<CmChannel> channel, std::uint64_t uid, Space space);
   // Null: there is no such identifier.
   static std::shared_ptr<CmId> Find(std::uint32_t handle);
   static void DestroyAllOf(const CmChannel* channel);
+  // The adapter of the device is gone.
+  static void TellRemoval(const Device* device);
 
   std::uint32_t handle() const { return handle_; }
 
@@ -48,13 +54,19 @@ class CmId : public std::enable_shared_from_this<CmId> {
   void Reported(CmChannel::Event* event);
 
  private:
-  // False: the identifier is destroyed, and the event is dropped.
+  bool for_datagrams() const { return space_ == Space::kDatagrams; }
+  CmChannel::Event MakeEvent(CmEvent event, int status, const std::shared_ptr<CmId>& request);
+  // These return false when the identifier is destroyed, and drop the event.
+  bool Push(CmChannel::Event event);
   bool Tell(CmEvent event, int status, const rdma_ucm_conn_param* parameters = nullptr,
             const std::shared_ptr<CmId>& request = nullptr);
+  bool TellOfDatagrams(CmEvent event, int status, const rdma_ucm_ud_param& parameters,
+                       const std::shared_ptr<CmId>& request = nullptr);
   // One more GetConnectionRequest on this listener.
   void AwaitRequest(std::size_t listener);
-  // Makes `request` the passive end of `connector`, and tells the program.
-  void Introduce(const std::shared_ptr<CmId>& request, const std::shared_ptr<CmListener>& listener,
+  // Makes `request` the passive end of `connector`, and tells the program. False: it is not of this port
+  // space, and refused.
+  bool Introduce(const std::shared_ptr<CmId>& request, const std::shared_ptr<CmListener>& listener,
                  Connector connector);
   void OnRequestTaken(std::size_t listener);
   void StartConnect(int attempt);
@@ -64,6 +76,7 @@ class CmId : public std::enable_shared_from_this<CmId> {
   void FillConnectionData(rdma_ucm_conn_param* out);
   // Takes the queue pair that the program named, or makes one that carries no data.
   Status TakeQueuePair(const rdma_ucm_conn_param& parameters);
+  Status MakeInnerPair();
   void SetOptions(const rdma_ucm_conn_param& parameters);
   // Asks for the end of the connection, for `established_` ones.
   void AwaitDisconnect();
@@ -76,7 +89,16 @@ class CmId : public std::enable_shared_from_this<CmId> {
   void ReleaseListeners();
   void CloseEverything();
 
+  // RDMA_PS_UDP.
+  std::optional<rdma_ucm_ud_param> Question();
+  int Ask(const rdma_ucm_conn_param& parameters);
+  int Answer(std::uint64_t uid, const rdma_ucm_conn_param& parameters);
+  void OnAnswered();
+  void OnRefused(const Status& status, bool wants_listener);
+  void FillDatagramAttributes(std::uint32_t state, ib_uverbs_qp_attr* out);
+
   std::uint32_t handle_ = 0;
+  Space space_ = Space::kConnections;
   std::mutex mutex_;
   std::shared_ptr<CmChannel> channel_;
   std::uint64_t uid_ = 0;

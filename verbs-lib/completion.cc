@@ -72,8 +72,19 @@ int CompletionQueue::Poll(int count, ibv_wc* out) {
     }
     if (got < wanted) break;
   }
-  if (taken == 0 && queue.state() == StatusCode::kBufferOverflow) return -1;
+  if (taken == 0 && queue.state() == StatusCode::kBufferOverflow) {
+    TellOverrun();
+    return -1;
+  }
   return taken;
+}
+
+void CompletionQueue::TellOverrun() {
+  if (overrun.exchange(true)) return;
+  ibv_async_event event{};
+  event.event_type = IBV_EVENT_CQ_ERR;
+  event.element.cq = reinterpret_cast<ibv_cq*>(this);
+  FromAbi(abi.context)->Tell(event);
 }
 
 void CompletionQueue::TakeAll() {
@@ -224,7 +235,7 @@ ibv_cq_ex* CreateCqEx(ibv_context* context, ibv_cq_init_attr_ex* wanted) {
   abi.read_src_qp = ReadField<&ibv_wc::src_qp>;
   abi.read_wc_flags = ReadFlags;
   abi.read_slid = [](ibv_cq_ex*) -> std::uint32_t { return 0; };
-  abi.read_sl = [](ibv_cq_ex*) -> std::uint8_t { return 0; };
+  abi.read_sl = ReadField<&ibv_wc::sl>;
   abi.read_dlid_path_bits = [](ibv_cq_ex*) -> std::uint8_t { return 0; };
   return &abi;
 }
@@ -284,6 +295,7 @@ NDBROKER_PUBLIC int ibv_destroy_cq(ibv_cq* abi) {
     std::unique_lock lock(queue->mutex);
     queue->acknowledged.wait(lock, [queue] { return queue->events_acknowledged >= queue->events_taken; });
   }
+  FromAbi(abi->context)->Forget(abi);
   if (abi->channel != nullptr) --abi->channel->refcnt;
   pthread_mutex_destroy(&queue->abi.mutex);
   pthread_cond_destroy(&queue->abi.cond);

@@ -49,6 +49,8 @@ struct CompletionQueue {
   std::condition_variable acknowledged;
   std::uint32_t events_taken = 0, events_acknowledged = 0;  // Under `mutex`.
 
+  std::atomic<bool> overrun{false};  // The program was told.
+
   // The result of the start_poll in progress (ibv_cq_ex).
   ibv_wc current{};
 
@@ -70,6 +72,7 @@ struct CompletionQueue {
 
  private:
   void TakeAll();  // Under `mutex`.
+  void TellOverrun();
   Status ArmQueue(NotifyType type);
   template <typename Action>
   void ForEachSource(Action action);

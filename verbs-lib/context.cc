@@ -38,7 +38,8 @@ std::size_t GidTableSize(const Device& device) {
 int FillPort(ibv_context* context, std::uint8_t port, ibv_port_attr* out, std::size_t size) {
   if (port != kPort) return EINVAL;
   ibv_port_attr attributes{};
-  attributes.state = IBV_PORT_ACTIVE;
+  const bool up = FromAbi(context)->device->port_is_up();
+  attributes.state = up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
   attributes.max_mtu = attributes.active_mtu = IBV_MTU_4096;
   attributes.gid_tbl_len = static_cast<int>(GidTableSize(*FromAbi(context)->device));
   attributes.max_msg_sz = FromAbi(context)->device->info.max_transfer_length;
@@ -47,7 +48,7 @@ int FillPort(ibv_context* context, std::uint8_t port, ibv_port_attr* out, std::s
   attributes.lid = addresses.empty() ? std::uint16_t{0} : LidOf(addresses.front());
   attributes.active_width = 2;
   attributes.active_speed = 32;
-  attributes.phys_state = 5;
+  attributes.phys_state = up ? 5 : 3;  // Link up, disabled.
   attributes.max_vl_num = 1;
   attributes.link_layer = IBV_LINK_LAYER_ETHERNET;
   std::memcpy(out, &attributes, std::min(size, sizeof attributes));
@@ -199,11 +200,13 @@ NDBROKER_PUBLIC ibv_context* ibv_open_device(ibv_device* device) {
   context.ops.alloc_mw = nd::verbs_lib::AllocWindow;
   context.ops.dealloc_mw = nd::verbs_lib::DeallocWindow;
   context.ops.bind_mw = nd::verbs_lib::BindWindow;
+  made->device->AddContext(made);
   return &context;
 }
 
 NDBROKER_PUBLIC int ibv_close_device(ibv_context* context) {
   if (nd::verbs_lib::InForkedChild()) return 0;
+  FromAbi(context)->device->RemoveContext(FromAbi(context));
   close(context->async_fd);
   close(context->cmd_fd);
   pthread_mutex_destroy(&context->mutex);

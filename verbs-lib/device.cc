@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "verbs-lib/cm_id.h"
 #include "verbs-lib/export.h"
 #include "verbs-lib/forked.h"
 #include "verbs-lib/settings.h"
@@ -111,9 +112,35 @@ Adapter* Device::adapter() {
       return nullptr;
     }
     adapter_ = std::move(opened).value();
+    adapter_.SetAdapterCallback([this](AdapterChange change) { OnChange(change); });
     open_ = true;
   }
   return &adapter_;
+}
+
+void Device::AddContext(Context* context) {
+  std::lock_guard lock(contexts_mutex_);
+  contexts_.push_back(context);
+}
+
+void Device::RemoveContext(Context* context) {
+  std::lock_guard lock(contexts_mutex_);
+  std::erase(contexts_, context);
+}
+
+// A disabled adapter is as a device whose link is down: connections end, and it may come back.
+void Device::OnChange(AdapterChange change) {
+  up_.store(change == AdapterChange::kEnabled);
+  ibv_async_event event{};
+  event.event_type = change == AdapterChange::kEnabled    ? IBV_EVENT_PORT_ACTIVE
+                     : change == AdapterChange::kDisabled ? IBV_EVENT_PORT_ERR
+                                                          : IBV_EVENT_DEVICE_FATAL;
+  event.element.port_num = 1;
+  {
+    std::lock_guard lock(contexts_mutex_);
+    for (Context* context : contexts_) context->Tell(event);
+  }
+  if (change == AdapterChange::kRemoved) CmId::TellRemoval(this);
 }
 
 __be64 GuidOf(const AdapterInfo& info) {

@@ -7,6 +7,7 @@
 
 #include <infiniband/verbs.h>
 
+#include <atomic>
 #include <condition_variable>
 #include <cstddef>
 #include <deque>
@@ -22,6 +23,8 @@
 
 namespace nd::verbs_lib {
 
+struct Context;
+
 // Programs hold a pointer to `abi`. Zeros follow, because libmlx5 and libefa look behind it for a table of
 // their own and must not find one.
 struct Device {
@@ -32,11 +35,22 @@ struct Device {
 
   // Opens the session at the first call. On failure prints one line and sets errno.
   Adapter* adapter();
+  // False while the adapter is disabled.
+  bool port_is_up() const { return up_.load(); }
+  // The contexts that are told of its events.
+  void AddContext(Context* context);
+  // The context is not used when this returns.
+  void RemoveContext(Context* context);
 
  private:
+  void OnChange(AdapterChange change);
+
   std::mutex mutex_;
   Adapter adapter_;
   bool open_ = false;
+  std::atomic<bool> up_{true};
+  std::mutex contexts_mutex_;
+  std::vector<Context*> contexts_;
 };
 
 // The asynchronous events of an opened device.

@@ -70,13 +70,14 @@ struct Options {
   ibv_qp_type type = IBV_QPT_RC;
   unsigned rights = kAll;
   ibv_srq* srq = nullptr;
+  int completions = 64;
 };
 
 // A queue pair with its completion queue, and memory of which the first half is sent and the second received.
 struct End {
   End(ibv_context* context, ibv_pd* domain, const ibv_gid& gid_of_all, const Options& options = {})
       : gid(gid_of_all), type(options.type) {
-    queue = ibv_create_cq(context, 64, nullptr, nullptr, 0);
+    queue = ibv_create_cq(context, options.completions, nullptr, nullptr, 0);
     region = ibv_reg_mr(domain, bytes.data(), bytes.size(), static_cast<int>(kAll));
     ibv_qp_init_attr wanted{};
     wanted.send_cq = wanted.recv_cq = queue;
@@ -362,6 +363,57 @@ TEST_F(Features, AWindowIsBoundOnItsDomainOnly) {
   EXPECT_EQ(ibv_dereg_mr(closed), 0);
   EXPECT_EQ(ibv_dealloc_mw(window), 0);
   EXPECT_EQ(ibv_dealloc_pd(other), 0);
+}
+
+TEST_F(Features, AnOverrunOfACompletionQueueIsTold) {
+  End a(context, domain, gid, {.completions = 1});
+  for (int i = 0; i < 8; ++i) ASSERT_EQ(a.Receive(a.In()), 0);
+  ibv_qp_attr attributes{};
+  attributes.qp_state = IBV_QPS_ERR;
+  ASSERT_EQ(ibv_modify_qp(a.pair, &attributes, IBV_QP_STATE), 0);
+  ibv_wc completion;
+  int got = 1;
+  for (int polls = 0; got > 0 && polls < 8; ++polls) got = ibv_poll_cq(a.queue, 1, &completion);
+  EXPECT_EQ(got, -1);
+  const auto event = Event();
+  ASSERT_NE(event, nullptr);
+  EXPECT_EQ(event->event_type, IBV_EVENT_CQ_ERR);
+  EXPECT_EQ(event->element.cq, a.queue);
+  ibv_ack_async_event(event.get());
+  EXPECT_EQ(ibv_poll_cq(a.queue, 1, &completion), -1);
+  EXPECT_EQ(Event(kMoment), nullptr) << "told twice";
+}
+
+// Runs ndctl on the broker of this test.
+bool Administer(const std::string& words) {
+  const char* program = std::getenv("NDCTL");
+  return program != nullptr &&
+         std::system((std::string(program) + " --yes " + words + " > /dev/null").c_str()) == 0;
+}
+
+TEST_F(Features, ADisabledAdapterIsALinkThatIsDown) {
+  const End first(context, domain, gid);
+  const std::string name = ibv_get_device_name(TheDevice());
+  const auto await = [&](ibv_event_type type, ibv_port_state state) {
+    const auto event = Event();
+    ASSERT_NE(event, nullptr);
+    EXPECT_EQ(event->event_type, type);
+    EXPECT_EQ(event->element.port_num, 1);
+    ibv_ack_async_event(event.get());
+    ibv_port_attr port{};
+    EXPECT_EQ(ibv_query_port(context, 1, &port), 0);
+    EXPECT_EQ(port.state, state);
+  };
+  ASSERT_TRUE(Administer("adapter disable " + name));
+  await(IBV_EVENT_PORT_ERR, IBV_PORT_DOWN);
+  ASSERT_TRUE(Administer("adapter enable " + name));
+  await(IBV_EVENT_PORT_ACTIVE, IBV_PORT_ACTIVE);
+  End a(context, domain, gid), b(context, domain, gid);
+  Connect(a, b);
+  ASSERT_EQ(b.Receive(b.In()), 0);
+  ASSERT_EQ(a.Post(IBV_WR_SEND, a.Out()), 0);
+  EXPECT_EQ(a.Next().status, IBV_WC_SUCCESS);
+  EXPECT_EQ(b.Next().status, IBV_WC_SUCCESS);
 }
 
 std::string LineOf(const std::string& path) {

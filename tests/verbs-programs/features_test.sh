@@ -19,4 +19,4 @@ mkdir "$NDBROKER_DIR"
 trap 'kill $broker; wait; rm -rf "$work"' EXIT
 for _ in $(seq 100); do grep -qs ^READY "$work/log" && break; sleep 0.1; done
 grep -q ^READY "$work/log" || { echo "FAIL: the broker did not start"; cat "$work/log"; exit 1; }
-timeout 120 "$build/bin/ndctl" run -- "$build/bin/verbs_features_test"
+NDCTL=$build/bin/ndctl timeout 120 "$build/bin/ndctl" run -- "$build/bin/verbs_features_test"

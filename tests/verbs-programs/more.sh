@@ -27,17 +27,6 @@ rcopy_file() {
 }
 more rcopy-file slow rcopy
 
-# RDMA_PS_UDP is refused: the library says so, and the program ends. A status of 128 and more would be a signal.
-udaddy_refused() {
-  [ "$1" = one ] || return
-  (launch near udaddy -s "$near") > "$work/client.log" 2>&1
-  local status=$?
-  : > "$work/server.log"
-  [ $status != 0 ] && [ $status -lt 124 ] && grep -q 'RDMA_PS_UDP), which are refused' "$work/client.log"
-  verdict "udaddy is refused" $?
-}
-more udaddy-refused quick udaddy
-
 # Sockets of Python become rsockets (librspreload, package librdmacm1). The client compares each answer.
 python_sockets() {
   cat > "$work/server.py" <<'END'
@@ -132,7 +121,7 @@ END
   while IFS= read -r name; do export+=(-x "$name"); done < <(NDBROKER_DIR=$work/near "$ndctl" env)
   NDBROKER_DIR=$work/near timeout 100 mpirun --allow-run-as-root --oversubscribe "${hosts[@]}" \
     --mca plm_rsh_agent "$work/agent" --mca pml ucx --mca osc ucx --mca btl '^openib,vader,tcp,uct' \
-    "${export[@]}" -x UCX_TLS=rc_v,self -x NDBROKER_DIR "$ring" > "$work/client.log" 2>&1
+    "${export[@]}" -x UCX_TLS=rc_v,self "$ring" > "$work/client.log" 2>&1
   verdict "Open MPI's ring, $1 broker(s)" $?
 }
 more mpi-ring slow mpirun
@@ -156,3 +145,24 @@ broker_death() {
   start_brokers
 }
 more broker-death slow ib_send_bw
+
+# A connection of rdma_cm outlives its broker, and the new broker tells nobody that it ended. rping compares its data.
+rping_restart() {
+  local side address
+  side=$(side_of "$1") address=$(address_of "$1")
+  (launch "$side" rping -s -a "$address" -C 200000 -V) > "$work/server.log" 2>&1 &
+  local waiter=$!
+  head_start
+  (launch near rping -c -a "$address" -C 200000 -V) > "$work/client.log" 2>&1 &
+  local client=$!
+  sleep 0.5
+  kill -9 "${broker[near]}" "${broker[far]}"
+  wait "${broker[near]}" "${broker[far]}" 2> /dev/null
+  kill -0 $client; local early=$?  # It had ended before the broker.
+  start_brokers
+  wait $client
+  local status=$?
+  wait $waiter
+  verdict "rping goes on with the next broker, $1 broker(s)" $status $? $early
+}
+more rping-restart slow rping

@@ -1,22 +1,26 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # The speed of unmodified programs beside that of ndperf, in the same interleaved rounds: the median of each, and their
-# ratio. A ratio tells more than a time when other programs use the machine. Nothing is asserted.
-# usage: speed.sh BUILD_DIR [--rounds N] [--spin]     default 7 rounds; --spin: programs run with 'ndctl run --spin'
+# ratio. A ratio tells more than a time when other programs use the machine. Nothing is asserted. The client and its broker
+# have the first processor, the server and its broker the second one, for the programs and for ndperf.
+# usage: speed.sh BUILD_DIR [--rounds N] [--spin] [--only REGEX]
+#   default 7 rounds; --spin: programs run with 'ndctl run --spin'; --only: the rows whose names match (lat-one, send-bw,
+#   atomic, cmtime, rstream, ucx, ...)
 set -u
 build=$(cd "$1" && pwd); shift
-rounds=7 spin=
+rounds=7 spin= only=.
 while [ $# -gt 0 ]; do
   case $1 in
     --rounds) rounds=$2; shift 2;;
     --spin) spin=--spin; shift;;
+    --only) only=$2; shift 2;;
     *) echo "unknown option $1" >&2; exit 2;;
   esac
 done
 if [ -z "${NDBROKER_VERBS_ISOLATED:-}" ]; then
   for how in --net '--user --map-root-user --net'; do
     unshare $how true 2> /dev/null &&
-      NDBROKER_VERBS_ISOLATED=1 exec unshare $how "$(readlink -f "$0")" "$build" --rounds "$rounds" $spin
+      NDBROKER_VERBS_ISOLATED=1 exec unshare $how "$(readlink -f "$0")" "$build" --rounds "$rounds" $spin --only "$only"
   done
   echo "SKIP: no network namespaces"; exit 77
 fi
@@ -24,6 +28,9 @@ work=$(mktemp -d) pids=() patience=60
 trap 'for pid in "${pids[@]}"; do kill "$pid" 2> /dev/null; done; wait; rm -rf "$work"' EXIT
 ip link set lo up
 ndctl=$build/bin/ndctl
+mapfile -t cpus < <(taskset -cp $$ | sed 's/.*: //' | tr , '\n' | while IFS=- read -r from to; do seq "$from" "${to:-$from}"; done)
+[ ${#cpus[@]} -ge 2 ] || { echo "SKIP: two processors are needed"; exit 77; }
+client_cpu=${cpus[0]} server_cpu=${cpus[1]}
 unshare --net sleep 3600 & pids+=($!)
 second=$!
 for _ in $(seq 50); do [ "$(readlink /proc/$second/ns/net)" != "$(readlink /proc/self/ns/net)" ] && break; sleep 0.1; done
@@ -33,7 +40,7 @@ ip link add veth1 type veth peer name veth2 netns "$second" && ip addr add $near
 "${in_second[@]}" ip addr add $far/24 dev veth2 && "${in_second[@]}" ip link set veth2 up && "${in_second[@]}" ip link set lo up
 start_broker() {
   mkdir "$work/$1"
-  "${@:3}" "$build/bin/ndbrokerd" --dir "$work/$1" --adapter-address "$2" > "$work/$1.log" 2>&1 & pids+=($!)
+  taskset -c $([ $1 = near ] && echo "$client_cpu" || echo "$server_cpu") "${@:3}" "$build/bin/ndbrokerd" --dir "$work/$1" --adapter-address "$2" > "$work/$1.log" 2>&1 & pids+=($!)
   for _ in $(seq 100); do grep -qs ^READY "$work/$1.log" && return; sleep 0.1; done
   echo "the broker $1 did not start" >&2; exit 1
 }
@@ -47,47 +54,55 @@ pair() {
   [ "$where" = two ] && { enter=("${in_second[@]}"); address=$far dir=far; }
   case $server in stays:*) stays=1; server=${server#stays:};; esac
   case $server in plain:*) run=(env); server=${server#plain:} client=${client#plain:};; esac
-  NDBROKER_DIR=$work/$dir "${enter[@]}" timeout $patience "${run[@]}" ${server//@A/$address} > "$work/server.log" 2>&1 < /dev/null &
+  NDBROKER_DIR=$work/$dir "${enter[@]}" taskset -c $server_cpu timeout $patience "${run[@]}" ${server//@A/$address} > "$work/server.log" 2>&1 < /dev/null &
   local waiter=$!
   sleep 0.7
-  NDBROKER_DIR=$work/near timeout $patience "${run[@]}" ${client//@A/$address} 2>&1 < /dev/null
+  NDBROKER_DIR=$work/near taskset -c $client_cpu timeout $patience "${run[@]}" ${client//@A/$address} 2>&1 < /dev/null
   status=$?
   [ -n "$stays" ] && kill $waiter
   wait $waiter 2> /dev/null
   return $status
 }
 perf() {  # transport operation metric size: microseconds, GB/s
-  "$build/bin/ndperf" --self --transport "$1" --op "$2" --metric "$3" --size "$4" --json 2> /dev/null |
+  "$build/bin/ndperf" --self --cpus "$client_cpu,$server_cpu,$client_cpu,$server_cpu" --transport "$1" --op "$2" --metric "$3" --size "$4" --json 2> /dev/null |
     tr ',{}' '\n\n\n' | sed -n 's/.*"\(p50_us\|gbytes_per_s\)":\([0-9.e+-]*\).*/\2/p' | head -1
 }
-# Of the last line of numbers: column 6 is the median of *_lat in us, column 4 the average of *_bw in MB/s.
+# Of the last line of numbers: column 5 is the median of *_lat in us, column 4 the average of *_bw in MiB/s.
 latency() { awk '$1 ~ /^[0-9]+$/ && NF >= 6 {v = $5} END {print v}'; }
 bandwidth() { awk '$1 ~ /^[0-9]+$/ && NF >= 4 {v = $4} END {printf "%.3f", v * 1048576 / 1e9}'; }
 note() { [ -n "$2" ] && echo "$2" >> "$work/$1"; }
 median() { sort -g "$work/$1" 2> /dev/null | awk '{v[NR] = $1} END {if (NR) print v[int((NR + 1) / 2)]; else print "-"}'; }
 
 operations="send write read"
+wanted() { [[ $1 =~ $only ]]; }
+# Each row and its comparison, one after the other.
 one_round() {
   local op where transport
   for op in $operations; do
     for where in one two; do
       [ $where = one ] && transport=local || transport=iwarp
-      note "$op-lat-$where" "$(pair $where "ib_${op}_lat -s 8 -n 2000" "ib_${op}_lat -s 8 -n 2000 @A" | latency)"
-      note "$op-lat-$where-nd" "$(perf $transport "$op" lat 8)"
-      note "$op-bw-$where" "$(pair $where "ib_${op}_bw -s 65536 -n 2000" "ib_${op}_bw -s 65536 -n 2000 @A" | bandwidth)"
-      note "$op-bw-$where-nd" "$(perf $transport "$op" bw 65536)"
+      if wanted "$op-lat-$where" || { [ $op-$where = read-one ] && wanted atomic; }; then
+        note "$op-lat-$where" "$(pair $where "ib_${op}_lat -s 8 -n 5000" "ib_${op}_lat -s 8 -n 5000 @A" | latency)"
+        note "$op-lat-$where-nd" "$(perf $transport "$op" lat 8)"
+      fi
+      if wanted "$op-bw-$where"; then
+        note "$op-bw-$where" "$(pair $where "ib_${op}_bw -s 65536 -n 5000" "ib_${op}_bw -s 65536 -n 5000 @A" | bandwidth)"
+        note "$op-bw-$where-nd" "$(perf $transport "$op" bw 65536)"
+      fi
     done
   done
-  note atomic-lat-one "$(pair one 'ib_atomic_lat -n 2000' 'ib_atomic_lat -n 2000 @A' | latency)"
-  note cmtime "$(pair one 'stays:cmtime -c 200' 'cmtime -c 200 -s @A' | awk '$1 == "connect" {print $NF}')"
-  note cmtime-nd "$(perf local connect lat 8)"
-  if command -v rstream > /dev/null; then
+  wanted atomic && note atomic-lat-one "$(pair one 'ib_atomic_lat -n 5000' 'ib_atomic_lat -n 5000 @A' | latency)"
+  if wanted cmtime; then
+    note cmtime "$(pair one 'stays:cmtime -c 200' 'cmtime -c 200 -s @A' | awk '$1 == "connect" {print $NF}')"
+    note cmtime-nd "$(perf local connect lat 8)"
+  fi
+  if wanted rstream && command -v rstream > /dev/null; then
     note rstream "$(pair one 'rstream -b @A -S 65536 -C 4000 -T b' 'rstream -s @A -S 65536 -C 4000 -T b' | rstream_rate)"
     note rstream-tcp "$(pair one 'plain:rstream -b @A -S 65536 -C 4000 -T b -T s' 'plain:rstream -s @A -S 65536 -C 4000 -T b -T s' | rstream_rate)"
   fi
-  if command -v ucx_perftest > /dev/null; then
-    note ucx "$(pair one 'env UCX_TLS=rc_v ucx_perftest -t tag_lat -s 8 -n 5000' 'env UCX_TLS=rc_v ucx_perftest @A -t tag_lat -s 8 -n 5000' | awk '/Final/ {print $3}')"
-    note ucx-tcp "$(pair one 'plain:env UCX_TLS=tcp ucx_perftest -t tag_lat -s 8 -n 5000' 'plain:env UCX_TLS=tcp ucx_perftest @A -t tag_lat -s 8 -n 5000' | awk '/Final/ {print $3}')"
+  if wanted ucx && command -v ucx_perftest > /dev/null; then
+    note ucx "$(pair one 'env UCX_TLS=rc_v,self ucx_perftest -t tag_lat -s 8 -n 20000' 'env UCX_TLS=rc_v,self ucx_perftest @A -t tag_lat -s 8 -n 20000' | awk '/Final/ {print $3}')"
+    note ucx-tcp "$(pair one 'plain:env UCX_TLS=tcp,self ucx_perftest -t tag_lat -s 8 -n 20000' 'plain:env UCX_TLS=tcp,self ucx_perftest @A -t tag_lat -s 8 -n 20000' | awk '/Final/ {print $3}')"
   fi
 }
 # Gb/s to GB/s.

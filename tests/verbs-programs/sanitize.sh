@@ -1,0 +1,68 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# The programs with an instrumented library: run.sh, features_test.sh, by_number_test.sh and foreign_test.sh.
+# usage: sanitize.sh BUILD_DIR address|thread [WORD...]    WORD: for run.sh; without one all of its programs
+# Broker, ndctl and the programs are those of BUILD_DIR. Only the library comes from build/asan or build/tsan, which this
+# script builds, and the runtime of the sanitizer is preloaded in front of it. Leaks are not looked for, because the
+# programs free little of what they make. A report of the sanitizer is a failure, whatever the program says.
+set -u
+build=$(cd "$1" && pwd) kind=$2
+shift 2
+here=$(cd "$(dirname "$0")" && pwd)
+cd "$here/../.." || exit 2
+case $kind in
+  address) preset=asan runtime=libasan.so;;
+  thread) preset=tsan runtime=libtsan.so;;
+  *) sed -n '3,8s/^# \{0,1\}//p' "$0"; exit 2;;
+esac
+[ -e build/$preset/build.ninja ] || cmake --preset $preset > build/$preset.log 2>&1 || { cat build/$preset.log; exit 1; }
+ninja -C build/$preset -j "${NDBROKER_JOBS:-$(nproc)}" nd_verbs > build/$preset/verbs.log 2>&1 || { tail -30 build/$preset/verbs.log; exit 1; }
+runtime=$(readlink -f "$(gcc -print-file-name=$runtime)")
+
+# A build folder in which 'ndctl run' starts programs with that library.
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+chmod 755 "$work"
+mkdir "$work/bin" "$work/reports"
+ln -s "$build"/bin/* "$work/bin/"
+ln -s "$build/lib" "$work/lib"
+rm "$work/bin/ndctl"
+cat > "$work/bin/ndctl" << END
+#!/bin/bash
+[ "\$1" = run ] || exec "$build/bin/ndctl" "\$@"
+shift
+options=()
+while [ "\$1" != -- ]; do options+=("\$1"); shift; done
+shift
+mapfile -t variables < <("$build/bin/ndctl" env "\${options[@]}" | sed 's|$build/lib/ndbroker/verbs|$PWD/build/$preset/lib/ndbroker/verbs|g')
+for i in "\${!variables[@]}"; do
+  case \${variables[i]} in LD_PRELOAD=*) variables[i]=LD_PRELOAD=$runtime:\${variables[i]#*=};; esac
+done
+exec setarch -R env "\${variables[@]}" "\$@"
+END
+chmod +x "$work/bin/ndctl"
+
+export ASAN_OPTIONS=detect_leaks=0:strict_string_checks=1:log_path=$work/reports/asan
+export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1:log_path=$work/reports/ubsan
+export TSAN_OPTIONS="suppressions=$PWD/tests/tsan.supp ignore_noninstrumented_modules=1 second_deadlock_stack=1 die_after_fork=0 log_path=$work/reports/tsan"
+# Such programs start slowly.
+export NDBROKER_VERBS_PATIENCE=${NDBROKER_VERBS_PATIENCE:-120} NDBROKER_VERBS_HEAD_START=${NDBROKER_VERBS_HEAD_START:-2.5}
+failed=0
+run() {
+  echo "---- $1"
+  "$here/$@" || failed=1
+}
+run run.sh "$work" "${@:-all}"
+if [ $# = 0 ]; then
+  run features_test.sh "$work"
+  run by_number_test.sh "$work"
+  run foreign_test.sh "$work"
+fi
+reports=$(find "$work/reports" -type f | wc -l)
+if [ "$reports" != 0 ]; then
+  cat "$work"/reports/* | grep -hE 'ERROR: |WARNING: |runtime error|SUMMARY' | sort | uniq -c | sort -rn
+  cat "$work"/reports/* > "build/$preset/verbs-reports.txt"
+  echo "FOUND $reports reports: build/$preset/verbs-reports.txt"
+  failed=1
+fi
+exit $failed
