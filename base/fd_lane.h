@@ -31,6 +31,9 @@ inline constexpr std::size_t kMostReceived = 8;
 std::size_t ReceiveInOrder(int socket, std::span<const std::span<std::byte>> buffers,
                            std::span<os::ReceivedMessage> messages);
 
+// Whether a DEVICE_BUSY of SendWithFds() ends when the receiver takes the descriptors in flight.
+bool TooManyInFlight(const Status& status);
+
 struct FdMessage {
   std::size_t size = 0;       // Bytes written to the caller's buffer.
   std::vector<UniqueFd> fds;  // All close-on-exec.

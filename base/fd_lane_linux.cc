@@ -106,6 +106,10 @@ std::size_t ReceiveInOrder(int socket, std::span<const std::span<std::byte>> buf
   return static_cast<std::size_t>(std::max(got, 0));
 }
 
+bool TooManyInFlight(const Status& status) {
+  return status.native() == ETOOMANYREFS;
+}
+
 Result<FdMessage> ReceiveWithFds(int socket, std::span<std::byte> buffer, bool blocking) {
   iovec io{buffer.data(), buffer.size()};
   ControlBuffer control{};

@@ -210,6 +210,11 @@ std::size_t ReceiveInOrder(int socket, std::span<const std::span<std::byte>> buf
   return done;
 }
 
+// The system does not limit handles in flight.
+bool TooManyInFlight(const Status&) {
+  return false;
+}
+
 Result<FdMessage> ReceiveWithFds(int socket, std::span<std::byte> buffer, bool blocking) {
   const auto lane = os::FindAs<PipeObject>(socket);
   if (!lane) return Disconnected();

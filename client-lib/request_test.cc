@@ -3,11 +3,11 @@
 #include "nd/request.h"
 
 #include <gtest/gtest.h>
-#include <poll.h>
 
 #include <atomic>
 #include <future>
 
+#include "base/os/wait.h"
 #include "client-lib/src/face.h"
 
 namespace nd {
@@ -18,8 +18,8 @@ using client::Core;
 using client::Dispatcher;
 
 bool Readable(int fd) {
-  pollfd entry{fd, POLLIN, 0};
-  return poll(&entry, 1, 0) == 1;
+  os::Watched entry[] = {{fd}};
+  return os::Wait(entry, Duration::zero()) == 1;
 }
 
 class RequestTest : public ::testing::Test {

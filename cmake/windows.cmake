@@ -1,6 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 # The folders that are built for Windows, in the order of their dependencies. docs/windows.md says which are missing.
 
+enable_language(RC)
+find_package(absl REQUIRED)
+# Header-only; deploy/windows/build.sh puts them beside the libraries.
+find_path(NDBROKER_HEADER_LIBRARIES toml++/toml.h REQUIRED)
+foreach(name spdlog::spdlog tomlplusplus::tomlplusplus CLI11::CLI11)
+  add_library(${name} INTERFACE IMPORTED GLOBAL)
+  set_target_properties(${name} PROPERTIES INTERFACE_INCLUDE_DIRECTORIES ${NDBROKER_HEADER_LIBRARIES})
+endforeach()
+target_compile_definitions(spdlog::spdlog INTERFACE SPDLOG_FMT_EXTERNAL FMT_HEADER_ONLY)
+
 if(NDBROKER_TESTS)
   enable_testing()
   find_package(GTest REQUIRED)
@@ -9,6 +19,8 @@ endif()
 add_subdirectory(base)
 add_subdirectory(session)
 add_subdirectory(provider)
+add_subdirectory(daemon)
+add_subdirectory(client-lib)
 if(NDBROKER_TESTS)
   add_subdirectory(tests/windows)
 endif()

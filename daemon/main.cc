@@ -18,6 +18,8 @@
 #include "daemon/ops/process.h"
 #include "daemon/server/runtime_dir.h"
 #include "daemon/server/server.h"
+#include "daemon/server/services.h"
+#include "daemon/start.h"
 #include "provider/registry_cm.h"
 
 namespace {
@@ -114,6 +116,7 @@ int Serve(const Flags& flags, const nd::Config& config) {
   nd::os::StoredSockets kept(manager.value(), &options.inherited);
   for (const auto& provider : options.config.providers) provider->KeepListeners(&kept);
   options.make_manager = nd::provider::MakeConnectionManager;
+  options.make_services = nd::service::MakeServices;
   if (!flags.config.empty()) options.load = [flags] { return Load(flags); };
   options.parse = [flags](const std::string& text, const std::string& file) {
     return Apply(flags, nd::ParseConfig(text, file));
@@ -138,9 +141,8 @@ int Serve(const Flags& flags, const nd::Config& config) {
   }
   nd::ops::LogInfo("ndbrokerd " NDBROKER_VERSION " serves " + directory);
   const std::string serving = "Serving " + directory;
-  if (manager->present()) {
-    manager->Ready(serving);
-  } else {
+  manager->Ready(serving);
+  if (!manager->present()) {
     std::printf("READY %s\n", directory.c_str());
     std::fflush(stdout);
   }
@@ -160,10 +162,7 @@ int Serve(const Flags& flags, const nd::Config& config) {
   }
 }
 
-}  // namespace
-
-// An unexpected exception must end the process where it is thrown.
-int main(int argc, char** argv) {  // NOLINT(bugprone-exception-escape)
+int Run(int argc, char** argv) {
   nd::ops::EndWhenMemoryRunsOut();
   Flags flags;
   CLI::App app("ndbrokerd: the RDMA connection broker of this host", "ndbrokerd");
@@ -203,4 +202,11 @@ int main(int argc, char** argv) {  // NOLINT(bugprone-exception-escape)
   nd::ops::SetLogLevel(config->broker.log_level);
   nd::ops::RaiseFdLimit();
   return Serve(flags, config.value());
+}
+
+}  // namespace
+
+// An unexpected exception must end the process where it is thrown.
+int main(int argc, char** argv) {  // NOLINT(bugprone-exception-escape)
+  return nd::StartProgram(argc, argv, Run);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Descriptors on Windows: a number of this process for a socket, a pipe, an event, a section or a set of
-// watched descriptors. UniqueFd owns the number; the object ends with its last number.
+// Descriptors on Windows: a number of this process for a socket, a pipe, an event, a section, a file or a set
+// of watched descriptors. UniqueFd owns the number; the object ends with its last number.
 //
 // Any thread. The lowest free number is given, as on other systems.
 #pragma once
@@ -19,7 +19,7 @@ class WatchPort;
 
 class Object {
  public:
-  enum class Kind { kSocket, kEvent, kSection, kPipe, kPipeListener, kWatchSet };
+  enum class Kind { kSocket, kEvent, kSection, kPipe, kPipeListener, kWatchSet, kFile };
 
   explicit Object(Kind kind) : kind_(kind) {}
   virtual ~Object() = default;
@@ -97,6 +97,16 @@ class SectionObject final : public Object {
 
  private:
   const Handle section_;
+};
+
+class FileObject final : public Object {
+ public:
+  static constexpr Kind kKind = Kind::kFile;
+  explicit FileObject(Handle file) : Object(kKind), file_(std::move(file)) {}
+  HANDLE get() const { return file_.get(); }
+
+ private:
+  const Handle file_;
 };
 
 class SocketObject final : public Object {

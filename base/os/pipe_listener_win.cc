@@ -13,10 +13,16 @@ constexpr DWORD kBuffer = 64 * 1024;
 
 }  // namespace
 
-std::shared_ptr<PipeListener> PipeListener::Make(const std::wstring& name) {
+PipeListener::PipeListener(std::wstring name, Clients clients, Handle connected)
+    : Object(kKind),
+      name_(std::move(name)),
+      access_(clients == Clients::kEveryone ? kClientOfPipe : 0, NewAccess::Inherited::kNo),
+      connected_(std::move(connected)) {}
+
+std::shared_ptr<PipeListener> PipeListener::Make(const std::wstring& name, Clients clients) {
   Handle connected(::CreateEventW(nullptr, /*bManualReset=*/TRUE, /*bInitialState=*/FALSE, nullptr));
-  std::shared_ptr<PipeListener> made(new PipeListener(name, std::move(connected)));
-  if (made->connected_ && made->Offer(/*first=*/true)) return made;
+  std::shared_ptr<PipeListener> made(new PipeListener(name, clients, std::move(connected)));
+  if (made->connected_ && made->access_ && made->Offer(/*first=*/true)) return made;
   const DWORD error = ::GetLastError();
   // Each of the two errors means that another process has the name.
   if (error == ERROR_ACCESS_DENIED || error == ERROR_PIPE_BUSY) {
@@ -40,7 +46,7 @@ bool PipeListener::Offer(bool first) {
   next_ = Handle(::CreateNamedPipeW(
       name_.c_str(), PIPE_ACCESS_DUPLEX | FILE_FLAG_OVERLAPPED | (first ? FILE_FLAG_FIRST_PIPE_INSTANCE : 0u),
       PIPE_TYPE_MESSAGE | PIPE_READMODE_MESSAGE | PIPE_REJECT_REMOTE_CLIENTS, PIPE_UNLIMITED_INSTANCES,
-      kBuffer, kBuffer, 0, nullptr));
+      kBuffer, kBuffer, 0, access_.get()));
   if (!next_) return false;
   connecting_ = {};
   connecting_.hEvent = connected_.get();

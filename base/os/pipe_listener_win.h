@@ -7,6 +7,7 @@
 #include <mutex>
 #include <string>
 
+#include "base/os/access_win.h"
 #include "base/os/object_win.h"
 #include "base/os/pipe_win.h"
 
@@ -16,9 +17,11 @@ class PipeListener final : public Object {
  public:
   static constexpr Kind kKind = Kind::kPipeListener;
 
-  // `name`: of PipeName(). Only this user, administrators and the system may connect. Null with EADDRINUSE:
-  // another process, or another listener, has the name.
-  static std::shared_ptr<PipeListener> Make(const std::wstring& name);
+  // Who may connect besides this user, administrators and the system.
+  enum class Clients { kOwner, kEveryone };
+
+  // `name`: of PipeName(). Null with EADDRINUSE: another process, or another listener, has the name.
+  static std::shared_ptr<PipeListener> Make(const std::wstring& name, Clients clients = Clients::kOwner);
   ~PipeListener() override;
 
   // The end of the client that waits, with the client's process as the kernel names it. It carries no
@@ -30,12 +33,12 @@ class PipeListener final : public Object {
   int Signals(std::uint32_t wanted, HANDLE (&handles)[2]) override;
 
  private:
-  PipeListener(std::wstring name, Handle connected)
-      : Object(kKind), name_(std::move(name)), connected_(std::move(connected)) {}
+  PipeListener(std::wstring name, Clients clients, Handle connected);
   // Makes the end for the next client.
   bool Offer(bool first);
 
   const std::wstring name_;
+  NewAccess access_;
   const Handle connected_;
   std::mutex mutex_;
   Handle next_;

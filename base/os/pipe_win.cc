@@ -20,12 +20,6 @@ bool IsSet(HANDLE event) {
   return ::WaitForSingleObject(event, 0) == WAIT_OBJECT_0;
 }
 
-// The bytes that wait, and those of the first message. False: the other end is closed and nothing waits.
-bool Peek(HANDLE pipe, DWORD* waiting, DWORD* first) {
-  *waiting = *first = 0;
-  return ::PeekNamedPipe(pipe, nullptr, 0, nullptr, waiting, first) != 0;
-}
-
 }  // namespace
 
 std::shared_ptr<PipeObject> PipeObject::Make(Handle pipe, Carrier carrier, Handle peer) {
@@ -41,11 +35,27 @@ std::shared_ptr<PipeObject> PipeObject::Make(Handle pipe, Carrier carrier, Handl
 }
 
 PipeObject::~PipeObject() {
+  ShutDown();
+}
+
+void PipeObject::ShutDown() {
+  const std::scoped_lock lock(read_mutex_, write_mutex_);
+  if (!pipe_) return;
   // The system writes to these structures until the operations have ended.
   ::CancelIoEx(pipe_.get(), nullptr);
   DWORD bytes;
   if (asking_) ::GetOverlappedResult(pipe_.get(), &asked_, &bytes, TRUE);
   if (!outgoing_.empty()) ::GetOverlappedResult(pipe_.get(), &written_, &bytes, TRUE);
+  asking_ = false;
+  outgoing_.clear();
+  { const Handle closed = std::move(pipe_); }
+  ::SetEvent(message_event_.get());
+  ::SetEvent(written_event_.get());
+}
+
+bool PipeObject::Peek(DWORD* waiting, DWORD* first) const {
+  *waiting = *first = 0;
+  return pipe_ && ::PeekNamedPipe(pipe_.get(), nullptr, 0, nullptr, waiting, first) != 0;
 }
 
 bool PipeObject::Writable() const {
@@ -54,6 +64,10 @@ bool PipeObject::Writable() const {
 
 bool PipeObject::Send(std::span<const std::byte> head, std::span<const std::byte> body) {
   const std::lock_guard lock(write_mutex_);
+  if (!pipe_) {
+    errno = EPIPE;
+    return false;
+  }
   if (!Writable()) {
     errno = EAGAIN;
     return false;
@@ -77,7 +91,7 @@ bool PipeObject::Receive(std::size_t most, std::vector<std::byte>* message, bool
   const std::lock_guard lock(read_mutex_);
   *too_long = false;
   DWORD waiting, first;
-  if (!Peek(pipe_.get(), &waiting, &first)) {
+  if (!Peek(&waiting, &first)) {
     errno = EPIPE;
     return false;
   }
@@ -110,7 +124,7 @@ bool PipeObject::Receive(std::size_t most, std::vector<std::byte>* message, bool
 
 void PipeObject::AskForMessage() {
   DWORD bytes;
-  if (asking_ && !IsSet(message_event_.get())) return;
+  if (!pipe_ || (asking_ && !IsSet(message_event_.get()))) return;
   if (asking_) ::GetOverlappedResult(pipe_.get(), &asked_, &bytes, FALSE);
   asked_ = {};
   asked_.hEvent = message_event_.get();
@@ -125,7 +139,7 @@ void PipeObject::WaitUntilReadable() {
     {
       const std::lock_guard lock(read_mutex_);
       DWORD waiting, first;
-      if (!Peek(pipe_.get(), &waiting, &first) || waiting != 0) return;
+      if (!Peek(&waiting, &first) || waiting != 0) return;
       AskForMessage();
     }
     ::WaitForSingleObject(message_event_.get(), INFINITE);
@@ -133,9 +147,10 @@ void PipeObject::WaitUntilReadable() {
 }
 
 std::uint32_t PipeObject::Ready() {
+  const std::lock_guard lock(read_mutex_);
   DWORD waiting, first;
-  std::uint32_t ready = Writable() ? kWritable : 0;
-  if (!Peek(pipe_.get(), &waiting, &first)) return ready | kReadable | kPeerFinished | kHungUp;
+  const std::uint32_t ready = Writable() ? kWritable : 0;
+  if (!Peek(&waiting, &first)) return ready | kReadable | kPeerFinished | kHungUp;
   return waiting != 0 ? ready | kReadable : ready;
 }
 
@@ -145,7 +160,7 @@ int PipeObject::Signals(std::uint32_t wanted, HANDLE (&handles)[2]) {
     const std::lock_guard lock(read_mutex_);
     DWORD waiting, first;
     // A hang-up is noticed by reading: not while a message waits and no read is wanted.
-    if ((wanted & kReadable) != 0 || !Peek(pipe_.get(), &waiting, &first) || waiting == 0) {
+    if ((wanted & kReadable) != 0 || !Peek(&waiting, &first) || waiting == 0) {
       AskForMessage();
       handles[count++] = message_event_.get();
     }

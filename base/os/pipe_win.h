@@ -29,6 +29,7 @@ class PipeObject final : public Object {
   static std::shared_ptr<PipeObject> Make(Handle pipe, Carrier carrier, Handle peer);
   ~PipeObject() override;
 
+  // Not while another thread may call ShutDown().
   HANDLE get() const { return pipe_.get(); }
   Carrier carrier() const { return carrier_; }
   HANDLE peer() const { return peer_.get(); }
@@ -40,6 +41,8 @@ class PipeObject final : public Object {
   // Receives one message, of which at most `most` bytes are kept. False with EAGAIN: there is none; EPIPE:
   // the other end is closed, and everything that it sent has been read.
   bool Receive(std::size_t most, std::vector<std::byte>* message, bool* too_long);
+  // Closes the connection; every later call fails with EPIPE, and callers that wait return.
+  void ShutDown();
   // Returns when Receive() has a result.
   void WaitUntilReadable();
 
@@ -50,10 +53,13 @@ class PipeObject final : public Object {
   PipeObject(Handle pipe, Carrier carrier, Handle peer)
       : Object(kKind), pipe_(std::move(pipe)), carrier_(carrier), peer_(std::move(peer)) {}
   bool Writable() const;
+  // The bytes that wait, and those of the first message. False: the other end is closed and nothing waits.
+  // With read_mutex_ held.
+  bool Peek(DWORD* waiting, DWORD* first) const;
   // A read of no bytes ends when there is a message, and leaves the message there.
   void AskForMessage();
 
-  const Handle pipe_;
+  Handle pipe_;  // Changed once, with both mutexes held.
   const Carrier carrier_;
   const Handle peer_;
   std::mutex read_mutex_, write_mutex_;
@@ -62,6 +68,9 @@ class PipeObject final : public Object {
   bool asking_ = false;
   std::vector<std::byte> outgoing_;  // Of the write in flight.
 };
+
+// The rights that a client needs. The right to make further ends of the pipe is not among them.
+inline constexpr DWORD kClientOfPipe = FILE_GENERIC_READ | FILE_WRITE_DATA | FILE_WRITE_ATTRIBUTES;
 
 // The name of the pipe that stands for a socket at `path`: the same for each way to write the path.
 std::wstring PipeName(const std::string& path);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Console events: Ctrl+C interrupts; closing the console, logging off and shutting down terminate.
-#include "base/os/requests.h"
+#include "base/os/requests_win.h"
 
 #include <windows.h>
 
@@ -26,18 +26,22 @@ struct Arrived {
 };
 
 BOOL WINAPI OnConsoleEvent(DWORD event) {
-  Arrived& arrived = Arrived::The();
-  {
-    const std::lock_guard lock(arrived.mutex);
-    arrived.requests.push_back(event == CTRL_C_EVENT ? Request::kInterrupt : Request::kTerminate);
-  }
-  arrived.changed.notify_all();
+  Arrive(event == CTRL_C_EVENT ? Request::kInterrupt : Request::kTerminate);
   // The process ends when this function returns from any other event.
   if (event != CTRL_C_EVENT && event != CTRL_BREAK_EVENT) ::Sleep(INFINITE);
   return TRUE;
 }
 
 }  // namespace
+
+void Arrive(Request request) {
+  Arrived& arrived = Arrived::The();
+  {
+    const std::lock_guard lock(arrived.mutex);
+    arrived.requests.push_back(request);
+  }
+  arrived.changed.notify_all();
+}
 
 std::string_view Name(Request request) {
   switch (request) {

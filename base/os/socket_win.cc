@@ -3,6 +3,7 @@
 
 #include "base/os/pipe_win.h"
 
+#include <aclapi.h>
 #include <mstcpip.h>
 #include <ws2tcpip.h>
 
@@ -86,6 +87,21 @@ UniqueFd ConnectBefore(const sockaddr* to, int size, Time deadline, Use use) {
   return {};
 }
 
+// Only the system and administrators can give an object to another owner, so the owner has made the pipe.
+std::optional<std::uint32_t> OwnerOfPipe(HANDLE pipe) {
+  PSID owner = nullptr;
+  PSECURITY_DESCRIPTOR descriptor = nullptr;
+  const DWORD error = ::GetSecurityInfo(pipe, SE_KERNEL_OBJECT, OWNER_SECURITY_INFORMATION, &owner, nullptr,
+                                        nullptr, nullptr, &descriptor);
+  if (error != ERROR_SUCCESS) {
+    SetErrno(error);
+    return std::nullopt;
+  }
+  const std::uint32_t user = UserOfOwner(owner);
+  ::LocalFree(descriptor);
+  return user;
+}
+
 bool IsPipe(int fd) {
   const auto object = FindObject(fd);
   return object && object->kind() == Object::Kind::kPipe;
@@ -124,7 +140,7 @@ UniqueFd ConnectLocal(const std::string& path, SocketKind kind, Duration timeout
   const Time deadline = SystemClock().Now() + timeout;
   for (;;) {
     // The broker learns the user by impersonation.
-    Handle pipe(::CreateFileW(name.c_str(), GENERIC_READ | GENERIC_WRITE, 0, nullptr, OPEN_EXISTING,
+    Handle pipe(::CreateFileW(name.c_str(), kClientOfPipe, 0, nullptr, OPEN_EXISTING,
                               FILE_FLAG_OVERLAPPED | SECURITY_SQOS_PRESENT | SECURITY_IMPERSONATION,
                               nullptr));
     if (pipe) {
@@ -190,10 +206,12 @@ Address PeerAddress(int socket) {
   return AddressOf(socket, ::getpeername);
 }
 
-// Of the process that the kernel names as the client, at the time of the accept.
+// Of a client: the user of the process that the kernel names, at the time of the accept. Of a broker: the
+// owner of the pipe.
 std::optional<std::uint32_t> PeerUser(int socket) {
   const auto pipe = FindAs<PipeObject>(socket);
   HANDLE token = nullptr;
+  if (pipe && pipe->carrier() == PipeObject::Carrier::kThere) return OwnerOfPipe(pipe->get());
   if (!pipe || pipe->peer() == nullptr || ::OpenProcessToken(pipe->peer(), TOKEN_QUERY, &token) == 0) {
     return std::nullopt;
   }
@@ -267,6 +285,8 @@ ReceivedMessage ReceiveMessage(int socket, std::span<std::byte> buffer) {
 }
 
 void ShutDown(int socket, Direction direction) {
+  if (const auto pipe = FindAs<PipeObject>(socket))
+    return pipe->ShutDown();  // A pipe has no single directions.
   static_assert(static_cast<int>(Direction::kReceive) == SD_RECEIVE &&
                 static_cast<int>(Direction::kSend) == SD_SEND &&
                 static_cast<int>(Direction::kBoth) == SD_BOTH);

@@ -26,6 +26,10 @@ std::uint32_t UserOfSid(PSID sid) {
   return number | 0x80000000u;
 }
 
+std::uint32_t UserOfOwner(PSID owner) {
+  return owner != nullptr && ::IsWellKnownSid(owner, WinBuiltinAdministratorsSid) != 0 ? 0 : UserOfSid(owner);
+}
+
 std::uint32_t UserOfToken(HANDLE token) {
   alignas(TOKEN_USER) std::byte room[sizeof(TOKEN_USER) + SECURITY_MAX_SID_SIZE];
   DWORD size = 0;

@@ -15,5 +15,7 @@ inline constexpr std::uint32_t kNobody = 1;
 
 std::uint32_t UserOfSid(PSID sid);
 std::uint32_t UserOfToken(HANDLE token);
+// Of the owner of an object. What an administrator makes can belong to all of them, who count as the system.
+std::uint32_t UserOfOwner(PSID owner);
 
 }  // namespace nd::os

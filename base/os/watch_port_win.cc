@@ -256,7 +256,7 @@ WatchPort::~WatchPort() {
 bool WatchPort::Add(int fd, std::uint32_t wanted, std::uint64_t tag, Until until) {
   const std::shared_ptr<Object> object = FindObject(fd);
   if (!object) return false;
-  if (object->kind() == Kind::kSection || object.get() == this) {
+  if (object->kind() == Kind::kSection || object->kind() == Kind::kFile || object.get() == this) {
     errno = EPERM;  // Never ready.
     return false;
   }

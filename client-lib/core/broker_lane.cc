@@ -213,7 +213,7 @@ void BrokerLane::WaitForRoom(const Status& busy, int* refused) {
     os::Watched entry{socket_.get(), os::kWritable};
     os::Wait({&entry, 1}, os::kNoLimit);
   } else {
-    if (busy.native() != ETOOMANYREFS) ++*refused;  // The broker takes the earlier descriptors.
+    if (!TooManyInFlight(busy)) ++*refused;  // The broker takes the earlier descriptors.
     std::this_thread::sleep_for(kNap);
   }
 }

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rules for the buffers of getters, pending closes, and finding a trusted broker.
 #include <gtest/gtest.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
 
 #include <array>
 #include <cstdlib>
 #include <cstring>
 
 #include "base/memfd.h"
+#include "base/os/ip_address.h"
 #include "client-lib/core/buffer_rules.h"
 #include "client-lib/core/lifetime.h"
 #include "client-lib/core/locate.h"
@@ -64,17 +63,17 @@ TEST(BufferRules, ShortAddressBuffersStayUntouched) {
   for (const bool ndk : {false, true}) {
     const StatusCode small = ndk ? StatusCode::kBufferTooSmall : StatusCode::kBufferOverflow;
     Guarded buffer;
-    length = sizeof(sockaddr_in) - 1;
+    length = sizeof(os::SocketAddress4) - 1;
     EXPECT_EQ(CopyAddress(address, buffer.bytes.data(), &length, ndk), small);
-    EXPECT_EQ(length, sizeof(sockaddr_in));
+    EXPECT_EQ(length, sizeof(os::SocketAddress4));
     EXPECT_EQ(buffer.text(), "################");
     length = 0;
     EXPECT_EQ(CopyAddress(address, nullptr, &length, ndk), small);
   }
-  sockaddr_in6 large;
+  os::SocketAddress6 large;
   length = sizeof(large);
   EXPECT_TRUE(CopyAddress(address, &large, &length, false).ok());
-  EXPECT_EQ(length, sizeof(sockaddr_in));
+  EXPECT_EQ(length, sizeof(os::SocketAddress4));
   EXPECT_EQ(Address::FromSockaddr(reinterpret_cast<sockaddr*>(&large), length), address);
 }
 

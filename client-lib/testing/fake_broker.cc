@@ -2,9 +2,6 @@
 // Replaces the daemon: the same messages, without a process and with no socket except the lane.
 #include "client-lib/testing/fake_broker.h"
 
-#include <poll.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <utility>
 

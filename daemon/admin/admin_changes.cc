@@ -35,10 +35,14 @@ class WatchStream final : public Outbox<grpc::ServerWriteReactor<pb::WatchEvent>
     if (ending()) hub_.Remove(this);
   }
 
-  void Offer(const pb::WatchEvent& event) override {
-    pb::WatchEvent copy = event;
-    copy.set_lost(event.lost() + lost_);
-    switch (Enqueue(std::move(copy), 1, bound_ + past_room_)) {
+  void Offer(const WatchedEvent& event, std::uint64_t lost) override {
+    pb::WatchEvent message;
+    message.set_time(TimeText(event.time));
+    message.set_type(event.type);
+    message.set_object(event.object);
+    message.set_message(event.message);
+    message.set_lost(lost + lost_);
+    switch (Enqueue(std::move(message), 1, bound_ + past_room_)) {
       case Put::kQueued:
         lost_ = 0;
         break;

@@ -29,9 +29,9 @@ constexpr const char* kMetricsText = "text/plain; version=0.0.4; charset=utf-8";
 std::string EventsJson(const WatchHub& hub, std::uint64_t after) {
   ops::JsonWriter json;
   json.Begin('{').Field("next", hub.published()).Key("items").Begin('[');
-  hub.Newest(after, kFeedEvents, [&](std::uint64_t number, const ndbroker::v1::WatchEvent& event) {
-    json.Begin('{').Field("number", number).Field("time", event.time()).Field("type", event.type());
-    json.Field("object", event.object()).Field("message", event.message()).End('}');
+  hub.Newest(after, kFeedEvents, [&](std::uint64_t number, const WatchedEvent& event) {
+    json.Begin('{').Field("number", number).Field("time", TimeText(event.time)).Field("type", event.type);
+    json.Field("object", event.object).Field("message", event.message).End('}');
   });
   return json.End(']').End('}').Take();
 }

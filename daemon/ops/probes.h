@@ -5,9 +5,18 @@
 // Arguments are numbers that are available anyway, so that nothing is computed for them.
 #pragma once
 
-#include <sys/sdt.h>
-
 #include <cstdint>
+
+#if __has_include(<sys/sdt.h>)
+#include <sys/sdt.h>
+#else
+// This system has no such probes. The arguments are numbers, and nothing is computed.
+#define STAP_PROBE1(program, name, a) static_cast<void>(a)
+#define STAP_PROBE2(program, name, a, b) static_cast<void>(a), static_cast<void>(b)
+#define STAP_PROBE3(program, name, a, b, c) STAP_PROBE2(program, name, a, b), static_cast<void>(c)
+#define STAP_PROBE4(program, name, a, b, c, d) STAP_PROBE3(program, name, a, b, c), static_cast<void>(d)
+#define STAP_PROBE5(program, name, a, b, c, d, e) STAP_PROBE4(program, name, a, b, c, d), static_cast<void>(e)
+#endif
 
 namespace nd::ops {
 

@@ -2,9 +2,6 @@
 // The order of start and stop. Every other file of the folder only knows its own part.
 #include "daemon/server/server.h"
 
-#include <grpcpp/grpcpp.h>
-#include <grpcpp/server_posix.h>
-
 #include <future>
 #include <mutex>
 #include <thread>
@@ -15,44 +12,16 @@
 #include "base/os/file.h"
 #include "base/os/inherited_sockets.h"
 #include "base/os/thread.h"
-#include "daemon/admin/admin_service.h"
-#include "daemon/metrics/admin_tally.h"
-#include "daemon/metrics/http_service.h"
-#include "daemon/metrics/observatory.h"
 #include "daemon/ops/logging.h"
 #include "daemon/ops/process.h"
 #include "daemon/ops/pulse.h"
-#include "daemon/server/grpc_server.h"
-#include "daemon/server/refusal_service.h"
 #include "daemon/server/runtime_dir.h"
+#include "daemon/server/services.h"
 #include "daemon/service/acceptor.h"
-#include "daemon/service/control_connections.h"
-#include "daemon/service/guarded_streams.h"
 #include "daemon/service/reaper.h"
 #include "daemon/service/worker.h"
-#include "daemon/shell/history_sink.h"
-#include "daemon/shell/session_service.h"
 
 namespace nd::service {
-namespace {
-
-constexpr int kMaxAdminMessage = 4 * 1024 * 1024;  // Room for a whole configuration file.
-
-constexpr const char* kForeignAdmin =
-    "the caller is not in the broker's pid, network and user namespaces, so it may not administer the "
-    "broker; "
-    "call from where ndbrokerd runs, or set admin-namespaces = \"any\" in [broker]";
-
-// Returns the number of descriptors that unproven clients and unfinished handshakes may hold at once, two for
-// the lane of a client and four for its gRPC connection.
-std::uint64_t DescriptorsWanted(const Config& config) {
-  std::uint64_t wanted = std::uint64_t{6} * config.limits.unauthenticated + config.limits.admin_connections +
-                         config.core.max_handshakes_in_flight;
-  for (const auto& provider : config.providers) wanted += provider->handshake_descriptors();
-  return wanted;
-}
-
-}  // namespace
 
 class Server::Impl {
  public:
@@ -66,12 +35,7 @@ class Server::Impl {
   Status TakeInheritedSockets();
   Status Listen(const std::string& path, os::SocketKind kind, std::uint32_t mode,
                 std::optional<std::uint32_t> group, UniqueFd* out);
-  // Returns true, logs and counts when this peer of an administrative socket must not be served.
-  bool RefusesForeign(const char* socket_name, int fd, const Peer& peer) const;
-  void StartHistory();
   void StartPulse();
-  // Logs a warning when the broker has no usable adapter. Before the loop runs.
-  void WarnUnlessReady() const;
   std::vector<Setting> Settings();
   void Stop();
   // Peers that connect from now on wait for the next broker, if it inherits the sockets. Waits a tenth of a
@@ -86,51 +50,22 @@ class Server::Impl {
   SkippingClock clock_;     // Skips only when the test clock was requested.
   EventLoop loop_;
   // Separate threads for separate kinds of waiting, so that none delays another: reading /proc for a new
-  // client, encoding long lists, closing sockets that block.
+  // client, closing sockets that block.
   Worker hello_{"nd-hello"};
-  Worker snapshots_{"nd-snapshots"};
   Reaper reaper_;
   WatchHub hub_;
-  AdminTally admin_tally_;
-  std::unique_ptr<state::History> history_;
-  std::unique_ptr<HistorySink> history_sink_;
-  Worker history_reader_{"nd-history-read"};
-  std::unique_ptr<Observatory> observatory_;
   std::vector<std::string> bound_;
+  std::unique_ptr<Services> services_;  // Ends after the shell, which reports to it.
   std::unique_ptr<BrokerShell> shell_;
   std::unique_ptr<ops::Pulse> pulse_;
-  std::unique_ptr<HttpService> http_;
-  std::unique_ptr<GuardedStreams> guard_;
-  std::unique_ptr<SessionService> session_service_;
-  std::unique_ptr<AdminService> admin_service_;
-  RefusalService refusal_service_{kForeignAdmin};
-  std::unique_ptr<grpc::Server> broker_server_, admin_server_, refusal_server_;
-  std::unique_ptr<ControlConnections> clients_, admins_, foreign_admins_;
   std::vector<std::unique_ptr<Acceptor>> acceptors_;
   std::thread thread_;
   std::mutex reload_mutex_;
 };
 
-bool Server::Impl::RefusesForeign(const char* socket_name, int fd, const Peer& peer) const {
-  if (options_.config.broker.allow_foreign_admins) return false;
-  const UniqueFd process = ProcessHandle(fd, peer.pid);
-  const ForeignNamespaces foreign = ForeignNamespacesOf(peer, process.get());
-  if (!foreign.any()) return false;
-  ops::LogWarning("connection refused", std::string(socket_name) + ": uid " + std::to_string(peer.uid) +
-                                            " (pid " + std::to_string(peer.pid) + ") is in another " +
-                                            foreign.ToString() + " namespace (admin-namespaces of [broker])");
-  return true;
-}
-
 Status Server::Impl::TakeInheritedSockets() {
-  std::vector<os::InheritedSockets::Wanted> wanted;
-  for (const auto& [name, kind] : {std::pair(kLaneSocketName, os::SocketKind::kMessages),
-                                   {kBrokerSocketName, os::SocketKind::kStream}}) {
-    wanted.push_back({ClientSocketPath(options_.directory, name), kind});
-  }
-  for (const char* name : {kAdminSocketName, kMetricsSocketName}) {
-    wanted.push_back({options_.directory + "/" + name, os::SocketKind::kStream});
-  }
+  std::vector<os::InheritedSockets::Wanted> wanted = services_->Sockets();
+  wanted.push_back({ClientSocketPath(options_.directory, kLaneSocketName), os::SocketKind::kMessages});
   Result<os::InheritedSockets> checked = os::InheritedSockets::Check(std::move(options_.inherited), wanted);
   if (!checked.ok()) return checked.status();
   inherited_ = std::move(checked).value();
@@ -172,24 +107,6 @@ Status Server::Impl::Listen(const std::string& path, os::SocketKind kind, std::u
   return Status::Ok();
 }
 
-void Server::Impl::StartHistory() {
-  const HistorySettings& settings = options_.config.history;
-  if (!settings.enabled) return;
-  state::History::Options options;
-  options.file = HistoryFile(settings, options_.directory);
-  options.keep = std::chrono::hours(24) * settings.keep_days;
-  options.max_rows = settings.max_rows;
-  options.tell = [this](bool good, const std::string& line) {
-    good ? ops::LogInfo(line) : ops::LogWarning("history", line);
-    loop_.Post([this, good, line] { hub_.Publish(good ? "history.resumed" : "history.trouble", "", line); });
-  };
-  history_ = std::make_unique<state::History>(std::move(options));
-  history_sink_ = std::make_unique<HistorySink>(clock_, *history_);
-  shell_->AddRecordSink(history_sink_.get());
-  // Opens its descriptors now and not later; a hanging disk delays the start by at most a second.
-  history_->AwaitOpen(std::chrono::seconds(1));
-}
-
 Status Server::Impl::Start() {
   const Config& config = options_.config;
   Result<UniqueFd> lock = LockRuntimeDirectory(options_.directory);
@@ -205,151 +122,45 @@ Status Server::Impl::Start() {
   shell.seed = ops::RandomNumber();
   shell.version = options_.version;
   shell.make_manager = options_.make_manager;
-  shell.on_proven = [this](std::uint64_t cookie) { clients_->Proven(cookie); };
+  shell.on_proven = [this](std::uint64_t cookie) { services_->Proven(cookie); };
   Result<std::unique_ptr<BrokerShell>> made =
       BrokerShell::Make({loop_, hello_, reaper_}, hub_, std::move(shell));
   if (!made.ok()) return made.status();
   shell_ = std::move(made.value());
 
-  StartHistory();
   StartPulse();
-  observatory_ = std::make_unique<Observatory>(loop_, *shell_, history_.get(), admin_tally_);
-  shell_->AddRecordSink(observatory_.get());
-
-  guard_ = std::make_unique<GuardedStreams>(GuardedStreams::Options{
-      .streams_per_uid = {512, 256}, .on_flood = [this](const Peer& peer, std::string_view why) {
-        ops::LogWarning("connection ended", std::string(kBrokerSocketName) + ": uid " +
-                                                std::to_string(peer.uid) + " (pid " +
-                                                std::to_string(peer.pid) + "): " + std::string(why));
-        loop_.Post([this] { shell_->doors()[kBrokerSocketName].Refuse(ops::Refusal::kFlood); });
-      }});
-  session_service_ = std::make_unique<SessionService>(
-      loop_, *shell_,
-      SessionService::Options{config.limits.session_queue_bytes, options_.version,
-                              options_.directory + "/" + kPodsDirectoryName,
-                              [this](std::string_view peer) { return guard_->PeerOfCall(peer); }});
-  AdminService::Options admin;
-  admin.version = options_.version;
-  admin.config_file = config.file;
-  admin.directory = options_.directory;
-  admin.grpc = config.broker.grpc;
-  admin.descriptors_wanted = DescriptorsWanted(config);
-  admin.configuration.settings = [this] { return Settings(); };
-  admin.configuration.needs_restart = [this](const Config& wanted) {
+  ServicesHost host{options_, epoch, clock_, loop_, hello_, hub_, *shell_, *pulse_, {}, {}, {}, {}, {}};
+  host.reload = [this] { return Reload(); };
+  host.settings = [this] { return Settings(); };
+  host.needs_restart = [this](const Config& wanted) {
     std::lock_guard held(reload_mutex_);
     return NeedsRestart(options_.config, wanted);
   };
-  admin.configuration.parse =
-      options_.parse != nullptr ? options_.parse : [](const std::string& text, const std::string& file) {
-        return ParseConfig(text, file);
-      };
-  admin.configuration.load = options_.load;
-  admin.boot_epoch = epoch;
-  admin.watch_queue_events = config.limits.watch_queue_events;
-  admin.reload = [this] { return Reload(); };
-  admin.test_clock = options_.test_clock ? &clock_ : nullptr;
-  admin.observatory = observatory_.get();
-  admin.history = history_.get();
-  admin.history_reader = &history_reader_;
-  admin_service_ = std::make_unique<AdminService>(loop_, snapshots_, hub_, *shell_, std::move(admin));
-  broker_server_ = BuildGrpcServer(session_service_.get(), "broker", config.limits.grpc_memory_bytes,
-                                   static_cast<int>(provider::kMaxClientMessage), nullptr);
-  admin_server_ = BuildGrpcServer(admin_service_.get(), "admin", config.limits.grpc_memory_bytes,
-                                  kMaxAdminMessage, &admin_tally_);
-  refusal_server_ = refusal_service_.Start();
-  if (broker_server_ == nullptr || admin_server_ == nullptr || refusal_server_ == nullptr) {
-    return {StatusCode::kUnsuccessful, "gRPC did not start"};
-  }
-  broker_server_->GetHealthCheckService()->SetServingStatus("ndbroker.v1.Broker", true);
-  admin_server_->GetHealthCheckService()->SetServingStatus("ndbroker.v1.Admin", true);
-
-  const ServiceLimits& limits = config.limits;
-  clients_ = std::make_unique<ControlConnections>(
-      loop_, kBrokerSocketName, shell_->doors()[kBrokerSocketName],
-      Gate::Limits{limits.unauthenticated, limits.unauthenticated_per_uid, limits.connections_per_uid},
-      limits.hello_timeout, [this](UniqueFd fd, const Peer& peer) {
-        if (UniqueFd inner = guard_->Guard(std::move(fd), peer)) {
-          grpc::AddInsecureChannelFromFd(broker_server_.get(), inner.release());
-        } else {
-          shell_->doors()[kBrokerSocketName].Refuse(ops::Refusal::kDescriptors);
-        }
-      });
-  admins_ = std::make_unique<ControlConnections>(
-      loop_, kAdminSocketName, shell_->doors()[kAdminSocketName],
-      Gate::Limits{limits.admin_connections, limits.admin_connections, limits.admin_connections},
-      Duration::zero(), [this](UniqueFd fd, const Peer&) {
-        grpc::AddInsecureChannelFromFd(admin_server_.get(), fd.release());
-      });
-
-  // Connections that only receive a refusal. They cannot take the places of others.
-  foreign_admins_ = std::make_unique<ControlConnections>(
-      loop_, kAdminSocketName, shell_->doors()[kAdminSocketName], Gate::Limits{16, 16, 16, 0},
-      Duration::zero(), [this](UniqueFd fd, const Peer&) {
-        grpc::AddInsecureChannelFromFd(refusal_server_.get(), fd.release());
-      });
-
-  if (Status s = TakeInheritedSockets(); !s.ok()) return s;
-  const BrokerSettings& broker = config.broker;
-  const auto admin_path = [this](const char* name) { return options_.directory + "/" + name; };
-  const auto client_path = [this](const char* name) { return ClientSocketPath(options_.directory, name); };
-  UniqueFd lane_fd, broker_fd, admin_fd;
-  if (Status s = Listen(admin_path(kAdminSocketName), os::SocketKind::kStream, broker.admin_mode,
-                        broker.admin_group, &admin_fd);
-      !s.ok()) {
-    return s;
-  }
-  if (config.metrics.enabled) {
-    shell_->doors().try_emplace(kMetricsSocketName);  // Metrics show the count before the first refusal.
-    UniqueFd metrics_fd;
-    if (Status s = Listen(admin_path(kMetricsSocketName), os::SocketKind::kStream, broker.admin_mode,
-                          broker.admin_group, &metrics_fd);
-        !s.ok()) {
-      return s;
-    }
-    http_ = std::make_unique<HttpService>(
-        loop_, *observatory_, *shell_, hub_, *pulse_,
-        HttpService::Options{config.metrics, options_.version, options_.directory, [this](int fd) {
-                               // On the thread of the responder; the doors belong to the loop.
-                               const std::optional<Peer> peer = PeerOf(fd);
-                               if (peer && !RefusesForeign(kMetricsSocketName, fd, *peer))
-                                 return std::string();
-                               const auto why =
-                                   peer ? ops::Refusal::kForeignNamespace : ops::Refusal::kCredentials;
-                               loop_.Post([this, why] { shell_->doors()[kMetricsSocketName].Refuse(why); });
-                               return std::string(kForeignAdmin);
-                             }});
-    http_->Start(std::move(metrics_fd));
-    http_->Join(*pulse_);
-  }
-  if (broker.grpc) {
-    if (Status s = Listen(client_path(kBrokerSocketName), os::SocketKind::kStream, broker.client_mode,
-                          broker.client_group, &broker_fd);
-        !s.ok()) {
-      return s;
-    }
-  }
-  // The last socket to be opened: clients wait for it.
-  if (Status s = Listen(client_path(kLaneSocketName), os::SocketKind::kMessages, broker.client_mode,
-                        broker.client_group, &lane_fd);
-      !s.ok()) {
-    return s;
-  }
-  const auto accept = [this](const char* name, UniqueFd fd, Acceptor::Accepted accepted) {
+  host.listen = [this](const std::string& path, os::SocketKind kind, std::uint32_t mode,
+                       std::optional<std::uint32_t> group,
+                       UniqueFd* out) { return Listen(path, kind, mode, group, out); };
+  host.accept = [this](const char* name, UniqueFd fd, Acceptor::Accepted accepted) {
     acceptors_.push_back(
         std::make_unique<Acceptor>(loop_, name, shell_->doors()[name], std::move(fd), std::move(accepted)));
   };
-  accept(kLaneSocketName, std::move(lane_fd),
-         [this](UniqueFd fd, const Peer& peer) { shell_->OfferLane(std::move(fd), peer); });
-  if (broker.grpc)
-    accept(kBrokerSocketName, std::move(broker_fd),
-           [this](UniqueFd fd, const Peer& peer) { clients_->Offer(std::move(fd), peer); });
-  accept(kAdminSocketName, std::move(admin_fd),
-         [this, &door = shell_->doors()[kAdminSocketName]](UniqueFd fd, const Peer& peer) {
-           const bool refused = RefusesForeign(kAdminSocketName, fd.get(), peer);
-           if (refused) door.Refuse(ops::Refusal::kForeignNamespace);
-           (refused ? foreign_admins_ : admins_)->Offer(std::move(fd), peer);
-         });
-  WarnUnlessReady();
+  services_ = options_.make_services != nullptr ? options_.make_services(std::move(host))
+                                                : std::make_unique<Services>();
+  if (Status s = services_->Prepare(); !s.ok()) return s;
+
+  if (Status s = TakeInheritedSockets(); !s.ok()) return s;
+  if (Status s = services_->Listen(); !s.ok()) return s;
+  // The last socket to be opened: clients wait for it.
+  const BrokerSettings& broker = config.broker;
+  UniqueFd lane_fd;
+  if (Status s = Listen(ClientSocketPath(options_.directory, kLaneSocketName), os::SocketKind::kMessages,
+                        broker.client_mode, broker.client_group, &lane_fd);
+      !s.ok()) {
+    return s;
+  }
+  acceptors_.push_back(std::make_unique<Acceptor>(
+      loop_, kLaneSocketName, shell_->doors()[kLaneSocketName], std::move(lane_fd),
+      [this](UniqueFd fd, const Peer& peer) { shell_->OfferLane(std::move(fd), peer); }));
+  services_->Accept();
   thread_ = std::thread([this] { loop_.Run(); });
   os::NameThread(thread_, "nd-loop");
   // Joined only now: during a slow start the loop would become stale.
@@ -359,23 +170,7 @@ Status Server::Impl::Start() {
 
 void Server::Impl::StartPulse() {
   pulse_ = std::make_unique<ops::Pulse>(ops::Pulse::Options{.on_round = options_.on_pulse});
-  for (const auto& [name, worker] : {std::pair("hello", &hello_), std::pair("snapshots", &snapshots_)}) {
-    pulse_->Join(name, [worker](std::function<void()> question) { worker->Post(std::move(question)); });
-  }
-  if (history_ == nullptr) return;
-  // A disk may be slow; only requests for the history wait for it.
-  pulse_->Join(
-      "history", [this](std::function<void()> question) { history_->Post(std::move(question)); }, 30);
-}
-
-void Server::Impl::WarnUnlessReady() const {
-  Picture picture;
-  picture.adapters = shell_->core().Adapters();
-  const std::string why_not = picture.NotReady();
-  if (why_not.empty()) return;
-  ops::LogWarning("not ready", why_not +
-                                   " Look at \"addresses\" of [[adapter]] and at ip address; a service needs "
-                                   "RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6 AF_NETLINK");
+  pulse_->Join("hello", [this](std::function<void()> question) { hello_.Post(std::move(question)); });
 }
 
 Status Server::Impl::Reload() {
@@ -435,7 +230,7 @@ void Server::Impl::LeaveListeners() {
 }
 
 void Server::Impl::Stop() {
-  if (http_ != nullptr) http_->Stop();
+  if (services_ != nullptr) services_->StopFirst();
   if (pulse_ != nullptr) pulse_->Stop();  // Stops before the threads that it checks.
   if (thread_.joinable()) {
     LeaveListeners();
@@ -450,25 +245,13 @@ void Server::Impl::Stop() {
     StopAccepting();
   }
   // The loop still runs: calls that wait for it finish, and streams that do not end are cut.
-  const auto deadline = std::chrono::system_clock::now() + std::chrono::milliseconds(250);
-  if (broker_server_ != nullptr) broker_server_->Shutdown(deadline);
-  if (admin_server_ != nullptr) admin_server_->Shutdown(deadline);
-  if (refusal_server_ != nullptr) refusal_server_->Shutdown(deadline);
+  if (services_ != nullptr) services_->StopLast();
   if (thread_.joinable()) {
     loop_.Stop();
     thread_.join();
   }
   // Streams may outlive their sessions only until here.
-  clients_.reset();
-  admins_.reset();
-  foreign_admins_.reset();
-  broker_server_.reset();
-  admin_server_.reset();
-  refusal_server_.reset();
-  guard_.reset();
-  http_.reset();
-  session_service_.reset();
-  admin_service_.reset();
+  if (services_ != nullptr) services_->EndStreams();
   shell_.reset();
 }
 

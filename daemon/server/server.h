@@ -16,6 +16,10 @@
 
 namespace nd::service {
 
+class Services;
+struct ServicesHost;
+using ServicesFactory = std::function<std::unique_ptr<Services>(ServicesHost)>;
+
 class Server {
  public:
   struct Options {
@@ -24,6 +28,7 @@ class Server {
     std::string version;
     bool test_clock = false;
     ManagerFactory make_manager;
+    ServicesFactory make_services;         // MakeServices() of services.h. Null: none.
     std::function<Result<Config>()> load;  // Reads the configuration again; null when there is no file.
     // Called once a second with the names of the threads that do not answer (ops::Pulse). A watchdog is fed
     // here while the list is empty. May be null.

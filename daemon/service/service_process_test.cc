@@ -14,6 +14,7 @@
 
 #include "daemon/ops/logging.h"
 #include "daemon/server/server.h"
+#include "daemon/server/services.h"
 #include "daemon/service/fairness_attacks.h"
 #include "daemon/service/raw_client.h"
 #include "daemon/service/service_fixture.h"
@@ -403,6 +404,7 @@ int Serve(const std::string& directory, const ManagerFactory& make_manager) {
   options.version = "test";
   options.test_clock = true;
   options.make_manager = make_manager;
+  options.make_services = MakeServices;
   options.load = [file] { return LoadConfig(file); };
   Result<std::unique_ptr<Server>> server = Server::Start(std::move(options));
   std::printf("%s\n", server.ok() ? "READY" : server.status().message().c_str());

@@ -15,11 +15,8 @@ void WatchHub::Add(const std::shared_ptr<Watcher>& watcher, std::optional<WallTi
   }
   if (since) {
     std::uint64_t lost = *since <= last_forgotten_ ? forgotten_ : 0;
-    for (const Event& event : events_) {
-      if (event.time < *since) continue;
-      ndbroker::v1::WatchEvent message = Encode(event);
-      message.set_lost(std::exchange(lost, 0));
-      watcher->Offer(message);
+    for (const WatchedEvent& event : events_) {
+      if (event.time >= *since) watcher->Offer(event, std::exchange(lost, 0));
     }
   }
   if (past_only) watcher->PastIsOver();
@@ -39,10 +36,9 @@ void WatchHub::Remove(const Watcher* watcher) {
 
 void WatchHub::Newest(
     std::uint64_t after, std::size_t most,
-    const std::function<void(std::uint64_t number, const ndbroker::v1::WatchEvent& event)>& visit) const {
+    const std::function<void(std::uint64_t number, const WatchedEvent& event)>& visit) const {
   const std::uint64_t first = std::max(after, published() - std::min(most, events_.size()));
-  for (std::uint64_t i = first - forgotten_; i < events_.size(); ++i)
-    visit(forgotten_ + i, Encode(events_[i]));
+  for (std::uint64_t i = first - forgotten_; i < events_.size(); ++i) visit(forgotten_ + i, events_[i]);
 }
 
 void WatchHub::Publish(WallTime now, std::string_view type, std::string_view object,
@@ -59,17 +55,8 @@ void WatchHub::Publish(WallTime now, std::string_view type, std::string_view obj
     if (watchers_.empty()) return;
     watchers = watchers_;  // A copy, because offering an event may end a watcher, which removes itself.
   }
-  const ndbroker::v1::WatchEvent event = Encode(events_.back());
-  for (const auto& watcher : watchers) watcher->Offer(event);
-}
-
-ndbroker::v1::WatchEvent WatchHub::Encode(const Event& event) {
-  ndbroker::v1::WatchEvent message;
-  message.set_time(TimeText(event.time));
-  message.set_type(event.type);
-  message.set_object(event.object);
-  message.set_message(event.message);
-  return message;
+  const WatchedEvent event = events_.back();  // Offering it may publish another one.
+  for (const auto& watcher : watchers) watcher->Offer(event, 0);
 }
 
 }  // namespace nd::service

@@ -18,14 +18,19 @@
 #include <vector>
 
 #include "daemon/shell/time_text.h"
-#include "ndbroker/v1/admin.pb.h"
 
 namespace nd::service {
+
+struct WatchedEvent {
+  WallTime time;
+  std::string type, object, message;
+};
 
 class Watcher {
  public:
   virtual ~Watcher() = default;
-  virtual void Offer(const ndbroker::v1::WatchEvent& event) = 0;
+  // `lost`: the number of events before this one that the watcher does not receive.
+  virtual void Offer(const WatchedEvent& event, std::uint64_t lost) = 0;
   // Called after the last of the requested past events.
   virtual void PastIsOver() {}
 };
@@ -42,22 +47,15 @@ class WatchHub {
   // Returns the number of events so far, which is the number of the next event.
   std::uint64_t published() const { return forgotten_ + events_.size(); }
   // Visits the last `most` remembered events with a number from `after` on, oldest first.
-  void Newest(
-      std::uint64_t after, std::size_t most,
-      const std::function<void(std::uint64_t number, const ndbroker::v1::WatchEvent& event)>& visit) const;
+  void Newest(std::uint64_t after, std::size_t most,
+              const std::function<void(std::uint64_t number, const WatchedEvent& event)>& visit) const;
   void Publish(std::string_view type, std::string_view object, std::string_view message) {
     Publish(std::chrono::system_clock::now(), type, object, message);
   }
   void Publish(WallTime now, std::string_view type, std::string_view object, std::string_view message);
 
  private:
-  struct Event {
-    WallTime time;
-    std::string type, object, message;
-  };
-  static ndbroker::v1::WatchEvent Encode(const Event& event);
-
-  std::deque<Event> events_;  // Loop thread.
+  std::deque<WatchedEvent> events_;  // Loop thread.
   std::uint64_t forgotten_ = 0;
   WallTime last_forgotten_{};
   std::mutex mutex_;

@@ -11,9 +11,13 @@ using std::chrono::seconds;
 
 class Listener final : public Watcher {
  public:
-  void Offer(const ndbroker::v1::WatchEvent& event) override { events.push_back(event); }
+  void Offer(const WatchedEvent& event, std::uint64_t lost_before) override {
+    events.push_back(event);
+    lost.push_back(lost_before);
+  }
   void PastIsOver() override { over = true; }
-  std::vector<ndbroker::v1::WatchEvent> events;
+  std::vector<WatchedEvent> events;
+  std::vector<std::uint64_t> lost;
   bool over = false;
 };
 
@@ -31,8 +35,8 @@ TEST_F(WatchHubTest, WithoutATimeOnlyNewEventsAreSent) {
   hub_.Add(reader_);
   Publish(1);
   ASSERT_EQ(reader_->events.size(), 1u);
-  EXPECT_EQ(reader_->events[0].message(), "1");
-  EXPECT_EQ(reader_->events[0].time(), "2026-02-03T04:05:07.000Z");
+  EXPECT_EQ(reader_->events[0].message, "1");
+  EXPECT_EQ(TimeText(reader_->events[0].time), "2026-02-03T04:05:07.000Z");
   hub_.Remove(reader_.get());
   Publish(2);
   EXPECT_EQ(reader_->events.size(), 1u);
@@ -44,7 +48,7 @@ TEST_F(WatchHubTest, PastEventsFromATimeComeFirst) {
   Publish(5);
   ASSERT_EQ(reader_->events.size(), 3u);
   for (int i = 0; i < 3; ++i)
-    EXPECT_EQ(reader_->events[static_cast<std::size_t>(i)].message(), std::to_string(i + 3));
+    EXPECT_EQ(reader_->events[static_cast<std::size_t>(i)].message, std::to_string(i + 3));
   EXPECT_FALSE(reader_->over);
 }
 
@@ -61,19 +65,19 @@ TEST_F(WatchHubTest, ReportsTheNumberOfForgottenEvents) {
   for (int i = 0; i < static_cast<int>(WatchHub::kRemembered) + more; ++i) Publish(i);
   hub_.Add(reader_, start_, true);
   ASSERT_EQ(reader_->events.size(), WatchHub::kRemembered);
-  EXPECT_EQ(reader_->events[0].message(), std::to_string(more));
-  EXPECT_EQ(reader_->events[0].lost(), static_cast<std::uint64_t>(more));
-  EXPECT_EQ(reader_->events[1].lost(), 0u);
+  EXPECT_EQ(reader_->events[0].message, std::to_string(more));
+  EXPECT_EQ(reader_->lost[0], static_cast<std::uint64_t>(more));
+  EXPECT_EQ(reader_->lost[1], 0u);
   auto later = std::make_shared<Listener>();
   hub_.Add(later, start_ + seconds(more), true);
-  EXPECT_EQ(later->events[0].lost(), 0u) << "all of that time is there";
+  EXPECT_EQ(later->lost[0], 0u) << "all of that time is there";
 }
 
 TEST_F(WatchHubTest, NewestEventsAreNumberedAndKnownOnesAreSkipped) {
   for (int i = 0; i < 5; ++i) Publish(i);
   std::vector<std::string> seen;
-  const auto note = [&](std::uint64_t number, const ndbroker::v1::WatchEvent& event) {
-    seen.push_back(std::to_string(number) + "=" + event.message());
+  const auto note = [&](std::uint64_t number, const WatchedEvent& event) {
+    seen.push_back(std::to_string(number) + "=" + event.message);
   };
   hub_.Newest(0, 2, note);
   EXPECT_EQ(seen, (std::vector<std::string>{"3=3", "4=4"}));

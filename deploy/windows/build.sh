@@ -51,13 +51,15 @@ build_libraries() {
   fetch "$work"
   library googletest /usr/src/googletest -DBUILD_GMOCK=OFF
   library abseil "$(echo "$work"/abseil-*/)" -DABSL_PROPAGATE_CXX_STD=ON
+  # Libraries of headers alone are the same for every system.
+  cp -r /usr/include/{spdlog,fmt,toml++,CLI} "$work/root/include"
 }
 
 # The libraries depend on the compiler, on the versions of their sources and on this recipe.
 key=$({
   cat deploy/windows/build.sh "$toolchain"
   x86_64-w64-mingw32-g++-posix -dumpfullversion
-  dpkg-query -W -f '${Version}\n' googletest libabsl-dev
+  dpkg-query -W -f '${Version}\n' googletest libabsl-dev libcli11-dev libfmt-dev libspdlog-dev libtomlplusplus-dev
 } | sha256sum | cut -c1-16)
 libraries=${XDG_CACHE_HOME:-$HOME/.cache}/ndbroker-windows/$key
 if [ ! -d "$libraries" ]; then

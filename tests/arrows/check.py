@@ -31,7 +31,7 @@ GROUPS = [
     ("verbs", r"infiniband/|rdma/"),
     ("cpu", r"(imm|x86|cpu)\w*\.h$"),
     ("os", r"(sys|net|netinet|arpa|linux)/|(unistd|fcntl|poll|pthread|signal|sched|spawn|dirent|netdb|ifaddrs|endian|"
-           r"pwd|grp|fnmatch|time|stdlib|termios|dlfcn|elf|syslog|windows|winsock2|ws2tcpip|winternl|bcrypt|mstcpip|io|iphlpapi)\.h$"),
+           r"pwd|grp|fnmatch|time|stdlib|termios|dlfcn|elf|syslog|windows|winsock2|ws2tcpip|winternl|bcrypt|mstcpip|io|aclapi|sddl|psapi|iphlpapi)\.h$"),
 ]
 
 

@@ -2,8 +2,6 @@
 // A provider whose queue pairs only record their calls. Any thread.
 #pragma once
 
-#include <sys/eventfd.h>
-
 #include <atomic>
 #include <deque>
 #include <functional>
@@ -13,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "base/unique_fd.h"
+#include "base/os/wake_event.h"
 #include "provider/qp.h"
 
 namespace nd::client {
@@ -40,14 +38,14 @@ class FakeCompletionQueue final : public provider::CompletionQueue {
  public:
   std::size_t Poll(std::span<Completion>) override { return 0; }
   Status Notify(NotifyType) override { return {}; }
-  int handle() const override { return event_.get(); }
+  int handle() const override { return event_.handle(); }
   void ConsumeNotification() override {}
   Status Wait(Time) override { return StatusCode::kIoTimeout; }
   Status Resize(std::uint32_t) override { return {}; }
   Status state() const override { return {}; }
 
  private:
-  UniqueFd event_{eventfd(0, EFD_CLOEXEC)};
+  os::WakeEvent event_;
 };
 
 class FakeSharedReceiveQueue final : public provider::SharedReceiveQueue {

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// The service control manager keeps no sockets.
+#include "base/os/kept_sockets.h"
+
+namespace nd::os {
+
+StoredSockets::StoredSockets(const ServiceManager& manager, std::vector<InheritedDescriptor>*)
+    : manager_(manager) {}
+
+UniqueFd StoredSockets::Take(const Address&) {
+  return {};
+}
+
+bool StoredSockets::Keep(const Address& address, int fd) {
+  return manager_.Store(address.ToString(), fd);
+}
+
+void StoredSockets::Drop(const Address&) {}
+
+void StoredSockets::DropUnclaimed() {}
+
+}  // namespace nd::os

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// The service control manager of Windows: the registration of a service, and the process that it starts.
+//
+// Install() to Stop(): any thread; each waits until the manager has done it. Run(): once, on the first thread
+// of the process. Report() and IsThisProcess(): any thread.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "nd/status.h"
+
+namespace nd::os::service {
+
+struct Facts {
+  std::wstring name, title, description;
+};
+
+// Registers this program with the arguments "--service run" and `arguments`: it starts with the system,
+// delayed, and again when it ended unexpectedly. Registers it as a source of events too.
+// ADDRESS_ALREADY_EXISTS: it is registered. ACCESS_DENIED.
+Status Install(const Facts& facts, const std::wstring& arguments);
+// Stops it first. INVALID_HANDLE: it is not registered.
+Status Uninstall(const std::wstring& name);
+// DEVICE_NOT_READY: it did not start, or ended; the message has its exit code.
+Status Start(const std::wstring& name);
+// SUCCESS also when it does not run.
+Status Stop(const std::wstring& name);
+
+// Runs `program` as the service; the manager stops it by a request (requests.h). Returns its exit code.
+// INVALID_DEVICE_REQUEST: the manager did not start this process.
+Result<int> Run(const std::wstring& name, std::function<int()> program);
+
+enum class State { kStarting, kRunning, kStopping };
+// Does nothing in a process that is no service.
+void Report(State state);
+// Whether the service control manager started this process.
+bool IsThisProcess();
+
+}  // namespace nd::os::service

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// The parts of the broker besides sessions on the fd lane: sessions by gRPC, administration, the history,
+// metrics. A program has those that it links: services_grpc.cc all of them, services_none.cc none.
+//
+// Made and used by Server alone, on the thread of its Start() and of its destructor.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/event_loop.h"
+#include "base/os/inherited_sockets.h"
+#include "base/os/socket.h"
+#include "daemon/config.h"
+#include "daemon/ops/pulse.h"
+#include "daemon/server/server.h"
+#include "daemon/service/acceptor.h"
+#include "daemon/service/worker.h"
+#include "daemon/shell/broker_shell.h"
+#include "daemon/shell/watch_hub.h"
+
+namespace nd::service {
+
+// The broker as the services see it. Everything outlives them.
+struct ServicesHost {
+  const Server::Options& options;
+  std::uint32_t boot_epoch = 1;
+  SkippingClock& clock;
+  EventLoop& loop;
+  Worker& hello;
+  WatchHub& hub;
+  BrokerShell& shell;
+  ops::Pulse& pulse;
+  // Any thread.
+  std::function<Status()> reload;
+  std::function<std::vector<Setting>()> settings;
+  std::function<std::string(const Config&)> needs_restart;
+  // Makes or inherits the socket of this path.
+  std::function<Status(const std::string& path, os::SocketKind kind, std::uint32_t mode,
+                       std::optional<std::uint32_t> group, UniqueFd* out)>
+      listen;
+  // Accepts its clients from now on.
+  std::function<void(const char* name, UniqueFd fd, Acceptor::Accepted accepted)> accept;
+};
+
+class Services {
+ public:
+  virtual ~Services() = default;
+
+  // The sockets that a service manager may have opened for them.
+  virtual std::vector<os::InheritedSockets::Wanted> Sockets() const { return {}; }
+  // In this order, before the loop runs: threads and servers; sockets; clients.
+  virtual Status Prepare() { return Status::Ok(); }
+  virtual Status Listen() { return Status::Ok(); }
+  virtual void Accept() {}
+  // The client with this socket cookie has said a valid Hello.
+  virtual void Proven(std::uint64_t /*cookie*/) {}
+  // Before the sessions end; after that, while the loop still runs; when the loop has ended.
+  virtual void StopFirst() {}
+  virtual void StopLast() {}
+  virtual void EndStreams() {}
+};
+
+std::unique_ptr<Services> MakeServices(ServicesHost host);
+
+}  // namespace nd::service

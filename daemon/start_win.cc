@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// "ndbrokerd --service install|uninstall|start|stop|run": the service control manager of Windows.
+#include "daemon/start.h"
+
+#include "base/os/access_win.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/locate.h"
+#include "base/os/file.h"
+#include "base/os/service_control_win.h"
+#include "daemon/server/runtime_dir_win.h"
+
+namespace nd {
+namespace {
+
+constexpr std::uint64_t kLongLog = 8 << 20;
+
+namespace service = os::service;
+
+constexpr std::string_view kNewConfig =
+    "# Configuration of the service ndbrokerd. Every setting has a default; docs/configuration.md lists "
+    "them.\r\n";
+
+const service::Facts& Facts() {
+  static const service::Facts facts{
+      L"ndbrokerd", L"Network Direct connection broker",
+      L"Makes the RDMA connections of the programs of this host. Connections that exist go on without it."};
+  return facts;
+}
+
+// One argument as CommandLineToArgvW() and the C library read it back.
+std::wstring Quoted(std::string_view argument) {
+  std::wstring text = L"\"";
+  std::size_t backslashes = 0;
+  for (const wchar_t c : os::WidePath(std::string(argument))) {
+    if (c == L'"') text.append(backslashes + 1, L'\\');
+    backslashes = c == L'\\' ? backslashes + 1 : 0;
+    text += c;
+  }
+  return text.append(backslashes, L'\\') + L'"';
+}
+
+std::string In(const std::string& directory, const char* name) {
+  return directory + "\\" + name;
+}
+
+// The configuration of the service, for its owner, administrators and the system. An existing one stays.
+Status MakeConfiguration(const std::string& directory, std::string* file) {
+  *file = In(directory, "ndbrokerd.toml");
+  if (Status status = nd::service::MakeRuntimeDirectory(directory); !status.ok()) return status;
+  const int error = os::WriteNewFile(*file, kNewConfig, os::Readers::kOwner);
+  if (error == 0 || error == EEXIST) return Status::Ok();
+  return {StatusCode::kUnsuccessful, "cannot make " + *file, Detail::kNone, error};
+}
+
+// Removes the files that the broker made, a configuration that nobody changed, and the directory if it is
+// empty then. Returns a sentence about what stays.
+std::string RemoveFiles(const std::string& directory) {
+  for (const char* name : {"ndbrokerd.lock", "ndbrokerd.log", "ndbrokerd.log.old", "journal", "journal.bad",
+                           "journal.new", "reattach.key"}) {
+    os::RemoveFile(In(directory, name));
+  }
+  const std::string config = In(directory, "ndbrokerd.toml");
+  std::string text;
+  if (os::ReadPrivateFile(config, kNewConfig.size() + 1, &text) == 0 && text == kNewConfig)
+    os::RemoveFile(config);
+  if (::RemoveDirectoryW(os::WidePath(directory).c_str()) != 0 || ::GetLastError() == ERROR_FILE_NOT_FOUND)
+    return {};
+  return directory + " stays, because it has a configuration or other files of this host";
+}
+
+// A service has no standard error. The log goes to a file in the directory of the broker; at a start with a
+// long one the file begins anew, and its former content is kept once.
+void LogToFile() {
+  const std::string directory = OwnBrokerDirectory(), log = In(directory, "ndbrokerd.log");
+  static_cast<void>(nd::service::MakeRuntimeDirectory(directory));  // The broker reports a failure.
+  os::FileFacts facts;
+  if (os::Look(log, &facts) == 0 && facts.size > kLongLog) {
+    ::MoveFileExW(os::WidePath(log).c_str(), os::WidePath(log + ".old").c_str(), MOVEFILE_REPLACE_EXISTING);
+  }
+  os::EnsureFile(log);
+  static_cast<void>(::_wfreopen(os::WidePath(log).c_str(), L"a", stderr));
+}
+
+int Report(const char* done, const Status& status) {
+  if (!status.ok()) {
+    std::fprintf(stderr, "ndbrokerd: %s\n", status.message().c_str());
+    return 1;
+  }
+  std::printf("%s%s%s\n", done, status.message().empty() ? "" : "; ", status.message().c_str());
+  return 0;
+}
+
+int Usage() {
+  std::fputs(
+      "usage: ndbrokerd --service install [OPTION...]   the options of the broker when it is a service\n"
+      "       ndbrokerd --service uninstall|start|stop\n",
+      stderr);
+  return 2;
+}
+
+int Install(int count, char** options) {
+  std::string text;
+  std::wstring line;
+  bool configured = false;
+  for (int i = 0; i < count; ++i) {
+    configured = configured || std::string_view(options[i]).starts_with("--config");
+    line += (i == 0 ? L"" : L" ") + Quoted(options[i]);
+  }
+  if (!configured) {
+    if (Status status = MakeConfiguration(OwnBrokerDirectory(), &text); !status.ok())
+      return Report("", status);
+    line += (count == 0 ? L"--config " : L" --config ") + Quoted(text);
+  }
+  return Report("installed", service::Install(Facts(), line));
+}
+
+}  // namespace
+
+int StartProgram(int argc, char** argv, int (*program)(int argc, char** argv)) {
+  if (argc < 2 || std::string_view(argv[1]) != "--service") return program(argc, argv);
+  const std::string_view verb = argc > 2 ? argv[2] : "";
+  if (verb == "run") {
+    std::vector<char*> arguments = {argv[0]};
+    arguments.insert(arguments.end(), argv + 3, argv + argc);
+    arguments.push_back(nullptr);
+    const Result<int> code = service::Run(Facts().name, [&] {
+      LogToFile();
+      return program(static_cast<int>(arguments.size()) - 1, arguments.data());
+    });
+    if (code.ok()) return *code;
+    std::fprintf(stderr,
+                 "ndbrokerd: %s; start the broker without \"--service run\", or as a service with "
+                 "\"--service start\"\n",
+                 code.status().message().c_str());
+    return 2;
+  }
+  if (verb == "install") return Install(argc - 3, argv + 3);
+  if (argc != 3) return Usage();
+  if (verb == "uninstall") {
+    const Status status = service::Uninstall(Facts().name);
+    return Report("removed",
+                  status.ok() ? Status(StatusCode::kSuccess, RemoveFiles(OwnBrokerDirectory())) : status);
+  }
+  if (verb == "start") return Report("serving", service::Start(Facts().name));
+  if (verb == "stop") return Report("stopped", service::Stop(Facts().name));
+  return Usage();
+}
+
+}  // namespace nd

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+# For tests/windows/run.sh: pairs of processes with real brokers. Sets `failed` to 1 for a pair that fails.
+declare -A broker_directory broker_system
+
+# broker NAME windows|linux ADDRESS PORT: starts one and waits until it serves.
+broker() {
+  local name=$1 log=$build/broker-$1.log
+  broker_system[$name]=$2
+  mkdir -p "$WINEPREFIX/drive_c/brokers"
+  if [ "$2" = windows ]; then
+    broker_directory[$name]="C:\\brokers\\$name"
+    wine "$build/bin/ndbrokerd.exe" --dir "${broker_directory[$name]}" --adapter-address "$3" --tcp-port "$4" \
+      --log-level debug < /dev/null > "$log" 2>&1 &
+  else
+    broker_directory[$name]=$WINEPREFIX/$name
+    "$linux/bin/ndbrokerd" --dir "${broker_directory[$name]}" --adapter-address "$3" --tcp-port "$4" \
+      --log-level debug < /dev/null > "$log" 2>&1 &
+  fi
+  broker_pid[$name]=$!
+  await "$log" '^READY ' || { echo "broker $name does not serve:" && cat "$log" && exit 1; }
+}
+
+# await FILE PATTERN: at most a minute.
+await() {
+  local _
+  for _ in $(seq 600); do
+    ! grep -q "$2" "$1" 2> /dev/null || return 0
+    sleep 0.1
+  done
+  return 1
+}
+
+# nd_pair BROKER ARGUMENT...: replaces this process.
+nd_pair() {
+  local name=$1
+  shift
+  export NDBROKER_DIR=${broker_directory[$name]}
+  if [ "${broker_system[$name]}" = windows ]; then
+    exec timeout 300 wine "$build/bin/nd_pair.exe" "$@"
+  fi
+  exec timeout 300 "$linux/bin/nd_pair" "$@"
+}
+
+# exchange NAME LISTENER-BROKER CONNECTOR-BROKER ADDRESS:PORT
+exchange() {
+  local log=$build/$1.log listener
+  result=ok
+  (nd_pair "$2" listen "$4") < /dev/null > "$log" 2>&1 &
+  listener=$!
+  await "$log" '^waiting' || result=FAILED
+  (nd_pair "$3" connect "$4") < /dev/null >> "$log" 2>&1 || result=FAILED
+  wait "$listener" || result=FAILED
+  report "$1"
+}

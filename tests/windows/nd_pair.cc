@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+// Two processes on the public interface of the library, each with the broker of its host: they connect,
+// exchange Sends with stamps in both directions, write into the memory of each other and read it back. Each
+// checks every byte. The same program runs on Linux and on Windows.
+//
+// usage: nd_pair listen|connect ADDRESS:PORT [ROUNDS]      a round is 16 Sends of each end
+// Exit 0: all data was right, and both ends said goodbye.
+#include <nd/nd.h>
+
+#include <array>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace {
+
+constexpr std::size_t kBatch = 16, kLongest = 8192, kArea = 1 << 20;
+constexpr std::chrono::seconds kPatience{60};
+
+[[noreturn]] void Fail(const std::string& what) {
+  std::fprintf(stderr, "nd_pair: %s\n", what.c_str());
+  std::exit(1);
+}
+void Need(const nd::Status& status, const char* doing) {
+  if (!status.ok()) Fail(std::string(doing) + ": " + status.ToString());
+}
+template <typename T>
+T Need(nd::Result<T> result, const char* doing) {
+  Need(result.status(), doing);
+  return std::move(result).value();
+}
+
+// Each byte depends on its sender, its message and its place.
+std::byte Stamp(unsigned sender, std::size_t message, std::size_t at) {
+  return static_cast<std::byte>(sender * 101 + message * 31 + at * 7 + (at >> 8));
+}
+std::size_t LengthOf(std::size_t message) {
+  return message * 997 % kLongest + 1;
+}
+
+struct Card {
+  std::uint64_t address;
+  std::uint32_t token;
+};
+
+class End {
+ public:
+  End(nd::Adapter& adapter, unsigned me, std::size_t rounds)
+      : rounds_(rounds),
+        messages_(rounds * kBatch),
+        me_(me),
+        peer_(3 - me),
+        queue_(Need(adapter.CreateCompletionQueue(1024), "CreateCompletionQueue")),
+        in_(adapter, 2 * kBatch * kLongest),
+        out_(adapter, kBatch * kLongest),
+        area_(adapter, kArea),
+        copy_(adapter, kArea),
+        pair_(Need(adapter.CreateQueuePair({.receive_cq = &queue_, .initiator_cq = &queue_}),
+                   "CreateQueuePair")) {
+    Need(pair_.SetReceivePatience(kPatience), "SetReceivePatience");
+    for (std::size_t i = 0; i < 2 * kBatch; ++i) PostReceive(i);
+  }
+
+  nd::QueuePair& pair() { return pair_; }
+
+  void Exchange() {
+    for (std::size_t round = 0; round < rounds_; ++round) Round(round);
+    Meet();
+    const Card theirs = theirs_;
+    for (std::size_t i = 0; i < kArea; ++i) copy_.data()[i] = Stamp(me_, 0, i);
+    const nd::Sge all = copy_.Piece(0, kArea);
+    Need(pair_.Write(nullptr, {&all, 1}, theirs.address, theirs.token), "Write");
+    AwaitRequests(1);
+    Meet();  // Both Writes have arrived.
+    Check(area_, peer_, "the Write of the peer");
+    std::memset(copy_.data(), 0, kArea);
+    Need(pair_.Read(nullptr, {&all, 1}, theirs.address, theirs.token), "Read");
+    AwaitRequests(1);
+    Check(copy_, me_, "the Read");
+    Meet();  // Both Reads are done.
+  }
+
+ private:
+  struct Memory {
+    Memory(nd::Adapter& adapter, std::size_t size)
+        : buffer(Need(adapter.AllocateBuffer(size), "AllocateBuffer")),
+          region(Need(adapter.Register(buffer, nd::kAllowLocalWrite | nd::kAllowRemoteRead |
+                                                   nd::kAllowRemoteWrite | nd::kRdmaReadSink),
+                      "Register")) {}
+    std::byte* data() const { return buffer.data(); }
+    nd::Sge Piece(std::size_t offset, std::size_t size) {
+      return region.Slice(data() + offset, static_cast<std::uint32_t>(size));
+    }
+    nd::Buffer buffer;
+    nd::MemoryRegion region;
+  };
+
+  static void Check(const Memory& memory, unsigned sender, const char* what) {
+    for (std::size_t i = 0; i < kArea; ++i) {
+      if (memory.data()[i] != Stamp(sender, 0, i))
+        Fail(std::string(what) + " differs at byte " + std::to_string(i));
+    }
+  }
+  void PostReceive(std::size_t message) {
+    const nd::Sge piece = in_.Piece(message % (2 * kBatch) * kLongest, kLongest);
+    Need(pair_.Receive(reinterpret_cast<void*>(message), {&piece, 1}), "Receive");
+  }
+  void Take() {
+    const nd::Completion done = Need(queue_.Next(kPatience), "no completion");
+    Need(nd::Status(done.status), "a request failed");
+    if (done.type != nd::RequestType::kReceive) {
+      ++finished_;
+      return;
+    }
+    const auto message = reinterpret_cast<std::uintptr_t>(done.request_context);
+    if (message != received_++) Fail("a message came out of order");
+    const std::byte* data = in_.data() + message % (2 * kBatch) * kLongest;
+    if (message >= messages_) {
+      if (done.bytes_transferred != sizeof(Card)) Fail("a card has another length");
+      std::memcpy(&theirs_, data, sizeof theirs_);
+      return;
+    }
+    if (done.bytes_transferred != LengthOf(message)) Fail("a message has another length");
+    for (std::size_t at = 0; at < done.bytes_transferred; ++at) {
+      if (data[at] != Stamp(peer_, message, at)) Fail("a message has another content");
+    }
+    if (message + 2 * kBatch < messages_ + kMeetings) PostReceive(message + 2 * kBatch);
+  }
+  void AwaitRequests(std::size_t more) {
+    posted_ += more;
+    while (finished_ != posted_) Take();
+  }
+  // At most one round is between the ends, so that two batches of receives suffice.
+  void Round(std::size_t round) {
+    for (std::size_t i = 0; i < kBatch; ++i) {
+      const std::size_t message = round * kBatch + i, size = LengthOf(message);
+      const nd::Sge piece = out_.Piece(i * kLongest, size);
+      for (std::size_t at = 0; at < size; ++at) out_.data()[i * kLongest + at] = Stamp(me_, message, at);
+      Need(pair_.Send(nullptr, {&piece, 1}), "Send");
+    }
+    AwaitRequests(kBatch);
+    while (received_ < (round + 1) * kBatch) Take();
+  }
+  // Returns when both ends are here.
+  void Meet() {
+    const Card card{reinterpret_cast<std::uintptr_t>(area_.data()), area_.region.remote_token()};
+    std::memcpy(out_.data(), &card, sizeof card);
+    const nd::Sge piece = out_.Piece(0, sizeof card);
+    Need(pair_.Send(nullptr, {&piece, 1}), "Send");
+    AwaitRequests(1);
+    ++met_;
+    while (received_ < messages_ + met_) Take();
+  }
+
+  static constexpr std::size_t kMeetings = 3;
+  const std::size_t rounds_, messages_;
+  const unsigned me_, peer_;
+  nd::CompletionQueue queue_;
+  Memory in_, out_, area_, copy_;
+  std::size_t received_ = 0, posted_ = 0, finished_ = 0, met_ = 0;
+  Card theirs_{};
+  nd::QueuePair pair_;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string_view command = argc == 3 || argc == 4 ? argv[1] : "";
+  const long rounds = argc == 4 ? std::strtol(argv[3], nullptr, 10) : 32;
+  if ((command != "listen" && command != "connect") || rounds < 2) {
+    std::fprintf(stderr, "usage: nd_pair listen|connect ADDRESS:PORT [ROUNDS]\n");
+    return 2;
+  }
+  const nd::Address address = Need(nd::Address::Parse(argv[2]), "the address");
+  nd::Adapter adapter = Need(nd::Adapter::Open({.application = "nd_pair"}), "Open");
+  nd::Connector connector = Need(adapter.CreateConnector(), "CreateConnector");
+  End end(adapter, command == "connect" ? 1 : 2, static_cast<std::size_t>(rounds));
+  if (command == "listen") {
+    nd::Listener listener = Need(adapter.CreateListener(), "CreateListener");
+    Need(listener.Bind(address), "Bind");
+    Need(listener.Listen(), "Listen");
+    std::printf("waiting\n");
+    std::fflush(stdout);
+    Need(listener.GetConnectionRequest(connector), "GetConnectionRequest");
+    Need(connector.Accept(end.pair()), "Accept");
+  } else {
+    Need(connector.Bind(Need(adapter.ResolveAddress(address), "ResolveAddress")), "Bind");
+    Need(connector.Connect(end.pair(), address), "Connect");
+    Need(connector.CompleteConnect(), "CompleteConnect");
+  }
+  end.Exchange();
+  Need(connector.Disconnect(), "Disconnect");
+  std::printf("%ld messages, %zu bytes written and read: right\n", rounds * static_cast<long>(kBatch), kArea);
+  return 0;
+}
