@@ -20,14 +20,14 @@ namespace {
 
 constexpr std::uint64_t kLongLog = 8 << 20;
 
-namespace service = os::service;
+namespace control = os::service;
 
 constexpr std::string_view kNewConfig =
     "# Configuration of the service ndbrokerd. Every setting has a default; docs/configuration.md lists "
     "them.\r\n";
 
-const service::Facts& Facts() {
-  static const service::Facts facts{
+const control::Facts& Facts() {
+  static const control::Facts facts{
       L"ndbrokerd", L"Network Direct connection broker",
       L"Makes the RDMA connections of the programs of this host. Connections that exist go on without it."};
   return facts;
@@ -117,7 +117,7 @@ int Install(int count, char** options) {
       return Report("", status);
     line += (count == 0 ? L"--config " : L" --config ") + Quoted(text);
   }
-  return Report("installed", service::Install(Facts(), line));
+  return Report("installed", control::Install(Facts(), line));
 }
 
 }  // namespace
@@ -129,7 +129,7 @@ int StartProgram(int argc, char** argv, int (*program)(int argc, char** argv)) {
     std::vector<char*> arguments = {argv[0]};
     arguments.insert(arguments.end(), argv + 3, argv + argc);
     arguments.push_back(nullptr);
-    const Result<int> code = service::Run(Facts().name, [&] {
+    const Result<int> code = control::Run(Facts().name, [&] {
       LogToFile();
       return program(static_cast<int>(arguments.size()) - 1, arguments.data());
     });
@@ -143,12 +143,12 @@ int StartProgram(int argc, char** argv, int (*program)(int argc, char** argv)) {
   if (verb == "install") return Install(argc - 3, argv + 3);
   if (argc != 3) return Usage();
   if (verb == "uninstall") {
-    const Status status = service::Uninstall(Facts().name);
+    const Status status = control::Uninstall(Facts().name);
     return Report("removed",
                   status.ok() ? Status(StatusCode::kSuccess, RemoveFiles(OwnBrokerDirectory())) : status);
   }
-  if (verb == "start") return Report("serving", service::Start(Facts().name));
-  if (verb == "stop") return Report("stopped", service::Stop(Facts().name));
+  if (verb == "start") return Report("serving", control::Start(Facts().name));
+  if (verb == "stop") return Report("stopped", control::Stop(Facts().name));
   return Usage();
 }
 

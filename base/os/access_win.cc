@@ -56,7 +56,8 @@ std::wstring WidePath(const std::string& path) {
 NewAccess::NewAccess(ACCESS_MASK others, Inherited inherited) {
   const std::wstring own = OwnSidText();
   if (own.empty()) return;
-  std::wstring text = L"D:P";  // Protected: a directory above adds nothing.
+  // The owner is named, because the default can be a group. Protected: a directory above adds nothing.
+  std::wstring text = L"O:" + own + L"D:P";
   for (const std::wstring& who : {std::wstring(L"SY"), std::wstring(L"BA"), own}) {
     text += (inherited == Inherited::kYes ? L"(A;OICI;FA;;;" : L"(A;;FA;;;") + who + L")";
   }

@@ -7,6 +7,8 @@
 
 #include "base/os/access_win.h"
 
+#undef ReplaceFile  // A macro of <windows.h>.
+
 namespace nd::os {
 namespace {
 

@@ -51,6 +51,31 @@ TEST_F(PipeListenerTest, ClientIsAcceptedWithItsUserAndItsProcess) {
   EXPECT_EQ(Accept(listener_.get()).result, Accepted::Result::kNone);
 }
 
+TEST_F(PipeListenerTest, ClientLearnsTheOwnerOfThePipe) {
+  const UniqueFd client = Connect();
+  const std::optional<std::uint32_t> owner = PeerUser(client.get());
+  // What an administrator makes belongs to all administrators, who count as the system.
+  EXPECT_TRUE(owner == UserNumber() || owner == 0u);
+}
+
+TEST_F(PipeListenerTest, ShutDownEndsAWaitAndIsSeenByThePeer) {
+  const UniqueFd client = Connect();
+  ASSERT_TRUE(ClientWaits(seconds(20)));
+  const Accepted accepted = Accept(listener_.get());
+  std::thread reader([&] {
+    std::byte buffer[16];
+    EXPECT_EQ(ReceiveWithFds(client.get(), buffer, /*blocking=*/true).code(), StatusCode::kConnectionDisconnected);
+  });
+  std::this_thread::sleep_for(milliseconds(50));
+  ShutDown(client.get(), Direction::kBoth);
+  reader.join();
+  EXPECT_EQ(Send(client.get(), "x", 1), -1);
+  Watched wait[] = {{accepted.fd.get()}};
+  EXPECT_EQ(Wait(wait, seconds(20)), 1);
+  std::byte buffer[16];
+  EXPECT_EQ(ReceiveWithFds(accepted.fd.get(), buffer, false).code(), StatusCode::kConnectionDisconnected);
+}
+
 TEST_F(PipeListenerTest, SharedMemoryCrossesTheAcceptedLane) {
   const UniqueFd client = Connect();
   ASSERT_TRUE(ClientWaits(seconds(20)));

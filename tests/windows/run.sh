@@ -2,26 +2,26 @@
 # SPDX-License-Identifier: Apache-2.0
 # Builds for Windows and runs each test program under Wine, in a Wine prefix of its own, then pairs of processes that
 # exchange data: over TCP two on Windows and one on Windows with one on Linux, and over shared memory two on Windows, to
-# which a third one hands the connection. Prints a table; exit 0: all passed.
+# which a third one hands the connection. Then the same through real brokers of both systems (brokers.sh), and the life
+# of the service (service.sh). Prints a table; exit 0: all passed.
 # usage: tests/windows/run.sh
 set -euo pipefail
 cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../.."
 deploy/windows/build.sh
 build=build/windows
-linux=$build/linux
-mkdir -p "$linux"
+linux=build/release
 run_linux_build() {
-  cmake -S . -B "$linux" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCMAKE_CXX_FLAGS_RELWITHDEBINFO="-O2 -g1" &&
-    ninja -C "$linux" exchange
+  cmake --preset release && ninja -C "$linux" exchange nd_pair ndbrokerd
 }
-run_linux_build > "$linux/build.log" 2>&1 || {
-  cat "$linux/build.log" >&2
-  echo "the Linux end of the exchange could not be built" >&2
+run_linux_build > "$build/linux-build.log" 2>&1 || {
+  cat "$build/linux-build.log" >&2
+  echo "the Linux ends of the exchanges could not be built" >&2
   exit 1
 }
 WINEPREFIX=$(mktemp -d)
 export WINEPREFIX DISPLAY='' WINEDEBUG=-all
-trap 'wineserver -k 2> /dev/null || true; wineserver -w 2> /dev/null || true; rm -rf "$WINEPREFIX"' EXIT
+declare -A broker_pid=()
+trap 'kill "${broker_pid[@]}" 2> /dev/null || true; wineserver -k 2> /dev/null || true; wineserver -w 2> /dev/null || true; rm -rf "$WINEPREFIX"' EXIT
 # Programs that start before the prefix is complete fail.
 wineboot -i > "$build/wineboot.log" 2>&1
 wineserver -w
@@ -74,4 +74,15 @@ hand_over take "$WINEPREFIX/lane" >> "$log" 2>&1 || result=FAILED
 wait "$client" || result=FAILED
 wait "$broker" || result=FAILED
 report shared-memory-between-windows
+
+echo
+source tests/windows/brokers.sh
+broker a windows 127.0.0.2 4971
+broker b windows 127.0.0.3 4971
+broker l linux 127.0.0.4 4971
+exchange broker-of-windows a a 127.0.0.2:7471
+exchange brokers-of-windows b a 127.0.0.3:7472
+exchange windows-broker-with-linux-client-broker a l 127.0.0.2:7473
+exchange linux-broker-with-windows-client-broker l a 127.0.0.4:7474
+source tests/windows/service.sh
 exit "$failed"

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+# For tests/windows/run.sh: the life of the service, through the service control manager of Wine.
+data=$WINEPREFIX/drive_c/ProgramData/NdBroker
+
+# step NAME EXPECTED-EXIT COMMAND...: prints the line of the table, with the last line that the command wrote.
+step() {
+  local name=$1 expected=$2 log=$build/service-$1.log status=0
+  shift 2
+  timeout 120 "$@" < /dev/null > "$log" 2>&1 || status=$?
+  result=ok
+  [ "$status" -eq "$expected" ] || { result="FAILED (exit $status, $log)" && failed=1; }
+  printf '%-40s %s %s\n' "$name" "$(tail -1 "$log" | tr -d '\r')" "$result"
+}
+service() { wine "$build/bin/ndbrokerd.exe" --service "$@"; }
+state_is() { wine sc query ndbrokerd | tr -d '\r' | grep -q "STATE.*$1"; }
+registered() { wine reg query 'HKLM\SYSTEM\CurrentControlSet\Services\EventLog\Application\ndbrokerd' > "$build/reg.log" 2>&1; }
+owner_only() { [ "$(stat -c %a "$data/ndbrokerd.toml")" = 600 ] && [ "$(stat -c %a "$data")" = 700 -o "$(stat -c %a "$data")" = 711 ]; }
+export -f service state_is registered owner_only
+export build data
+
+echo
+step service-start-before-install 1 bash -c 'service start'
+step service-install 0 bash -c 'service install --adapter-address 127.0.0.5 --tcp-port 4975'
+step service-install-again 1 bash -c 'service install'
+step service-event-source 0 bash -c registered
+step service-configuration-is-private 0 bash -c owner_only
+step service-start 0 bash -c 'service start'
+step service-start-again 0 bash -c 'service start'
+step service-runs 0 bash -c 'state_is RUNNING'
+broker_directory[service]='C:\ProgramData\NdBroker'
+broker_system[service]=windows
+exchange service-serves service service 127.0.0.5:7475
+step service-stop 0 bash -c 'service stop'
+step service-is-stopped 0 bash -c 'state_is STOPPED'
+echo 'wrong = = 1' >> "$data/ndbrokerd.toml"
+step service-start-with-wrong-configuration 1 bash -c 'service start'
+step service-log-says-why 0 grep -a 'ndbrokerd.toml' "$data/ndbrokerd.log"
+sed -i '$d' "$data/ndbrokerd.toml"
+step service-uninstall 0 bash -c 'service uninstall'
+step service-event-source-is-gone 1 bash -c registered
+step service-files-are-gone 1 test -e "$data"
+step service-uninstall-again 1 bash -c 'service uninstall'
