@@ -8,7 +8,7 @@
 namespace nd::cli {
 namespace {
 
-Value ToRow(const v1::AdapterRow& adapter) {
+Value RowOfAdapter(const v1::AdapterRow& adapter) {
   Value row = AdapterInfoValue(adapter.info());
   row.Set("state", adapter.state())
       .Set("mode", adapter.mode())
@@ -20,8 +20,8 @@ Value ToRow(const v1::AdapterRow& adapter) {
   return row;
 }
 
-Failure Fetch(Context& context, const std::string& id, Value::Array* rows) {
-  return FetchRows<v1::AdapterList>(context, &AdminClient::ListAdapters, id, ToRow, rows);
+Failure FetchAdapters(Context& context, const std::string& id, Value::Array* rows) {
+  return FetchRows<v1::AdapterList>(context, &AdminClient::ListAdapters, id, RowOfAdapter, rows);
 }
 
 Failure SetState(Context& context, const std::string& name, bool enabled) {
@@ -35,7 +35,7 @@ Failure SetState(Context& context, const std::string& name, bool enabled) {
                       "adapter " + name + " " + word + "d");
 }
 
-std::string Destroys(const Value& row) {
+std::string DestroyedWithAdapter(const Value& row) {
   return "disable adapter " + row.Find("name")->Text() + ", which ends its " +
          row.Find("connections")->Text() + " connectors and " + row.Find("listeners")->Text() + " listeners";
 }
@@ -65,8 +65,8 @@ void AddAdapter(Command root, Context& context) {
                  {"READS-IN", "limits.max_inbound_read_limit", Show::kNumber, true},
                  {"READS-OUT", "limits.max_outbound_read_limit", Show::kNumber, true},
                  {"CALLER-DATA", "limits.max_caller_data", Show::kNumber, true}},
-                ToRow({})};
-  noun.fetch = Fetch;
+                RowOfAdapter({})};
+  noun.fetch = FetchAdapters;
   noun.renamed = {{"limits", "info"}};
   for (const char* field :
        {"name", "provider", "technology", "adapter_id", "vendor_id", "device_id", "flags", "addresses"}) {
@@ -76,9 +76,10 @@ void AddAdapter(Command root, Context& context) {
   AddNounVerb(app, context, noun,
               {"enable", "Let applications use it again",
                [](Context& c, const std::string& name) { return SetState(c, name, true); }});
-  AddNounVerb(app, context, noun,
-              {"disable", "End its connections and refuse new ones until it is enabled",
-               [](Context& c, const std::string& name) { return SetState(c, name, false); }, Destroys});
+  AddNounVerb(
+      app, context, noun,
+      {"disable", "End its connections and refuse new ones until it is enabled",
+       [](Context& c, const std::string& name) { return SetState(c, name, false); }, DestroyedWithAdapter});
 }
 
 }  // namespace nd::cli

@@ -16,14 +16,17 @@ namespace {
 
 constexpr std::size_t kLongestFile = 4 << 20;
 
-Value ToRow(const v1::ConfigSetting& setting) {
+Value RowOfSetting(const v1::ConfigSetting& setting) {
   Value row = Value::MakeObject();
   row.Set("name", setting.name()).Set("value", setting.value()).Set("origin", setting.origin());
   return row;
 }
 
 Shape SettingShape() {
-  return {"ConfigSetting", "name", {{"NAME", "name"}, {"VALUE", "value"}, {"ORIGIN", "origin"}}, ToRow({})};
+  return {"ConfigSetting",
+          "name",
+          {{"NAME", "name"}, {"VALUE", "value"}, {"ORIGIN", "origin"}},
+          RowOfSetting({})};
 }
 
 Failure ShowSettings(Context& context, const Selection& selection, bool only_changed) {
@@ -34,7 +37,7 @@ Failure ShowSettings(Context& context, const Selection& selection, bool only_cha
   }
   Value::Array rows;
   for (const auto& setting : reply.settings()) {
-    if (!only_changed || setting.origin() != "default") rows.push_back(ToRow(setting));
+    if (!only_changed || setting.origin() != "default") rows.push_back(RowOfSetting(setting));
   }
   if (!reply.needs_restart().empty()) {
     std::fprintf(stderr, "ndctl: %s now says something else about %s; that needs a restart of the broker\n",

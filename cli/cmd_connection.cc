@@ -8,7 +8,7 @@
 namespace nd::cli {
 namespace {
 
-Value ToRow(const v1::ConnectionRow& connection) {
+Value RowOfConnection(const v1::ConnectionRow& connection) {
   Value limits = Value::MakeObject();
   limits.Set("inbound", connection.limits().inbound()).Set("outbound", connection.limits().outbound());
   Value row = Value::MakeObject(32);  // There may be tens of thousands.
@@ -37,8 +37,8 @@ Value ToRow(const v1::ConnectionRow& connection) {
   return row;
 }
 
-Failure Fetch(Context& context, const std::string& id, Value::Array* rows) {
-  return FetchRows<v1::ConnectionList>(context, &AdminClient::ListConnections, id, ToRow, rows);
+Failure FetchConnections(Context& context, const std::string& id, Value::Array* rows) {
+  return FetchRows<v1::ConnectionList>(context, &AdminClient::ListConnections, id, RowOfConnection, rows);
 }
 
 Failure Kill(Context& context, const std::string& id) {
@@ -49,7 +49,7 @@ Failure Kill(Context& context, const std::string& id) {
   return context.Done(outcome, "cannot end connection '" + id + "'", "connection " + id + " ended");
 }
 
-std::string Destroys(const Value& row) {
+std::string DestroyedWithConnection(const Value& row) {
   return "end connection " + row.Find("id")->Text() + " of " + OwnerText(row) + ", " +
          row.Find("local")->Text() + " to " + row.Find("peer")->Text();
 }
@@ -94,17 +94,17 @@ void AddConnection(Command root, Context& context) {
                  {"WIRE-PEER", "wire_peer", Show::kText, true},
                  {"THROUGH", "through", Show::kText, true},
                  {"COMMAND", "owner.command", Show::kText, true}},
-                ToRow({})};
-  noun.fetch = Fetch;
+                RowOfConnection({})};
+  noun.fetch = FetchConnections;
   noun.rates = {{"tx_bytes", "tx_bytes_per_second"},
                 {"rx_bytes", "rx_bytes_per_second"},
                 {"tx_messages", "tx_messages_per_second"},
                 {"rx_messages", "rx_messages_per_second"}};
   noun.renamed = {{"role", "passive"}, {"read_limits", "limits"}, {"since", "age_seconds"}};
   Command app = AddNoun(root, context, noun);
-  AddNounVerb(
-      app, context, noun,
-      {"kill", "End it at once; both applications are told the administrator did it", Kill, Destroys});
+  AddNounVerb(app, context, noun,
+              {"kill", "End it at once; both applications are told the administrator did it", Kill,
+               DestroyedWithConnection});
 }
 
 }  // namespace nd::cli

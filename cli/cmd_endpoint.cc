@@ -8,7 +8,7 @@
 namespace nd::cli {
 namespace {
 
-Value ToRow(const v1::EndpointRow& endpoint) {
+Value RowOfEndpoint(const v1::EndpointRow& endpoint) {
   Value row = Value::MakeObject();
   row.Set("id", endpoint.id())
       .Set("state", endpoint.state())
@@ -19,8 +19,8 @@ Value ToRow(const v1::EndpointRow& endpoint) {
   return row;
 }
 
-Failure Fetch(Context& context, const std::string& id, Value::Array* rows) {
-  return FetchRows<v1::EndpointList>(context, &AdminClient::ListEndpoints, id, ToRow, rows);
+Failure FetchEndpoints(Context& context, const std::string& id, Value::Array* rows) {
+  return FetchRows<v1::EndpointList>(context, &AdminClient::ListEndpoints, id, RowOfEndpoint, rows);
 }
 
 }  // namespace
@@ -45,8 +45,8 @@ void AddEndpoint(Command root, Context& context) {
                  {"UNIT", "owner.unit", Show::kText, true},
                  {"CONTAINER", "owner.container", Show::kText, true},
                  {"COMMAND", "owner.command", Show::kText, true}},
-                ToRow({})};
-  noun.fetch = Fetch;
+                RowOfEndpoint({})};
+  noun.fetch = FetchEndpoints;
   AddNoun(root, context, noun);
 }
 

@@ -13,7 +13,7 @@
 namespace nd::cli {
 namespace {
 
-struct Wanted {
+struct WantedHistory {
   std::string since, until, application, peer, adapter;
   bool failed = false;
   std::uint32_t limit = 0;
@@ -23,11 +23,11 @@ struct Wanted {
 constexpr std::uint32_t kEverything = 1000000;  // The maximum that the broker returns.
 constexpr std::size_t kUsualLimit = 1000;
 
-bool Chooses(const Wanted& wanted) {
+bool Chooses(const WantedHistory& wanted) {
   return !wanted.selection.filters.empty() || !wanted.selection.sort.empty();
 }
 
-Failure ToRequest(const Wanted& wanted, v1::HistoryRequest* request) {
+Failure ToRequest(const WantedHistory& wanted, v1::HistoryRequest* request) {
   const std::time_t now = std::time(nullptr);
   if (!wanted.since.empty()) {
     if (Failure failure = ParseTime(wanted.since, now, request->mutable_since())) return failure;
@@ -47,7 +47,7 @@ Failure ToRequest(const Wanted& wanted, v1::HistoryRequest* request) {
   return std::nullopt;
 }
 
-Failure List(Context& context, const Wanted& wanted) {
+Failure List(Context& context, const WantedHistory& wanted) {
   const Shape shape = HistoryShape();
   if (Failure failure = CheckSelection(context, shape, wanted.selection)) return failure;
   v1::HistoryRequest request;
@@ -129,7 +129,7 @@ Shape HistoryShape() {
 
 void AddHistory(Command root, Context& context) {
   Command app = root.Add("history", "Connections and attempts that are over, newest first, and why");
-  const auto wanted = std::make_shared<Wanted>();
+  const auto wanted = std::make_shared<WantedHistory>();
   app.Add("--since", &wanted->since, "Ended since then: 10m, 2h, 3d or 2026-11-21T10:00:00Z");
   app.Add("--until", &wanted->until, "Ended before then");
   app.Add("--app", &wanted->application, "Only of this application");

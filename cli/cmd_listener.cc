@@ -8,7 +8,7 @@
 namespace nd::cli {
 namespace {
 
-Value ToRow(const v1::ListenerRow& listener) {
+Value RowOfListener(const v1::ListenerRow& listener) {
   Value row = Value::MakeObject();
   row.Set("id", listener.id())
       .Set("state", listener.state())
@@ -24,8 +24,8 @@ Value ToRow(const v1::ListenerRow& listener) {
   return row;
 }
 
-Failure Fetch(Context& context, const std::string& id, Value::Array* rows) {
-  return FetchRows<v1::ListenerList>(context, &AdminClient::ListListeners, id, ToRow, rows);
+Failure FetchListeners(Context& context, const std::string& id, Value::Array* rows) {
+  return FetchRows<v1::ListenerList>(context, &AdminClient::ListListeners, id, RowOfListener, rows);
 }
 
 Failure Pause(Context& context, const std::string& id, bool pause) {
@@ -68,8 +68,8 @@ void AddListener(Command root, Context& context) {
                  {"GETS", "waiting_gets", Show::kNumber, true},
                  {"ACCEPTED/s", "accepted_per_second", Show::kNumber, true, When::kLive},
                  {"REFUSED/s", "refused_per_second", Show::kNumber, true, When::kLive}},
-                ToRow({})};
-  noun.fetch = Fetch;
+                RowOfListener({})};
+  noun.fetch = FetchListeners;
   noun.rates = {{"accepted", "accepted_per_second"}, {"refused", "refused_per_second"}};
   noun.renamed = {{"since", "age_seconds"}};
   Command app = AddNoun(root, context, noun);

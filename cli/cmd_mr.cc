@@ -8,7 +8,7 @@
 namespace nd::cli {
 namespace {
 
-Value ToRow(const v1::MemoryRegionRow& region) {
+Value RowOfRegion(const v1::MemoryRegionRow& region) {
   Value row = Value::MakeObject();
   row.Set("id", region.id())
       .Set("kind", region.kind())
@@ -20,14 +20,14 @@ Value ToRow(const v1::MemoryRegionRow& region) {
   return row;
 }
 
-Failure Fetch(Context& context, const std::string& id, Value::Array* rows) {
+Failure FetchRegions(Context& context, const std::string& id, Value::Array* rows) {
   v1::ListRequest request;
   request.set_id(id);
   v1::MemoryRegionList list;
   if (Failure failure = context.admin().ListMemoryRegions(request, &list)) {
     return failure;
   }
-  for (const auto& item : list.items()) rows->push_back(ToRow(item));
+  for (const auto& item : list.items()) rows->push_back(RowOfRegion(item));
   if (list.unlisted() > 0 && id.empty()) {
     std::fprintf(stderr, "ndctl: %llu regions more exist, in processes with more than their table holds\n",
                  static_cast<unsigned long long>(list.unlisted()));
@@ -58,8 +58,8 @@ void AddMr(Command root, Context& context) {
                  {"UNIT", "owner.unit", Show::kText, true},
                  {"CONTAINER", "owner.container", Show::kText, true},
                  {"COMMAND", "owner.command", Show::kText, true}},
-                ToRow({})};
-  noun.fetch = Fetch;
+                RowOfRegion({})};
+  noun.fetch = FetchRegions;
   noun.renamed = {{"size_bytes", "bytes"}};
   AddNoun(root, context, noun);
 }

@@ -23,7 +23,7 @@ Value Ranges(bool present, const v1::AddressRanges& ranges) {
   return list;
 }
 
-Value ToRow(const v1::PolicyRule& rule) {
+Value RowOfRule(const v1::PolicyRule& rule) {
   std::map<std::string, std::uint32_t> sorted(rule.limits().begin(), rule.limits().end());
   Value limits = Value::MakeObject();
   for (const auto& [resource, limit] : sorted) limits.Set(resource, limit);
@@ -54,7 +54,7 @@ Shape RuleShape() {
            {"LISTEN", "listen", Show::kList},
            {"CONNECT", "connect", Show::kList},
            {"LIMITS", "limits"}},
-          ToRow({})};
+          RowOfRule({})};
 }
 
 Failure ShowRules(Context& context) {
@@ -64,7 +64,7 @@ Failure ShowRules(Context& context) {
     return failure;
   }
   Value::Array rows;
-  for (const auto& rule : reply.rules()) rows.push_back(ToRow(rule));
+  for (const auto& rule : reply.rules()) rows.push_back(RowOfRule(rule));
   const bool table = context.output.format == Format::kTable || context.output.format == Format::kWide;
   if (rows.empty() && table)
     return context.Write("no rules: everybody may listen and connect, within the default limits\n");

@@ -12,7 +12,7 @@
 namespace nd::cli {
 namespace {
 
-Value ToRow(const v1::PortRow& port) {
+Value RowOfPort(const v1::PortRow& port) {
   Value row = Value::MakeObject();
   row.Set("local", AddressText(port.local()))
       .Set("port", port.local().port())
@@ -26,8 +26,8 @@ Value ToRow(const v1::PortRow& port) {
 }
 
 // A port has no id; its address serves as one, so the row is selected here.
-Failure Fetch(Context& context, const std::string&, Value::Array* rows) {
-  return FetchRows<v1::PortList>(context, &AdminClient::ListPorts, {}, ToRow, rows);
+Failure FetchPorts(Context& context, const std::string&, Value::Array* rows) {
+  return FetchRows<v1::PortList>(context, &AdminClient::ListPorts, {}, RowOfPort, rows);
 }
 
 struct Reservation {
@@ -97,8 +97,8 @@ void AddPort(Command root, Context& context) {
                  {"UNIT", "owner.unit", Show::kText, true},
                  {"CONTAINER", "owner.container", Show::kText, true},
                  {"COMMAND", "owner.command", Show::kText, true}},
-                ToRow({})};
-  noun.fetch = Fetch;
+                RowOfPort({})};
+  noun.fetch = FetchPorts;
   noun.renamed = {{"type", "kind"}};
   AddReservations(AddNoun(root, context, noun), context);
 }

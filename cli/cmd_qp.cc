@@ -8,7 +8,7 @@
 namespace nd::cli {
 namespace {
 
-Value ToRow(const v1::QueuePairRow& pair) {
+Value RowOfQueuePair(const v1::QueuePairRow& pair) {
   Value row = Value::MakeObject();
   row.Set("id", pair.id())
       .Set("state", pair.state())
@@ -22,8 +22,8 @@ Value ToRow(const v1::QueuePairRow& pair) {
   return row;
 }
 
-Failure Fetch(Context& context, const std::string& id, Value::Array* rows) {
-  return FetchRows<v1::QueuePairList>(context, &AdminClient::ListQueuePairs, id, ToRow, rows);
+Failure FetchQueuePairs(Context& context, const std::string& id, Value::Array* rows) {
+  return FetchRows<v1::QueuePairList>(context, &AdminClient::ListQueuePairs, id, RowOfQueuePair, rows);
 }
 
 }  // namespace
@@ -57,8 +57,8 @@ void AddQp(Command root, Context& context) {
                  {"CONTAINER", "owner.container", Show::kText, true},
                  {"WAKEUPS", "traffic.wakeups", Show::kNumber, true},
                  {"COMMAND", "owner.command", Show::kText, true}},
-                ToRow({})};
-  noun.fetch = Fetch;
+                RowOfQueuePair({})};
+  noun.fetch = FetchQueuePairs;
   noun.rates = {{"traffic.tx_bytes", "tx_bytes_per_second"}, {"traffic.rx_bytes", "rx_bytes_per_second"}};
   AddNoun(root, context, noun);
 }

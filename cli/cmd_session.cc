@@ -8,7 +8,7 @@
 namespace nd::cli {
 namespace {
 
-Value ToRow(const v1::SessionRow& session) {
+Value RowOfSession(const v1::SessionRow& session) {
   Value row = Value::MakeObject();
   row.Set("id", session.id())
       .Set("owner", OwnerValue(session.owner()))
@@ -22,11 +22,11 @@ Value ToRow(const v1::SessionRow& session) {
   return row;
 }
 
-Failure Fetch(Context& context, const std::string& id, Value::Array* rows) {
-  return FetchRows<v1::SessionList>(context, &AdminClient::ListSessions, id, ToRow, rows);
+Failure FetchSessions(Context& context, const std::string& id, Value::Array* rows) {
+  return FetchRows<v1::SessionList>(context, &AdminClient::ListSessions, id, RowOfSession, rows);
 }
 
-Failure Kill(Context& context, const std::string& id) {
+Failure KillSession(Context& context, const std::string& id) {
   v1::KillRequest request;
   request.set_id(id);
   v1::Outcome outcome;
@@ -34,7 +34,7 @@ Failure Kill(Context& context, const std::string& id) {
   return context.Done(outcome, "cannot end session '" + id + "'", "session " + id + " ended");
 }
 
-std::string Destroys(const Value& row) {
+std::string DestroyedWithSession(const Value& row) {
   return "close session " + row.Find("id")->Text() + " of " + OwnerText(row) + " with " +
          row.Find("listeners")->Text() + " listeners and " + row.Find("connectors")->Text() + " connectors";
 }
@@ -65,13 +65,14 @@ void AddSession(Command root, Context& context) {
                  {"ENDPOINTS", "shared_endpoints", Show::kNumber, true},
                  {"OPERATIONS", "operations", Show::kNumber, true},
                  {"OPS/s", "operations_per_second", Show::kNumber, false, When::kLive}},
-                ToRow({})};
-  noun.fetch = Fetch;
+                RowOfSession({})};
+  noun.fetch = FetchSessions;
   noun.rates = {{"operations", "operations_per_second"}};
   noun.renamed = {{"since", "age_seconds"}};
   Command app = AddNoun(root, context, noun);
-  AddNounVerb(app, context, noun,
-              {"kill", "Close it with everything it holds; its peers are told", Kill, Destroys});
+  AddNounVerb(
+      app, context, noun,
+      {"kill", "Close it with everything it holds; its peers are told", KillSession, DestroyedWithSession});
 }
 
 }  // namespace nd::cli

@@ -84,7 +84,7 @@ v1::StatsRow Total(const v1::StatsReply& reply) {
   return total;
 }
 
-Value ToRow(const v1::StatsRow& stats) {
+Value RowOfStats(const v1::StatsRow& stats) {
   Value row = Value::MakeObject();
   row.Set("name", stats.name()).Set("connections", stats.connections());
   const std::vector<double> numbers = Numbers(stats);
@@ -108,7 +108,7 @@ class Stats {
     const double seconds = reply.at_seconds() - then_;
     std::map<std::string, std::vector<double>> now;
     for (const auto& item : reply.items()) {
-      Value row = ToRow(item);
+      Value row = RowOfStats(item);
       std::vector<double> numbers = Numbers(item);
       const auto before = before_.find(item.name());
       Value rates = Value::MakeObject();
@@ -141,7 +141,7 @@ Shape StatsShape(const std::string& by, bool rates) {
   static const std::vector<std::string> kHeaders = {
       "TX",     "RX",       "TX-MSGS",  "RX-MSGS",   "CONNECT",   "ACCEPT",   "FAILED",   "BROKEN", "ERR",
       "STALLS", "TX-SENDS", "RX-SENDS", "TX-WRITES", "RX-WRITES", "TX-READS", "RX-READS", "WAKEUPS"};
-  Shape shape{"Stats", "name", {}, ToRow({})};
+  Shape shape{"Stats", "name", {}, RowOfStats({})};
   std::string header = by;
   std::transform(by.begin(), by.end(), header.begin(),
                  [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
@@ -155,7 +155,7 @@ Shape StatsShape(const std::string& by, bool rates) {
   return shape;
 }
 
-struct Wanted {
+struct WantedStats {
   std::string by = "app", interval;
   std::uint64_t count = 0;
   Selection selection;
@@ -172,7 +172,7 @@ Failure CheckBy(const std::string& word, std::string* by) {
 
 // Filters apply to totals, even when rates are shown. The sum comes last and is left out when rows are
 // filtered.
-Failure Choose(const Wanted& wanted, const Shape& shape, Value::Array* rows) {
+Failure Choose(const WantedStats& wanted, const Shape& shape, Value::Array* rows) {
   const Shape totals = StatsShape(wanted.by, false);
   Value::Array sum;
   if (wanted.selection.filters.empty() && !rows->empty()) {
@@ -195,7 +195,7 @@ Failure Choose(const Wanted& wanted, const Shape& shape, Value::Array* rows) {
   return std::nullopt;
 }
 
-Failure WriteLook(Context& context, const Wanted& wanted, const Shape& shape, bool stream, bool first,
+Failure WriteLook(Context& context, const WantedStats& wanted, const Shape& shape, bool stream, bool first,
                   Value::Array rows) {
   if (Failure failure = Choose(wanted, shape, &rows)) return failure;
   if (!stream) return WriteRows(context, shape, {}, std::move(rows));
@@ -210,7 +210,7 @@ Failure WriteLook(Context& context, const Wanted& wanted, const Shape& shape, bo
   return context.Write((first || context.output.machine() ? "" : "\n") + text);
 }
 
-Failure Run(Context& context, const Wanted& wanted) {
+Failure RunStats(Context& context, const WantedStats& wanted) {
   std::string by;
   if (Failure failure = CheckBy(wanted.by, &by)) return failure;
   double seconds = 0;
@@ -243,12 +243,12 @@ Failure Run(Context& context, const Wanted& wanted) {
 
 void AddStats(Command root, Context& context) {
   Command app = root.Add("stats", "Totals since the broker started, then rates per interval");
-  const auto wanted = std::make_shared<Wanted>();
+  const auto wanted = std::make_shared<WantedStats>();
   app.Add("--by", &wanted->by, "app, peer or adapter");
   app.Add("--interval", &wanted->interval, "Then the rates of every S seconds, until interrupted");
   app.Add("--count", &wanted->count, "With --interval: end after this many intervals (0: never)");
   AddSelection(app, &wanted->selection);
-  app.OnRun(context, [&context, wanted] { return Run(context, *wanted); });
+  app.OnRun(context, [&context, wanted] { return RunStats(context, *wanted); });
 }
 
 }  // namespace nd::cli

@@ -8,7 +8,7 @@
 namespace nd::cli {
 namespace {
 
-double Microseconds(double seconds) {
+double InMicroseconds(double seconds) {
   return std::round(seconds * 1e7) / 10;
 }
 
@@ -26,7 +26,7 @@ Failure PingPeer(Context& context, const PingOptions& options) {
   Value phases = Value::MakeObject();
   double total = 0;
   for (const Probe::Phase& phase : probe.phases()) {
-    phases.Set(phase.name + "_us", Microseconds(phase.seconds));
+    phases.Set(phase.name + "_us", InMicroseconds(phase.seconds));
     total += phase.seconds;
   }
   Value row = Value::MakeObject();
@@ -35,7 +35,7 @@ Failure PingPeer(Context& context, const PingOptions& options) {
       .Set("adapter", probe.adapter())
       .Set("result", "connected")
       .Set("phases", phases)
-      .Set("total_us", Microseconds(total))
+      .Set("total_us", InMicroseconds(total))
       .Set("echo", probe.echoes() ? Statistics(round_trips) : Value());
   const Shape shape{"Ping",
                     "target",

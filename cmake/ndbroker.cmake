@@ -16,6 +16,9 @@ function(nd_library name)
   list(TRANSFORM ARG_OS APPEND _${system}.cc)
   add_library(${name} STATIC ${ARG_UNPARSED_ARGUMENTS} ${ARG_OS})
   nd_settings(${name})
+  if(NDBROKER_UNITY)
+    set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${NDBROKER_UNITY})
+  endif()
 endfunction()
 
 function(nd_executable name)
@@ -34,6 +37,8 @@ function(nd_settings name)
                          # Clang's -Wconversion means more than GCC's.
                          $<$<CXX_COMPILER_ID:Clang>:-Wno-sign-conversion>
                          "$<$<AND:$<CXX_COMPILER_ID:GNU>,$<BOOL:${NDBROKER_PCH}>>:${wrong_with_pch}>"
+                         # GCC takes the anonymous types of a file for those of a header when several files are one unit.
+                         $<$<BOOL:${NDBROKER_UNITY}>:-Wno-subobject-linkage>
                          $<${werror}:-Werror>)
 endfunction()
 

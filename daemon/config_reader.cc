@@ -53,7 +53,7 @@ std::string Text(Duration duration) {
 }
 
 std::string Octal(std::uint32_t mode) {
-  char text[8];
+  char text[16];
   std::snprintf(text, sizeof text, "%04o", static_cast<unsigned>(mode));
   return text;
 }

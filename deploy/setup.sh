@@ -119,7 +119,7 @@ configure() {
     [ "$tests" = ON ] && grep -qx 'NDBROKER_TESTS:[A-Z]*=OFF' "$build/CMakeCache.txt" || return 0
   fi
   say "configuring (preset release, tests $tests)"
-  cmake --preset release -B "$build" -DNDBROKER_TESTS="$tests" > "$log" 2>&1 || {
+  cmake --preset release -B "$build" -DNDBROKER_TESTS="$tests" -DNDBROKER_UNITY=24 > "$log" 2>&1 || {
     cat "$log" >&2
     die "cmake failed"
   }

@@ -13,6 +13,7 @@
 #include "base/os/bind.h"
 #include "base/os/descriptor.h"
 #include "base/os/socket.h"
+#include "base/os/socket_option_linux.h"
 
 #ifndef SO_NETNS_COOKIE
 #define SO_NETNS_COOKIE 71
@@ -27,10 +28,6 @@ int OptionOf(int fd, int level, int name) {
   int value = -1;
   socklen_t length = sizeof value;
   return ::getsockopt(fd, level, name, &value, &length) == 0 ? value : -1;
-}
-
-void SetOption(int fd, int level, int name, int value) {
-  ::setsockopt(fd, level, name, &value, sizeof value);
 }
 
 GivenKind GivenKindOf(int fd) {

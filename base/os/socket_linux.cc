@@ -15,6 +15,7 @@
 #include <cstring>
 #include <memory>
 
+#include "base/os/socket_option_linux.h"
 #include "base/os/wait.h"
 
 namespace nd::os {
@@ -25,10 +26,6 @@ Address AddressOf(int socket, int (*name)(int, sockaddr*, socklen_t*)) {
   socklen_t size = sizeof storage;
   if (name(socket, reinterpret_cast<sockaddr*>(&storage), &size) != 0) return {};
   return Address::FromSockaddr(reinterpret_cast<sockaddr*>(&storage), size);
-}
-
-void SetOption(int socket, int level, int name, int value) {
-  ::setsockopt(socket, level, name, &value, sizeof value);
 }
 
 int Milliseconds(Duration duration) {

@@ -21,7 +21,7 @@ bool Control(int set, int operation, int fd, std::uint32_t wanted, std::uint64_t
   return ::epoll_ctl(set, operation, fd, &event) == 0;
 }
 
-int Milliseconds(Duration timeout) {
+int EpollTimeout(Duration timeout) {
   if (timeout < Duration::zero()) return -1;
   return static_cast<int>(
       std::chrono::ceil<std::chrono::milliseconds>(std::min<Duration>(timeout, kLongest)).count());
@@ -46,7 +46,7 @@ void WatchSet::Remove(int fd) {
 std::size_t WatchSet::Take(std::span<Ready> out, Duration timeout) const {
   epoll_event events[kMostReady];
   const int count = ::epoll_wait(fd_.get(), events, static_cast<int>(std::min(out.size(), kMostReady)),
-                                 Milliseconds(timeout));
+                                 EpollTimeout(timeout));
   for (int i = 0; i < count; ++i) {
     out[static_cast<std::size_t>(i)] = {events[i].data.u64, events[i].events};
   }

@@ -36,6 +36,9 @@ enum class Count : std::uint8_t {
 };
 inline constexpr std::size_t kCounts = 11;
 using Flow = std::array<std::uint64_t, kCounts>;
+inline std::uint64_t At(const Flow& flow, Count count) {
+  return flow[static_cast<std::size_t>(count)];
+}
 
 inline void AddTo(std::uint64_t& total, std::uint64_t n) {
   total = total > std::numeric_limits<std::uint64_t>::max() - n ? std::numeric_limits<std::uint64_t>::max()

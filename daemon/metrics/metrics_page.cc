@@ -107,10 +107,6 @@ Labels With(Labels labels, const char* name, std::string value) {
   return labels;
 }
 
-std::uint64_t At(const ops::Flow& flow, Count count) {
-  return flow[static_cast<std::size_t>(count)];
-}
-
 // Adds the traffic families, which applications and adapters share.
 template <typename Rows>
 void AddTraffic(Page& page, const std::string& subject, const Rows& rows) {

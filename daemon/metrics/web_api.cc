@@ -15,10 +15,6 @@ using ops::Count;
 using ops::JsonWriter;
 using Live = ops::Tallies::Live;
 
-std::uint64_t At(const ops::Flow& flow, Count count) {
-  return flow[static_cast<std::size_t>(count)];
-}
-
 void AddFlow(JsonWriter& json, const ops::Flow& flow) {
   json.Field("tx_bytes", At(flow, Count::kTxBytes)).Field("rx_bytes", At(flow, Count::kRxBytes));
   json.Field("tx_messages",

@@ -19,7 +19,7 @@
 namespace nd::pods {
 namespace {
 
-Status Invalid(const std::string& text) {
+Status Refused(const std::string& text) {
   return {StatusCode::kInvalidParameter, text};
 }
 
@@ -60,8 +60,8 @@ Result<std::optional<Pod>> Read(int directory, const std::string& file) {
   const ssize_t size = ::read(fd.get(), text.data(), text.size());
   if (size < 0) return Failed(file);
   Result<Pod> pod = Parse(std::string_view(text.data(), static_cast<std::size_t>(size)));
-  if (!pod.ok()) return Invalid(file + ": " + pod.status().message());
-  if (!file.starts_with(pod->uid + "~")) return Invalid(file + " holds the registration of another pod");
+  if (!pod.ok()) return Refused(file + ": " + pod.status().message());
+  if (!file.starts_with(pod->uid + "~")) return Refused(file + " holds the registration of another pod");
   return std::optional<Pod>(std::move(pod).value());
 }
 
@@ -95,7 +95,7 @@ std::optional<Pod> PodOf(std::optional<Found> found) {
 }  // namespace
 
 Status Registry::Add(const std::string& volume, const Pod& pod) const {
-  if (!IsVolumeId(volume)) return Invalid("this cannot be the id of a volume: '" + volume + "'");
+  if (!IsVolumeId(volume)) return Refused("this cannot be the id of a volume: '" + volume + "'");
   if (Status status = Check(pod); !status.ok()) return status;
   if (::mkdir(directory_.c_str(), 0755) != 0 && errno != EEXIST) return Failed(directory_);
   Result<std::optional<Found>> known = SearchVolume(directory_, volume);
@@ -120,7 +120,7 @@ Status Registry::Add(const std::string& volume, const Pod& pod) const {
 }
 
 Status Registry::Remove(const std::string& volume) const {
-  if (!IsVolumeId(volume)) return Invalid("this cannot be the id of a volume: '" + volume + "'");
+  if (!IsVolumeId(volume)) return Refused("this cannot be the id of a volume: '" + volume + "'");
   Result<Directory> directory = OpenTrusted(directory_);
   if (!directory.ok()) return directory.status();
   if (!*directory) return {};
@@ -142,7 +142,7 @@ Result<std::optional<Pod>> Registry::OfVolume(const std::string& volume) const {
 }
 
 Result<std::optional<Pod>> Registry::OfUid(const std::string& uid) const {
-  if (!IsPodUid(uid)) return Invalid("this is not the uid of a pod: '" + uid + "'");
+  if (!IsPodUid(uid)) return Refused("this is not the uid of a pod: '" + uid + "'");
   Result<std::optional<Found>> found =
       Search(directory_, [start = uid + "~"](const std::string& file) { return file.starts_with(start); });
   if (!found.ok()) return found.status();

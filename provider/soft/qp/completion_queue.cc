@@ -18,7 +18,6 @@ namespace {
 constexpr int kRoundsBeforeSleep = 16;
 // The application waits for the watch set as a whole, so descriptors need no tags of their own.
 constexpr std::uint64_t kNoTag = 0;
-constexpr auto kAlways = os::WatchSet::Until::kRemoved;
 
 Status NoDescriptor(const char* what) {
   return {StatusCode::kInsufficientResources, std::string(what) + ": " + std::strerror(errno),
@@ -47,7 +46,8 @@ Result<std::shared_ptr<SoftCompletionQueue>> SoftCompletionQueue::Create(std::sh
   if (!queue->notify_ || !queue->wait_) return NoDescriptor("no event for the completion queue");
   if (!queue->core_->progress_thread) {
     queue->watch_.emplace();
-    if (!*queue->watch_ || !queue->watch_->Add(queue->notify_.handle(), os::kReadable, kNoTag, kAlways)) {
+    if (!*queue->watch_ ||
+        !queue->watch_->Add(queue->notify_.handle(), os::kReadable, kNoTag, os::WatchSet::Until::kRemoved)) {
       return NoDescriptor("no watch set for the completion queue");
     }
   }
@@ -241,7 +241,7 @@ Status SoftCompletionQueue::state() const {
 
 void SoftCompletionQueue::AddTransport(int fd) {
   // The descriptor leaves the set when it is closed. A failed Add costs only one wake-up of the handle.
-  if (watch_ && fd >= 0) watch_->Add(fd, os::kReadable, kNoTag, kAlways);
+  if (watch_ && fd >= 0) watch_->Add(fd, os::kReadable, kNoTag, os::WatchSet::Until::kRemoved);
   WakeSleepers();
 }
 

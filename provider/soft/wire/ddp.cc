@@ -7,7 +7,7 @@
 namespace nd::provider::soft::wire {
 namespace {
 
-constexpr std::uint8_t kTagged = 0x80, kLast = 0x40, kVersionMask = 0x03, kVersion = 0x01;
+constexpr std::uint8_t kTagged = 0x80, kLast = 0x40, kDdpVersionMask = 0x03, kDdpVersion = 0x01;
 
 }  // namespace
 
@@ -17,7 +17,7 @@ std::optional<Fault> DecodeDdpPrefix(ByteSpan bytes, std::size_t ulpdu_size, Ddp
   header->tagged = (control & kTagged) != 0;
   header->last = (control & kLast) != 0;
   header->ulp_control = ToInt(bytes[1]);
-  if ((control & kVersionMask) != kVersion) {
+  if ((control & kDdpVersionMask) != kDdpVersion) {
     return header->tagged ? fault::kDdpTaggedVersion : fault::kDdpUntaggedVersion;
   }
   if (ulpdu_size < header->size() || bytes.size() < header->size()) return fault::kLength;
@@ -45,7 +45,7 @@ std::optional<Fault> DecodeDdp(ByteSpan ulpdu, DdpHeader* header) {
 }
 
 std::size_t EncodeDdp(const DdpHeader& header, std::byte* to) {
-  const unsigned control = (header.tagged ? kTagged : 0u) | (header.last ? kLast : 0u) | kVersion;
+  const unsigned control = (header.tagged ? kTagged : 0u) | (header.last ? kLast : 0u) | kDdpVersion;
   to[0] = static_cast<std::byte>(control);
   to[1] = static_cast<std::byte>(header.ulp_control);
   if (header.tagged) {

@@ -10,7 +10,7 @@
 namespace nd::provider::soft::wire {
 namespace {
 
-constexpr std::uint8_t kVersionMask = 0xC0, kVersion = 0x40, kOpcodeMask = 0x0F;
+constexpr std::uint8_t kRdmapVersionMask = 0xC0, kRdmapVersionOne = 0x40, kOpcodeMask = 0x0F;
 constexpr std::size_t kAnyTagged = kMaxUlpdu - kTaggedHeaderSize;
 constexpr std::size_t kAnyUntagged = kMaxUlpdu - kUntaggedHeaderSize;
 
@@ -65,7 +65,7 @@ std::optional<Fault> DecodeSegmentHeader(ByteSpan bytes, std::size_t ulpdu_size,
   segment->payload = {};
   *header_size = header.size();
   if (ddp_fault) return ddp_fault;
-  if ((header.ulp_control & kVersionMask) != kVersion) return fault::kRdmapVersion;
+  if ((header.ulp_control & kRdmapVersionMask) != kRdmapVersionOne) return fault::kRdmapVersion;
   const std::uint8_t opcode = header.ulp_control & kOpcodeMask;
   const OpcodeRule* rule = RuleOf(opcode);
   if (rule == nullptr || (opcode >= kOpcodeCount && !extensions)) return fault::kUnexpectedOpcode;
@@ -87,7 +87,7 @@ std::size_t EncodeSegmentHeader(const Segment& segment, std::byte* to) {
   DdpHeader header;
   header.tagged = rule.tagged;
   header.last = segment.last;
-  header.ulp_control = static_cast<std::uint8_t>(kVersion | raw);
+  header.ulp_control = static_cast<std::uint8_t>(kRdmapVersionOne | raw);
   header.stag = segment.stag;
   header.offset = segment.offset;
   const bool has_word = Invalidates(segment.opcode) || CarriesImmediate(segment.opcode);
