@@ -104,7 +104,7 @@ TEST_F(LaneTest, MessagesBehindAPauseAreHandledWhenItEnds) {
   ASSERT_TRUE(lane->Open());
   const provider::MessageRecord record;
   const std::uint32_t length = 1;
-  for (const char text : {'a', 'b', 'c', 'd', 'e', 'f'}) {
+  for (const char text : {'a', 'b', 'c'}) {
     std::vector<char> datagram(sizeof record + sizeof length + 1, text);
     std::memcpy(datagram.data(), &record, sizeof record);
     std::memcpy(datagram.data() + sizeof record, &length, sizeof length);
@@ -114,8 +114,8 @@ TEST_F(LaneTest, MessagesBehindAPauseAreHandledWhenItEnds) {
   for (int i = 0; i < 3; ++i) loop_.RunOnce(Duration::zero());
   EXPECT_EQ(handled, "a");
   lane->SetReading(true);
-  EXPECT_TRUE(RunUntil([&] { return handled.size() == 6; }));
-  EXPECT_EQ(handled, "abcdef");
+  EXPECT_TRUE(RunUntil([&] { return handled.size() == 3; }));
+  EXPECT_EQ(handled, "abc");
 }
 
 // errno keeps the failure of another socket until the next call that fails.

@@ -11,9 +11,9 @@ WAKE = "the progress thread is woken first and wakes the sleeper"
 
 REASONS = {
     "S6": COPY, "S7": COPY, "S10": "a call of the kernel for each Write, or the target's thread must wake",
-    "S11": COPY, "S": SMALL, "X": WIRE, "C4": "the broker looks the route up, and reads each lane until it is empty: seven system calls for one answer",
+    "S11": COPY, "S": SMALL, "X": WIRE, "C4": "the broker looks the route up: six system calls for one answer",
     "C5": "with several callers a reader thread passes the answers on", "C": SET_UP, "W": WAKE,
-    "N": "a quiet connection must wake the poller through a descriptor", "L": "the tables of the broker outgrow the cache",
+    "N": "a poll reads three words of each quiet connection, and one round trip is many polls of both ends", "L": "the tables of the broker outgrow the cache",
     "M1": "queues and tables of a connection are allocated in whole pages",
     "M": "rows, history and their indexes; memory that a list has used is kept",
 }
