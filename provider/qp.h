@@ -4,7 +4,7 @@
 // The public classes in <nd/...> are thin handles over these. Statuses are those of docs/status.md, data
 // path. Thread rule: posting to one queue of a queue pair is serialised by the caller; everything else may
 // be called from any thread. No call blocks unless its comment says so; none calls into application code
-// except through the two callbacks of QpOptions, which run on whatever thread made progress and must only
+// except through the callbacks that it was given, which run on whatever thread made progress and must only
 // hand the fact on.
 #pragma once
 
@@ -71,6 +71,9 @@ class CompletionQueue {
   // Readable when an armed notification fired; ConsumeNotification() resets it.
   virtual int handle() const { return -1; }
   virtual void ConsumeNotification() {}
+  // From now on a notification that fires calls `fired` and leaves the handle alone. Called once, before the
+  // first Notify(). `fired` runs on whatever thread made progress, with locks held, or in Notify().
+  virtual Status SetNotification(std::function<void()> /*fired*/) { return NotSupported(); }
   // Blocks until Poll() would return something. IO_TIMEOUT at the deadline. CANCELED when closed meanwhile.
   virtual Status Wait(Time /*deadline*/) { return NotSupported(); }
   virtual Status Resize(std::uint32_t /*depth*/) { return NotSupported(); }
@@ -87,6 +90,8 @@ class SharedReceiveQueue {
   virtual Status SetLimit(std::uint32_t /*limit*/, std::function<void()> /*reached*/) {
     return NotSupported();
   }
+  // BUFFER_OVERFLOW: more receives are posted than the new depth; the queue is as before then.
+  virtual Status Resize(std::uint32_t /*depth*/) { return NotSupported(); }
 };
 
 struct QpOptions {

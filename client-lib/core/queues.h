@@ -65,6 +65,8 @@ struct LocalCompletionQueue final : LocalQueue<provider::CompletionQueue> {
 struct LocalSharedReceiveQueue final : LocalQueue<provider::SharedReceiveQueue> {
   static constexpr char kWhat[] = "the shared receive queue";
   using LocalQueue::LocalQueue;
+
+  Status Resize(std::uint32_t depth);
 };
 
 }  // namespace nd::client

@@ -40,6 +40,11 @@ void CompletionQueue::ConsumeNotification() {
   if (client::Valid(Core(impl_))) Core(impl_)->real->ConsumeNotification();
 }
 
+Status CompletionQueue::SetNotification(std::function<void()> fired) {
+  return Use(Core(impl_),
+             [&](LocalCompletionQueue& queue) { return queue.real->SetNotification(std::move(fired)); });
+}
+
 Status CompletionQueue::Resize(std::uint32_t depth) {
   return Use(Core(impl_), [&](LocalCompletionQueue& queue) { return queue.Resize(depth); });
 }
@@ -62,6 +67,10 @@ Status SharedReceiveQueue::Receive(void* request_context, std::span<const Sge> s
 Status SharedReceiveQueue::SetLimit(std::uint32_t limit, std::function<void()> reached) {
   return Use(Core(impl_),
              [&](LocalSharedReceiveQueue& queue) { return queue.real->SetLimit(limit, std::move(reached)); });
+}
+
+Status SharedReceiveQueue::Resize(std::uint32_t depth) {
+  return Use(Core(impl_), [&](LocalSharedReceiveQueue& queue) { return queue.Resize(depth); });
 }
 
 Status SharedReceiveQueue::Close(Request* request) {

@@ -43,6 +43,11 @@ class CompletionQueue {
   Status Notify(NotifyType type);
   int handle() const;
   void ConsumeNotification();
+  // From now on a notification calls `fired` and does not make handle() readable. Call it once, before the
+  // first Notify(). `fired` runs on any thread of the library, or in Notify(), Poll() or Wait(); it must only
+  // hand the fact on and must not call this library. NOT_SUPPORTED: the provider's devices decide; also
+  // without a progress thread.
+  Status SetNotification(std::function<void()> fired);
 
   Status Resize(std::uint32_t depth);
   // Returns BUFFER_OVERFLOW after more completions arrived than the queue holds; the queue is unusable then.
@@ -67,6 +72,9 @@ class SharedReceiveQueue {
   // and none is left. 0: never. `reached` runs on any thread of the library and must only hand the fact on.
   // NOT_SUPPORTED: the provider's devices decide.
   Status SetLimit(std::uint32_t limit, std::function<void()> reached);
+  // Posted receives stay. BUFFER_OVERFLOW: there are more of them than the new depth; INVALID_PARAMETER_1:
+  // 0, or more than the adapter allows. NOT_SUPPORTED: the provider's devices decide.
+  Status Resize(std::uint32_t depth);
   Status Close(Request* request = nullptr);
 
   struct Impl;

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstring>
 #include <new>
+#include <utility>
 
 #include "provider/queue_pair_rules.h"
 #include "provider/soft/qp/queue_pair.h"
@@ -105,8 +106,23 @@ void SoftCompletionQueue::Push(const Completion& completion, bool solicited) {
       }
     }
   }
-  if (fire) notify_.Set();
+  if (fire) Fire();
   if (wake) wait_.Set();
+}
+
+void SoftCompletionQueue::Fire() {
+  fired_ ? fired_() : notify_.Set();
+}
+
+Status SoftCompletionQueue::SetNotification(std::function<void()> fired) {
+  if (core_->forked()) return InParent();
+  if (!fired) return {StatusCode::kInvalidParameter1, "a notification needs a function to call"};
+  if (watch_) {
+    return {StatusCode::kNotSupported,
+            "without a progress thread only handle() tells of data that arrives while nobody polls"};
+  }
+  fired_ = std::move(fired);
+  return Status::Ok();
 }
 
 Status SoftCompletionQueue::Notify(NotifyType type) {
@@ -128,7 +144,7 @@ Status SoftCompletionQueue::Notify(NotifyType type) {
     }
   }
   if (fire) {
-    notify_.Set();
+    Fire();
   } else if (watch_) {
     WatchTransports();
   } else {

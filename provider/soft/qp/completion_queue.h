@@ -5,6 +5,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <optional>
 
@@ -28,6 +29,7 @@ class SoftCompletionQueue final : public CompletionQueue {
   Status Notify(NotifyType type) override;
   int handle() const override;
   void ConsumeNotification() override;
+  Status SetNotification(std::function<void()> fired) override;
   Status Wait(Time deadline) override;
   Status Resize(std::uint32_t depth) override;
   Status state() const override;
@@ -49,11 +51,14 @@ class SoftCompletionQueue final : public CompletionQueue {
   std::size_t Pop(std::span<Completion> out);
   void WatchTransports();
   void LeaveWait(bool signalled);
+  void Fire();
 
   std::shared_ptr<DeviceCore> core_;
   PollSet poll_set_;
   SpinPolicy spin_;
   os::WakeEvent notify_, wait_;
+  std::function<void()>
+      fired_;  // In place of notify_. Set before the queue is armed, so read without a lock.
   std::optional<os::WatchSet> watch_;  // Only without a progress thread: notify_ and the transports.
 
   mutable SpinLock lock_;

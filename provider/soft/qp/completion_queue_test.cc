@@ -83,6 +83,29 @@ TEST_F(CompletionQueueTest, AnyFiresAtOnceForWaitingCompletions) {
   EXPECT_TRUE(Fired());
 }
 
+TEST_F(CompletionQueueTest, ANotificationCallsItsFunctionInPlaceOfTheHandle) {
+  int fired = 0;
+  ASSERT_TRUE(cq->SetNotification([&] { ++fired; }).ok());
+  Push(StatusCode::kSuccess, false);
+  EXPECT_EQ(fired, 0) << "not armed";
+  EXPECT_TRUE(cq->Notify(NotifyType::kAny).ok());
+  EXPECT_EQ(fired, 1) << "a completion waits already";
+  Drain();
+  EXPECT_TRUE(cq->Notify(NotifyType::kAny).ok());
+  EXPECT_EQ(fired, 1);
+  Push(StatusCode::kSuccess, false);
+  Push(StatusCode::kSuccess, false);
+  EXPECT_EQ(fired, 2) << "one Notify fires once";
+  EXPECT_FALSE(Readable(cq->handle()));
+}
+
+TEST_F(CompletionQueueTest, ANotificationFunctionNeedsTheProgressThread) {
+  EXPECT_EQ(cq->SetNotification(nullptr), StatusCode::kInvalidParameter1);
+  auto alone = DeviceCore::Create(TestAdapter(), {.progress_thread = false}, {}).value();
+  auto queue = SoftCompletionQueue::Create(alone, 4).value();
+  EXPECT_EQ(queue->SetNotification([] {}), StatusCode::kNotSupported);
+}
+
 TEST_F(CompletionQueueTest, OverrunLosesTheQueue) {
   for (std::uintptr_t i = 0; i < 4; ++i) Push(StatusCode::kSuccess, false, i);
   EXPECT_TRUE(cq->state().ok());

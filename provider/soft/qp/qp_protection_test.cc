@@ -308,5 +308,29 @@ TEST_P(ProtectionTest, ASharedReceiveQueueTellsItsLimitOnce) {
   EXPECT_EQ(*told, 11);
 }
 
+TEST_P(ProtectionTest, ASharedReceiveQueueKeepsItsReceivesWhenItIsResized) {
+  a = std::make_unique<End>();
+  b = std::make_unique<End>();
+  auto srq = b->device->CreateSharedReceiveQueue(2, 1).value();
+  QpOptions options = b->Options();
+  options.srq = srq;
+  b->qp = b->device->CreateQueuePair(options).value();
+  Join();
+  const std::uint32_t max = TestAdapter().max_shared_receive_queue_depth;
+  EXPECT_EQ(srq->Resize(0), StatusCode::kInvalidParameter1);
+  EXPECT_EQ(srq->Resize(max + 1), StatusCode::kInvalidParameter1);
+  for (std::uintptr_t i = 0; i < 2; ++i) ASSERT_TRUE(srq->Receive(Tag(i), {}).ok());
+  EXPECT_EQ(srq->Receive(Tag(2), {}), StatusCode::kNoMoreEntries);
+  EXPECT_EQ(srq->Resize(1), StatusCode::kBufferOverflow);
+  ASSERT_TRUE(srq->Resize(3).ok());
+  ASSERT_TRUE(srq->Receive(Tag(2), {}).ok());
+  EXPECT_EQ(srq->Receive(Tag(3), {}), StatusCode::kNoMoreEntries);
+  for (std::uintptr_t i = 0; i < 3; ++i) {
+    ASSERT_TRUE(a->qp->Send(Tag(9), {}, 0).ok());
+    EXPECT_EQ(b->Next().request_context, Tag(i));
+    EXPECT_EQ(a->Next().status, StatusCode::kSuccess);
+  }
+}
+
 }  // namespace
 }  // namespace nd::provider::soft

@@ -47,6 +47,21 @@ Status SoftSharedReceiveQueue::SetLimit(std::uint32_t limit, std::function<void(
   return Status::Ok();
 }
 
+Status SoftSharedReceiveQueue::Resize(std::uint32_t depth) {
+  if (core_->forked()) return InParent();
+  if (depth == 0 || depth > core_->info.max_shared_receive_queue_depth) {
+    return {StatusCode::kInvalidParameter1, "a queue holds 1 to max_shared_receive_queue_depth receives"};
+  }
+  WorkRing<ReceiveRequest> ring(depth);
+  SpinGuard guard(lock_);
+  if (ring_.head - ring_.tail > depth) {
+    return {StatusCode::kBufferOverflow, "more receives are posted than the new depth holds"};
+  }
+  for (std::uint64_t i = ring_.tail; i != ring_.head; ++i) ring.at(ring.head++) = ring_.at(i);
+  std::swap(ring_, ring);  // The former one is destroyed without the lock.
+  return Status::Ok();
+}
+
 bool SoftSharedReceiveQueue::Take(ReceiveRequest* request, std::vector<std::function<void()>>* calls) {
   SpinGuard guard(lock_);
   const bool has_one = !ring_.empty();

@@ -28,6 +28,7 @@ class SoftSharedReceiveQueue final : public SharedReceiveQueue {
 
   const std::shared_ptr<DeviceCore>& core() const { return core_; }
   Status SetLimit(std::uint32_t limit, std::function<void()> reached) override;
+  Status Resize(std::uint32_t depth) override;
   // Returns false when no receive is posted. *calls: gets what the caller must call without a lock.
   bool Take(ReceiveRequest* request, std::vector<std::function<void()>>* calls);
 
