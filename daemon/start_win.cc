@@ -76,8 +76,8 @@ std::string RemoveFiles(const std::string& directory) {
 
 // A service has no standard error. The log goes to a file in the directory of the broker; at a start with a
 // long one the file begins anew, and its former content is kept once.
-void LogToFile() {
-  const std::string directory = OwnBrokerDirectory(), log = In(directory, "ndbrokerd.log");
+void LogToFile(const std::string& directory) {
+  const std::string log = In(directory, "ndbrokerd.log");
   static_cast<void>(nd::service::MakeRuntimeDirectory(directory));  // The broker reports a failure.
   os::FileFacts facts;
   if (os::Look(log, &facts) == 0 && facts.size > kLongLog) {
@@ -107,16 +107,19 @@ int Usage() {
 int Install(int count, char** options) {
   std::string text;
   std::wstring line;
-  bool configured = false;
+  bool configured = false, placed = false;
   for (int i = 0; i < count; ++i) {
     configured = configured || std::string_view(options[i]).starts_with("--config");
-    line += (i == 0 ? L"" : L" ") + Quoted(options[i]);
+    placed = placed || std::string_view(options[i]) == "--dir";
+    line += Quoted(options[i]) + L" ";
   }
   if (!configured) {
     if (Status status = MakeConfiguration(OwnBrokerDirectory(), &text); !status.ok())
       return Report("", status);
-    line += (count == 0 ? L"--config " : L" --config ") + Quoted(text);
+    line += L"--config " + Quoted(text) + L" ";
   }
+  // Explicit, because a service can have another environment than this process.
+  if (!placed) line += L"--dir " + Quoted(OwnBrokerDirectory());
   return Report("installed", control::Install(Facts(), line));
 }
 
@@ -129,8 +132,12 @@ int StartProgram(int argc, char** argv, int (*program)(int argc, char** argv)) {
     std::vector<char*> arguments = {argv[0]};
     arguments.insert(arguments.end(), argv + 3, argv + argc);
     arguments.push_back(nullptr);
+    std::string directory = OwnBrokerDirectory();
+    for (int i = 3; i + 1 < argc; ++i) {
+      if (std::string_view(argv[i]) == "--dir") directory = argv[i + 1];
+    }
     const Result<int> code = control::Run(Facts().name, [&] {
-      LogToFile();
+      LogToFile(directory);
       return program(static_cast<int>(arguments.size()) - 1, arguments.data());
     });
     if (code.ok()) return *code;

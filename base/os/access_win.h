@@ -12,8 +12,8 @@ namespace nd::os {
 // A path as the system takes it.
 std::wstring WidePath(const std::string& path);
 
-// A security descriptor of a new object: this user, administrators and the system have every right, everyone
-// else has `others`. False: the system cannot make one.
+// A security descriptor of a new object: it belongs to this user, who has every right with administrators and
+// the system; everyone else has `others`. False: the system cannot make one.
 class NewAccess {
  public:
   // kYes: a directory passes its list on, without the entry of everyone else, to what is made in it.

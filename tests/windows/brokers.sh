@@ -50,5 +50,6 @@ exchange() {
   await "$log" '^waiting' || result=FAILED
   (nd_pair "$3" connect "$4") < /dev/null >> "$log" 2>&1 || result=FAILED
   wait "$listener" || result=FAILED
+  sed -i /^waiting/d "$log"
   report "$1"
 }
