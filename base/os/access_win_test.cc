@@ -14,8 +14,9 @@ namespace {
 
 std::wstring TextOf(NewAccess& access) {
   LPWSTR text = nullptr;
-  if (::ConvertSecurityDescriptorToStringSecurityDescriptorW(access.get()->lpSecurityDescriptor, SDDL_REVISION_1,
-                                                            DACL_SECURITY_INFORMATION, &text, nullptr) == 0) {
+  if (::ConvertSecurityDescriptorToStringSecurityDescriptorW(access.get()->lpSecurityDescriptor,
+                                                             SDDL_REVISION_1, DACL_SECURITY_INFORMATION,
+                                                             &text, nullptr) == 0) {
     return {};
   }
   const std::wstring copy = text;
@@ -46,7 +47,8 @@ TEST_P(FileAccessTest, AFileHasTheReadersThatWereAsked) {
   ASSERT_EQ(WriteNewFile(path, "secret", GetParam()), 0);
   FileAccess access;
   {
-    const Handle file(::CreateFileW(WidePath(path).c_str(), READ_CONTROL, 7, nullptr, OPEN_EXISTING, 0, nullptr));
+    const Handle file(
+        ::CreateFileW(WidePath(path).c_str(), READ_CONTROL, 7, nullptr, OPEN_EXISTING, 0, nullptr));
     ASSERT_TRUE(file);
     ASSERT_TRUE(AccessOf(file.get(), &access));
   }

@@ -64,7 +64,8 @@ TEST_F(PipeListenerTest, ShutDownEndsAWaitAndIsSeenByThePeer) {
   const Accepted accepted = Accept(listener_.get());
   std::thread reader([&] {
     std::byte buffer[16];
-    EXPECT_EQ(ReceiveWithFds(client.get(), buffer, /*blocking=*/true).code(), StatusCode::kConnectionDisconnected);
+    EXPECT_EQ(ReceiveWithFds(client.get(), buffer, /*blocking=*/true).code(),
+              StatusCode::kConnectionDisconnected);
   });
   std::this_thread::sleep_for(milliseconds(50));
   ShutDown(client.get(), Direction::kBoth);
