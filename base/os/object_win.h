@@ -71,6 +71,7 @@ class Handle {
     if (handle_ != nullptr) ::CloseHandle(handle_);
   }
   HANDLE get() const { return handle_; }
+  HANDLE release() { return std::exchange(handle_, nullptr); }
   explicit operator bool() const { return handle_ != nullptr; }
 
  private:

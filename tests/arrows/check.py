@@ -31,7 +31,7 @@ GROUPS = [
     ("verbs", r"infiniband/|rdma/"),
     ("cpu", r"(imm|x86|cpu)\w*\.h$"),
     ("os", r"(sys|net|netinet|arpa|linux)/|(unistd|fcntl|poll|pthread|signal|sched|spawn|dirent|netdb|ifaddrs|endian|"
-           r"pwd|grp|fnmatch|time|stdlib|termios|dlfcn|elf|syslog|windows|winsock2|ws2tcpip|winternl|bcrypt|mstcpip|io|aclapi|sddl|psapi|iphlpapi)\.h$"),
+           r"pwd|grp|fnmatch|time|stdlib|termios|dlfcn|elf|syslog|olectl|unknwn|windows|winsock2|ws2spi|ws2tcpip|winternl|bcrypt|mstcpip|io|aclapi|sddl|psapi|iphlpapi)\.h$"),
 ]
 
 
@@ -67,7 +67,7 @@ def room_of(path, rooms):
 
 
 def sources(root):
-    for top in ("proto", "base", "session", "provider", "daemon", "client-lib", "verbs-lib", "cli", "tests"):
+    for top in ("proto", "base", "session", "provider", "daemon", "client-lib", "nd-provider", "verbs-lib", "cli", "tests"):
         for folder, _, names in os.walk(os.path.join(root, top)):
             for name in names:
                 if name.endswith((".h", ".cc")):

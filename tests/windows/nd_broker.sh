@@ -1,0 +1,43 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: Apache-2.0
+# For scripts of the Network Direct provider: builds, makes a Wine prefix, and runs ndbrokerd.exe in it. Sourced in the
+# root of the tree. Sets build, address and WINEPREFIX.
+build=build/windows
+address=127.0.0.1
+deploy/windows/build.sh ndbrokerd nd_spi_dll nd_spi_overlapped_test nd_dll_test nd_exchange nd_catalogue
+WINEPREFIX=$(mktemp -d)
+export WINEPREFIX DISPLAY='' WINEDEBUG=-all
+brokers=()
+end_wine() {
+  [ ${#brokers[@]} -eq 0 ] || kill "${brokers[@]}" 2> /dev/null || true
+  wineserver -k 2> /dev/null || true
+  wineserver -w 2> /dev/null || true
+  rm -rf "$WINEPREFIX"
+}
+trap end_wine EXIT
+# Programs that start before the prefix is complete fail.
+wineboot -i > "$build/wineboot.log" 2>&1
+wineserver -w
+
+# run_wine SECONDS PROGRAM ARGUMENTS...
+run_wine() { timeout "$1" wine "${@:2}" < /dev/null; }
+windows_path() { echo "Z:$(readlink -f "$1" | tr / '\\')"; }
+
+# start_broker NAME ADDRESS PORT: a broker in the Wine prefix; returns when it serves. Sets NDBROKER_DIR for the programs.
+start_broker() {
+  local log=$build/nd-broker-$1.log
+  export NDBROKER_DIR="C:\\broker-$1"
+  wine "$build/bin/ndbrokerd.exe" --dir "$NDBROKER_DIR" --adapter-address "$2" --tcp-port "$3" < /dev/null > "$log" 2>&1 &
+  brokers+=($!)
+  for _ in $(seq 300); do
+    ! grep -qa '^READY ' "$log" || return 0
+    kill -0 "${brokers[-1]}" 2> /dev/null || break
+    sleep 0.1
+  done
+  cat "$log" >&2
+  echo "the broker did not start" >&2
+  exit 1
+}
+
+# The DLL in the catalogue of the test programs.
+install_entry() { run_wine 60 "$build/bin/nd_catalogue.exe" install "$(windows_path "$build/bin/ndbrokernd.dll")"; }

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+// Two processes exchange data with stamps through ndbrokernd.dll and a running broker. Each checks every
+// byte.
+//
+// usage: nd_exchange listen ADDRESS PORT [DLL]
+//        nd_exchange connect OWN-ADDRESS ADDRESS PORT [DLL]
+// Without a DLL the provider is found in the Winsock catalogue. NDBROKER_DIR: the broker. Exit 0: all data
+// and every status was right.
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <string_view>
+
+#include "tests/windows/nd_dll_win.h"
+
+namespace nd::spi {
+namespace {
+
+constexpr std::size_t kMessage = 4096, kMessages = 256, kArea = 1 << 20;
+
+void Require(bool good, const char* what, HRESULT hr = 0) {
+  if (good) return;
+  std::fprintf(stderr, "nd_exchange: %s (%08lx)\n", what, static_cast<unsigned long>(hr));
+  std::exit(1);
+}
+void Need(HRESULT hr, const char* what) {
+  Require(hr == 0, what, hr);
+}
+
+std::uint8_t Stamp(unsigned sender, std::size_t message, std::size_t at) {
+  return static_cast<std::uint8_t>(sender * 101 + message * 31 + at * 7 + (at >> 8));
+}
+
+struct Card {
+  std::uint64_t address;
+  std::uint32_t token;
+};
+
+class End {
+ public:
+  End(const sockaddr_in& own, const Dll& dll, unsigned me) : me_(me) {
+    event_ = ::CreateEventW(nullptr, FALSE, FALSE, nullptr);
+    overlapped_.hEvent = event_;
+    Need(OpenAdapter(dll, own, &adapter_), "no adapter");
+    Need(adapter_->CreateOverlappedFile(&file_), "no overlapped file");
+    Need(adapter_->CreateCompletionQueue(kIid<IND2CompletionQueue>, file_, 64, 0, 0, queue_.out()),
+         "no queue");
+    Need(adapter_->CreateConnector(kIid<IND2Connector>, file_, connector_.out()), "no connector");
+    Need(adapter_->CreateQueuePair(kIid<IND2QueuePair>, queue_.get(), queue_.get(), this, 16, 16, 2, 2, 0,
+                                   pair_.out()),
+         "no queue pair");
+    memory_.resize(kArea + 2 * kMessage);
+    Need(adapter_->CreateMemoryRegion(kIid<IND2MemoryRegion>, file_, region_.out()), "no region");
+    Need(Await(region_.get(), region_->Register(memory_.data(), memory_.size(), 0xF, &overlapped_),
+               &overlapped_),
+         "register");
+  }
+  ~End() { ::CloseHandle(event_); }
+
+  void Listen(const sockaddr_in& own) {
+    Held<IND2Listener> listener;
+    Need(adapter_->CreateListener(kIid<IND2Listener>, file_, listener.out()), "no listener");
+    Need(listener->Bind(Generic(own), sizeof own), "bind");
+    Need(listener->Listen(0), "listen");
+    std::printf("listening\n");
+    std::fflush(stdout);
+    PostReceive();
+    Need(Await(listener.get(), listener->GetConnectionRequest(connector_.get(), &overlapped_), &overlapped_),
+         "connection request");
+    CheckData("from the active side");
+    ULONG inbound = 0, outbound = 0;
+    Need(connector_->GetReadLimits(&inbound, &outbound), "read limits");
+    Require(inbound != 0 && outbound != 0, "the read limits are 0");
+    constexpr char kAnswer[] = "from the passive side";
+    Need(Await(connector_.get(), connector_->Accept(pair_.get(), 4, 4, kAnswer, sizeof kAnswer, &overlapped_),
+               &overlapped_),
+         "accept");
+  }
+
+  void Connect(const sockaddr_in& own, const sockaddr_in& peer) {
+    PostReceive();
+    Need(connector_->Bind(Generic(own), sizeof own), "bind");
+    constexpr char kHello[] = "from the active side";
+    Need(Await(connector_.get(),
+               connector_->Connect(pair_.get(), Generic(peer), sizeof peer, 4, 4, kHello, sizeof kHello,
+                                   &overlapped_),
+               &overlapped_),
+         "connect");
+    CheckData("from the passive side");
+    Need(Await(connector_.get(), connector_->CompleteConnect(&overlapped_), &overlapped_),
+         "complete connect");
+    sockaddr_in there{};
+    ULONG length = sizeof there;
+    Need(connector_->GetPeerAddress(reinterpret_cast<sockaddr*>(&there), &length), "peer address");
+    Require(there.sin_port == peer.sin_port, "the address of the peer differs");
+  }
+
+  void Exchange(bool active) {
+    for (std::size_t message = 0; message < kMessages; ++message) {
+      if (active) Say(message);
+      Hear(message);
+      if (!active) Say(message);
+    }
+    // The passive side opens its area through a window; the active side writes and reads it.
+    if (active) {
+      Card card{};
+      HearCard(&card);
+      for (std::size_t at = 0; at < kArea; ++at) memory_[at] = Stamp(me_, 0, at);
+      const Sge area = Piece(0, kArea);
+      Need(pair_->Write(nullptr, &area, 1, card.address, card.token, 0), "post a write");
+      AwaitRequest();
+      std::memset(memory_.data(), 0, kArea);
+      Need(pair_->Read(nullptr, &area, 1, card.address, card.token, 0), "post a read");
+      AwaitRequest();
+      CheckArea(me_);
+      Say(kMessages);
+    } else {
+      Held<IND2MemoryWindow> window;
+      Need(adapter_->CreateMemoryWindow(kIid<IND2MemoryWindow>, window.out()), "no window");
+      Need(pair_->Bind(nullptr, region_.get(), window.get(), memory_.data(), kArea, 0x18), "post a bind");
+      AwaitRequest();
+      const Card card{reinterpret_cast<std::uintptr_t>(memory_.data()), window->GetRemoteToken()};
+      std::memcpy(memory_.data() + kArea, &card, sizeof card);
+      const Sge out = Piece(kArea, sizeof card);
+      Need(pair_->Send(nullptr, &out, 1, 0), "post a card");
+      AwaitRequest();
+      Hear(kMessages);
+      CheckArea(3 - me_);
+      Need(pair_->Invalidate(nullptr, window.get(), 0), "post an invalidate");
+      AwaitRequest();
+    }
+  }
+
+  void Part(bool active) {
+    if (active) {
+      Need(Await(connector_.get(), connector_->Disconnect(&overlapped_), &overlapped_), "disconnect");
+    } else {
+      Need(Await(connector_.get(), connector_->NotifyDisconnect(&overlapped_), &overlapped_),
+           "notice of the disconnect");
+      Need(Await(connector_.get(), connector_->Disconnect(&overlapped_), &overlapped_), "disconnect");
+    }
+    RequestResult left{};  // The receive that is posted always.
+    while (queue_->GetResults(&left, 1) == 0) AwaitNotice();
+    Require(left.status == static_cast<HRESULT>(StatusCode::kCanceled), "the receive was not flushed",
+            left.status);
+    Need(Await(region_.get(), region_->Deregister(&overlapped_), &overlapped_), "deregister");
+    std::printf("%zu messages, %zu bytes written and read: right\n", kMessages, kArea);
+  }
+
+ private:
+  Sge Piece(std::size_t offset, std::size_t size) {
+    return {memory_.data() + offset, static_cast<std::uint32_t>(size), region_->GetLocalToken()};
+  }
+  void CheckData(std::string_view wanted) {
+    char data[64] = {};
+    ULONG length = 0;
+    Require(connector_->GetPrivateData(nullptr, &length) == static_cast<HRESULT>(StatusCode::kBufferOverflow),
+            "private data fits into nothing");
+    length = sizeof data;
+    Need(connector_->GetPrivateData(data, &length), "private data");
+    Require(data == wanted, "the private data differs");
+  }
+  void PostReceive() {
+    const Sge in = Piece(kArea + kMessage, kMessage);
+    Need(pair_->Receive(nullptr, &in, 1), "post a receive");
+  }
+  void Say(std::size_t message) {
+    for (std::size_t at = 0; at < kMessage; ++at) memory_[kArea + at] = Stamp(me_, message, at);
+    const Sge halves[] = {Piece(kArea, kMessage / 2), Piece(kArea + kMessage / 2, kMessage / 2)};
+    Need(pair_->Send(nullptr, halves, 2, 0), "post a send");
+    AwaitRequest();
+  }
+  void Hear(std::size_t message) {
+    Require(AwaitReceive() == kMessage, "a message has another length");
+    for (std::size_t at = 0; at < kMessage; ++at) {
+      Require(memory_[kArea + kMessage + at] == Stamp(3 - me_, message, at), "a message differs");
+    }
+    PostReceive();
+  }
+  void HearCard(Card* card) {
+    Require(AwaitReceive() == sizeof *card, "a card has another length");
+    std::memcpy(card, memory_.data() + kArea + kMessage, sizeof *card);
+    PostReceive();
+  }
+  void CheckArea(unsigned sender) {
+    for (std::size_t at = 0; at < kArea; ++at) {
+      Require(memory_[at] == Stamp(sender, 0, at), "the area differs");
+    }
+  }
+  void AwaitRequest() {
+    ++wanted_;
+    while (done_ < wanted_) Take();
+  }
+  std::size_t AwaitReceive() {
+    while (received_ == 0) Take();
+    --received_;
+    return length_;
+  }
+  void Take() {
+    RequestResult result{};
+    while (queue_->GetResults(&result, 1) == 0) AwaitNotice();
+    Require(result.status == 0, "a request failed", result.status);
+    Require(result.queue_pair_context == this, "a context differs");
+    if (result.request_type != 0) {
+      ++done_;
+      return;
+    }
+    ++received_;
+    length_ = result.bytes_transferred;
+  }
+  void AwaitNotice() { Need(Await(queue_.get(), queue_->Notify(1, &overlapped_), &overlapped_), "notify"); }
+
+  const unsigned me_;
+  HANDLE event_ = nullptr, file_ = nullptr;
+  OVERLAPPED overlapped_{};
+  Held<IND2Adapter> adapter_;
+  Held<IND2CompletionQueue> queue_;
+  Held<IND2MemoryRegion> region_;
+  Held<IND2Connector> connector_;
+  Held<IND2QueuePair> pair_;
+  std::vector<std::uint8_t> memory_;
+  std::size_t wanted_ = 0, done_ = 0, received_ = 0, length_ = 0;
+};
+
+int Run(std::vector<std::wstring> arguments) {
+  const auto narrow = [](const std::wstring& text) { return std::string(text.begin(), text.end()); };
+  const bool active = arguments.size() >= 4 && arguments[0] == L"connect";
+  const std::size_t fixed = active ? 4 : 3;
+  if (arguments.size() < fixed || arguments.size() > fixed + 1 || (!active && arguments[0] != L"listen")) {
+    std::fprintf(stderr,
+                 "usage: nd_exchange listen ADDRESS PORT [DLL] | connect OWN-ADDRESS ADDRESS PORT [DLL]\n");
+    return 2;
+  }
+  WSADATA data;
+  ::WSAStartup(0x202, &data);
+  const std::wstring path = arguments.size() > fixed ? arguments[fixed] : PathInCatalogue();
+  Require(!path.empty(), "the Winsock catalogue has no provider of Network Direct");
+  const Dll dll(path.c_str());
+  Require(static_cast<bool>(dll), "the DLL cannot be loaded");
+  const auto port = static_cast<std::uint16_t>(std::stoi(arguments[fixed - 1]));
+  const std::string own = narrow(arguments[1]);
+  {
+    End end(SocketAddress(own.c_str(), 0), dll, active ? 1 : 2);
+    if (active) {
+      end.Connect(SocketAddress(own.c_str(), 0), SocketAddress(narrow(arguments[2]).c_str(), port));
+    } else {
+      end.Listen(SocketAddress(own.c_str(), port));
+    }
+    end.Exchange(active);
+    end.Part(active);
+  }
+  Require(dll.can_unload_now() == S_OK, "objects are left");
+  return 0;
+}
+
+}  // namespace
+}  // namespace nd::spi
+
+int wmain(int count, wchar_t** arguments) {
+  return nd::spi::Run({arguments + 1, arguments + count});
+}
