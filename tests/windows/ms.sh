@@ -6,11 +6,12 @@
 #
 # usage: tests/windows/ms.sh [PROGRAM...]     without programs: all
 #   NDBROKER_MS_SOURCE   a folder with the sources (default: fetched into build/windows/ms-source)
+#   NDBROKER_MS_ADDRESS  an address of the host other than 127.0.0.1 (default: the first one)
 #   NDBROKER_ND_COMPAT   compatibility words of the provider (default here: refused badnet sge; docs/windows.md)
 set -euo pipefail
 cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../.."
 case ${1-} in
-  -h | --help) sed -n '3,10s/^# \{0,1\}//p' tests/windows/ms.sh && exit 0 ;;
+  -h | --help) sed -n '3,11s/^# \{0,1\}//p' tests/windows/ms.sh && exit 0 ;;
 esac
 url=https://github.com/microsoft/NetworkDirect.git
 commit=043f1bf
@@ -66,6 +67,8 @@ done
 "${compiler[@]}" "${flags[@]}" -include tests/windows/ms_shim_win.h -I. -Ibase/include -Iclient-lib/include -static \
   tests/windows/ms_layout.cc -o "$out/ms_layout.exe" -lws2_32
 
+# The programs ask the routing table for their own address, and Wine never answers with 127.0.0.1.
+address=${NDBROKER_MS_ADDRESS:-$(hostname -I | cut -d' ' -f1)}
 start_broker ms "$address" 4990
 run_wine 60 "$out/ms_layout.exe"
 install_entry
