@@ -26,9 +26,6 @@ std::shared_ptr<const Mapping> PeerTables::Take(int fd) {
     mapping = std::make_shared<const Mapping>(std::move(made).value());
     if (number) tables_.push_back({*number, mapping});
   }
-  std::erase(kept_, mapping);
-  kept_.push_front(mapping);
-  if (kept_.size() > kKept) kept_.pop_back();
   return mapping;
 }
 

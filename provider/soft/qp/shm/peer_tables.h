@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The tables of registered memory of the processes on this host that this process is connected with. Each is
-// mapped once, however many connections show it, and the last few stay for the next connection.
+// mapped once, however many connections show it, and unmapped with the last of them: the memory of a process
+// that ended is not held.
 //
 // Any thread; Take() may be called under the lock of a queue pair.
 #pragma once
@@ -17,9 +18,6 @@ namespace nd::provider::soft {
 
 class PeerTables {
  public:
-  // The number of tables that stay mapped after their last connection.
-  static constexpr std::size_t kKept = 4;
-
   // Null: the descriptor is no table, or there is no memory for it.
   std::shared_ptr<const Mapping> Take(int fd);
 
@@ -31,7 +29,6 @@ class PeerTables {
 
   std::mutex mutex_;
   std::deque<Table> tables_;
-  std::deque<std::shared_ptr<const Mapping>> kept_;  // The latest in front.
 };
 
 }  // namespace nd::provider::soft
