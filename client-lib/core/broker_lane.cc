@@ -301,8 +301,8 @@ Status BrokerLane::Handle(std::span<const std::byte> datagram, std::vector<Uniqu
   }
 }
 
-// A lane with messages sends it with the next message. Otherwise a full socket means that the broker does not
-// read.
+// A lane with messages sends it behind those that were put off, and keeps it while the socket is full.
+// Otherwise a full socket means that the broker does not read.
 Status BrokerLane::Acknowledge(std::uint64_t id) {
   provider::AckRecord record;
   record.id = id;
@@ -311,7 +311,8 @@ Status BrokerLane::Acknowledge(std::uint64_t id) {
   std::lock_guard lock(queue_mutex_);
   queue_.emplace_back(datagram.begin(), datagram.end());
   ++queued_;
-  return {};
+  const Status status = SendQueue();
+  return status == StatusCode::kDeviceBusy ? Status() : status;
 }
 
 std::optional<provider::HandOff> BrokerLane::Take(std::uint64_t id) {

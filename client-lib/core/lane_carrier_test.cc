@@ -250,30 +250,13 @@ TEST_F(LaneCarrierTest, FewMessagesArePutOff) {
   EXPECT_EQ(BrokerReads(false), 'm') << "more than one left together";
 }
 
-TEST_F(LaneCarrierTest, HandOverIsAcknowledgedWithTheNextMessage) {
+TEST_F(LaneCarrierTest, HandOverIsAcknowledgedAtOnce) {
   Open(kForEver);
   LetTheThreadRest();
   BrokerHandsOver(1);
   BrokerSends('b');
   carrier_->ReadWhile(Until(2));
-  EXPECT_EQ(Await(2).by, std::this_thread::get_id());
-  EXPECT_EQ(BrokerReads(false), 0);
-  EXPECT_TRUE(carrier_->Send(Text("n")));
   EXPECT_EQ(BrokerReads(false), '1');
-  EXPECT_EQ(BrokerReads(false), 'n');
-}
-
-TEST_F(LaneCarrierTest, HandOverIsAcknowledgedBeforeTheNextWait) {
-  Open(kForEver);
-  LetTheThreadRest();
-  std::thread caller([&] { carrier_->ReadWhile(Until(3)); });
-  BrokerHandsOver(1);
-  EXPECT_EQ(BrokerReads(), '1') << "no message follows";
-  BrokerHandsOver(2);
-  BrokerSends('b');
-  EXPECT_EQ(BrokerReads(), '2') << "the caller waits for more";
-  BrokerSends('c');
-  caller.join();
 }
 
 TEST_F(LaneCarrierTest, TrySendDoesNotWaitForRoom) {
