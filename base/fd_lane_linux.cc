@@ -60,10 +60,6 @@ Status SendWithFds(int socket, std::span<const std::byte> message, std::span<con
 }
 
 std::size_t SendInOrder(int socket, std::span<const std::span<const std::byte>> messages, Status* why) {
-  if (messages.size() == 1) {
-    *why = SendWithFds(socket, messages[0], {});
-    return why->ok() ? 1 : 0;
-  }
   std::size_t done = 0;
   while (done < messages.size()) {
     const std::size_t count = std::min(messages.size() - done, kMostAtOnce);

@@ -9,31 +9,21 @@
 #include <utility>
 #include <vector>
 
+#include "base/os/afd_win.h"
+
 namespace nd::spi {
 namespace {
-
-// The interface of the AFD driver, as base/os/watch_port_win.cc uses it.
-constexpr ULONG kAfdPoll = 0x00012024;
-
-struct AfdPollInfo {
-  LARGE_INTEGER timeout;
-  ULONG count;
-  ULONG exclusive;
-  HANDLE socket;
-  ULONG events;
-  NTSTATUS status;
-};
 
 NTSTATUS StartPoll(HANDLE file, HANDLE event, void* port_context, IO_STATUS_BLOCK* status, SOCKET socket,
                    WaitFor what) {
   // Written by the driver at any time, for any request, and never read.
-  static AfdPollInfo answer;
-  AfdPollInfo question{};
+  static os::AfdPollInfo answer;
+  os::AfdPollInfo question{};
   question.timeout.QuadPart = INT64_MAX;
   question.count = 1;
   question.socket = reinterpret_cast<HANDLE>(socket);
   question.events = static_cast<ULONG>(what);
-  return ::NtDeviceIoControlFile(file, event, nullptr, port_context, status, kAfdPoll, &question,
+  return ::NtDeviceIoControlFile(file, event, nullptr, port_context, status, os::kAfdPoll, &question,
                                  sizeof question, &answer, sizeof answer);
 }
 
@@ -62,19 +52,7 @@ bool BindToLoopback(SOCKET socket, sockaddr_in* name) {
 
 os::Handle OpenWaitFile() {
   os::StartWinsock();
-  static constexpr wchar_t kPath[] = L"\\Device\\Afd\\ndbroker-nd";
-  UNICODE_STRING name{};
-  name.Length = sizeof kPath - sizeof *kPath;
-  name.MaximumLength = sizeof kPath;
-  name.Buffer = const_cast<wchar_t*>(kPath);
-  OBJECT_ATTRIBUTES attributes{};
-  attributes.Length = sizeof attributes;
-  attributes.ObjectName = &name;
-  IO_STATUS_BLOCK io;
-  HANDLE file = nullptr;
-  const NTSTATUS status = ::NtCreateFile(&file, SYNCHRONIZE, &attributes, &io, nullptr, 0,
-                                         FILE_SHARE_READ | FILE_SHARE_WRITE, FILE_OPEN, 0, nullptr, 0);
-  return os::Handle(status == 0 ? file : nullptr);
+  return os::OpenAfd();
 }
 
 std::shared_ptr<WakeSockets> WakeSockets::Take() {

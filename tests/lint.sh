@@ -6,8 +6,8 @@
 set -euo pipefail
 cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/.."
 build=build/release
-grep -qs '/Unity/unity_' "$build/compile_commands.json" && rm -f "$build/compile_commands.json"  # Names no file of the tree.
-[ -e "$build/compile_commands.json" ] || { echo "configure first: cmake --preset release" >&2; exit 2; }
+# In a build of the scripts (NDBROKER_UNITY) the commands name no file of the tree.
+grep -qs '/core/broker\.cc"' "$build/compile_commands.json" || { echo "configure first: cmake --preset release" >&2; exit 2; }
 jobs=${NDBROKER_JOBS:-$(nproc)}
 if [ $# -gt 0 ]; then
   files=("$@")

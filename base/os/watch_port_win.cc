@@ -10,6 +10,8 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "base/os/afd_win.h"
+
 namespace nd::os {
 namespace {
 
@@ -20,36 +22,10 @@ std::mutex& WatchMutex() {
   return *mutex;
 }
 
-// The interface of the AFD driver, as Winsock's own libraries and other event loops use it.
-constexpr ULONG kAfdPoll = 0x00012024;
+// Events of AfdPollInfo.
 constexpr ULONG kAfdReceive = 0x1, kAfdSend = 0x4, kAfdDisconnect = 0x8, kAfdAbort = 0x10, kAfdClosed = 0x20,
                 kAfdAccept = 0x80, kAfdConnectFailed = 0x100;
 constexpr NTSTATUS kStatusPending = 0x103;
-
-struct AfdPollInfo {
-  LARGE_INTEGER timeout;
-  ULONG count;
-  ULONG exclusive;
-  HANDLE socket;
-  ULONG events;
-  NTSTATUS status;
-};
-
-HANDLE OpenAfd() {
-  static constexpr wchar_t kPath[] = L"\\Device\\Afd\\ndbroker";
-  UNICODE_STRING name{};
-  name.Length = sizeof kPath - sizeof *kPath;
-  name.MaximumLength = sizeof kPath;
-  name.Buffer = const_cast<wchar_t*>(kPath);
-  OBJECT_ATTRIBUTES attributes{};
-  attributes.Length = sizeof attributes;
-  attributes.ObjectName = &name;
-  IO_STATUS_BLOCK io;
-  HANDLE afd = nullptr;
-  const NTSTATUS status = ::NtCreateFile(&afd, SYNCHRONIZE, &attributes, &io, nullptr, 0,
-                                         FILE_SHARE_READ | FILE_SHARE_WRITE, FILE_OPEN, 0, nullptr, 0);
-  return status == 0 ? afd : nullptr;
-}
 
 ULONG AfdEvents(std::uint32_t wanted) {
   ULONG events = kAfdAbort | kAfdClosed | kAfdConnectFailed;
@@ -225,7 +201,7 @@ struct WatchPort::Parts {
 std::shared_ptr<WatchPort> WatchPort::Make() {
   StartWinsock();
   auto parts = std::make_unique<Parts>();
-  parts->afd = Handle(OpenAfd());
+  parts->afd = OpenAfd();
   if (parts->afd) parts->port = Handle(::CreateIoCompletionPort(parts->afd.get(), nullptr, 0, 0));
   if (!parts->port) {
     SetErrno(::GetLastError());

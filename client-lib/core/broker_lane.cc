@@ -301,18 +301,19 @@ Status BrokerLane::Handle(std::span<const std::byte> datagram, std::vector<Uniqu
   }
 }
 
-// A lane with messages sends it behind those that were put off, and keeps it while the socket is full.
-// Otherwise a full socket means that the broker does not read.
+// Behind what was put off. A lane with messages keeps it while the socket is full; otherwise a full socket
+// means that the broker does not read.
 Status BrokerLane::Acknowledge(std::uint64_t id) {
   provider::AckRecord record;
   record.id = id;
   const auto datagram = std::as_bytes(std::span(&record, 1));
-  if (!carries_) return SendWithFds(socket_.get(), datagram, {});
   std::lock_guard lock(queue_mutex_);
+  Status status = SendQueue();
+  if (status.ok()) status = SendWithFds(socket_.get(), datagram, {});
+  if (!carries_ || !(status == StatusCode::kDeviceBusy)) return status;
   queue_.emplace_back(datagram.begin(), datagram.end());
   ++queued_;
-  const Status status = SendQueue();
-  return status == StatusCode::kDeviceBusy ? Status() : status;
+  return {};
 }
 
 std::optional<provider::HandOff> BrokerLane::Take(std::uint64_t id) {

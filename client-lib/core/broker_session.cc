@@ -70,7 +70,7 @@ bool BrokerSession::Pass(Link& link, std::span<const std::byte> bytes, Sender se
 // `early`: also before the session is established.
 Status BrokerSession::Send(session::ClientMessage message, bool early, std::uint32_t epoch, Done done,
                            Ticket* ticket, Sender sender) {
-  const bool unhurried = sender >= Sender::kUnhurried;
+  const bool unhurried = sender != Sender::kApplication && sender != Sender::kKeeper;
   const auto* op = std::get_if<session::Operation>(&message.content);
   const bool makes_queue_pair = op != nullptr && std::holds_alternative<session::CreateQueuePairOp>(*op);
   std::shared_ptr<Link> link;

@@ -183,6 +183,9 @@ class BrokerSession final : public std::enable_shared_from_this<BrokerSession> {
   void Wake();
   void Tell(bool connected);
   void Tell(AdapterChange change);
+  // Calls the application's callback on the dispatch thread, if it has one.
+  template <typename Value>
+  void Call(std::function<void(Value)> BrokerSession::*kept, Value value);
   void CopyCounters();
   // Returns false when the session has ended.
   bool OnMessage(Link& link, std::span<const std::byte> bytes);

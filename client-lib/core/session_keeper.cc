@@ -224,34 +224,28 @@ void BrokerSession::CopyCounters() {
   PostAt(std::chrono::steady_clock::now() + kCarryInterval, [this] { CopyCounters(); });
 }
 
-void BrokerSession::Tell(bool connected) {
+template <typename Value>
+void BrokerSession::Call(std::function<void(Value)> BrokerSession::*kept, Value value) {
   {
     std::lock_guard lock(mutex_);
-    if (!callback_) return;  // Without a callback no dispatch thread is started.
+    if (!(this->*kept)) return;  // Without a callback no dispatch thread is started.
   }
-  dispatcher_.Post([self = shared_from_this(), connected] {
-    std::function<void(bool)> callback;
+  dispatcher_.Post([self = shared_from_this(), kept, value] {
+    std::function<void(Value)> callback;
     {
       std::lock_guard lock(self->mutex_);
-      callback = self->callback_;
+      callback = (*self).*kept;
     }
-    if (callback) callback(connected);
+    if (callback) callback(value);
   });
 }
 
+void BrokerSession::Tell(bool connected) {
+  Call(&BrokerSession::callback_, connected);
+}
+
 void BrokerSession::Tell(AdapterChange change) {
-  {
-    std::lock_guard lock(mutex_);
-    if (!adapter_callback_) return;
-  }
-  dispatcher_.Post([self = shared_from_this(), change] {
-    std::function<void(AdapterChange)> callback;
-    {
-      std::lock_guard lock(self->mutex_);
-      callback = self->adapter_callback_;
-    }
-    if (callback) callback(change);
-  });
+  Call(&BrokerSession::adapter_callback_, change);
 }
 
 }  // namespace nd::client

@@ -14,7 +14,6 @@
 #include <new>
 #include <string_view>
 
-#include "base/os/random.h"
 #include "base/unique_fd.h"
 #include "daemon/ops/logging.h"
 
@@ -44,12 +43,6 @@ void EndWhenMemoryRunsOut() {
     (void)!::write(STDERR_FILENO, kText.data(), kText.size());
     std::abort();
   });
-}
-
-std::uint64_t RandomNumber() {
-  std::uint64_t number = 0;
-  os::FillWithRandom(std::as_writable_bytes(std::span(&number, 1)));
-  return number;
 }
 
 std::uint64_t RaiseFdLimit() {

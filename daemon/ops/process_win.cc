@@ -8,10 +8,8 @@
 #include <cstdlib>
 #include <iterator>
 #include <new>
-#include <span>
 #include <string_view>
 
-#include "base/os/random.h"
 #include "daemon/ops/logging.h"
 
 namespace nd::ops {
@@ -33,12 +31,6 @@ void EndWhenMemoryRunsOut() {
                 nullptr);
     std::abort();
   });
-}
-
-std::uint64_t RandomNumber() {
-  std::uint64_t number = 0;
-  os::FillWithRandom(std::as_writable_bytes(std::span(&number, 1)));
-  return number;
 }
 
 // A process of Windows has no limit of handles that it could raise; 2^24 is that of the system.

@@ -220,6 +220,12 @@ ssize_t sendmsg(int fd, const msghdr* message, int flags) {
   return Guard(__builtin_return_address(0), "sendmsg", fd, content,
                [&] { return syscall(SYS_sendmsg, fd, Arg(message), flags); });
 }
+int sendmmsg(int fd, mmsghdr* messages, unsigned count, int flags) {
+  const msghdr& first = messages->msg_hdr;
+  return static_cast<int>(Guard(__builtin_return_address(0), "sendmmsg", fd,
+                                nd::crash::Front(first.msg_iov, first.msg_iovlen),
+                                [&] { return syscall(SYS_sendmmsg, fd, Arg(messages), count, flags); }));
+}
 ssize_t recvmsg(int fd, msghdr* message, int flags) {
   return Guard(__builtin_return_address(0), "recvmsg", fd, {},
                [&] { return syscall(SYS_recvmsg, fd, Arg(message), flags); });

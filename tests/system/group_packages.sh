@@ -122,7 +122,7 @@ package_verbs() {
 # An upgrade does not restart a broker into a configuration with a mistake.
 package_broken_configuration() {
   local pid said
-  inside cp /etc/ndbroker/ndbrokerd.toml /root/configuration
+  inside cp /etc/ndbroker/ndbrokerd.toml /tmp/configuration
   eventually 20 is_active
   pid=$(main_pid)
   inside sh -c 'printf "[core]\nmax-baklog = 3\n" >> /etc/ndbroker/ndbrokerd.toml'
@@ -131,7 +131,7 @@ package_broken_configuration() {
     grep "was not restarted, because of the errors above" <<< "$said"
   check "installs every package whole" test -z "$(inside dpkg --audit)"
   check "and the broker that ran still does" test "$(main_pid)" = "$pid"
-  inside cp /root/configuration /etc/ndbroker/ndbrokerd.toml
+  inside cp /tmp/configuration /etc/ndbroker/ndbrokerd.toml
   check "with the mistake corrected it restarts" inside systemctl restart ndbrokerd.service
 }
 

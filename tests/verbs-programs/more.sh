@@ -150,10 +150,10 @@ more broker-death slow ib_send_bw
 rping_restart() {
   local side address
   side=$(side_of "$1") address=$(address_of "$1")
-  (launch "$side" rping -s -a "$address" -C 200000 -V) > "$work/server.log" 2>&1 &
+  (launch "$side" rping -s -a "$address" -C 20000 -V) > "$work/server.log" 2>&1 &
   local waiter=$!
   head_start
-  (launch near rping -c -a "$address" -C 200000 -V) > "$work/client.log" 2>&1 &
+  (launch near rping -c -a "$address" -C 20000 -V) > "$work/client.log" 2>&1 &
   local client=$!
   sleep 0.5
   kill -9 "${broker[near]}" "${broker[far]}"

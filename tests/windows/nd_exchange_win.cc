@@ -13,9 +13,12 @@
 #include <string_view>
 
 #include "tests/windows/nd_dll_win.h"
+#include "tests/windows/stamp.h"
 
 namespace nd::spi {
 namespace {
+
+using stamped::Card;
 
 constexpr std::size_t kMessage = 4096, kMessages = 256, kArea = 1 << 20;
 
@@ -28,14 +31,9 @@ void Need(HRESULT hr, const char* what) {
   Require(hr == 0, what, hr);
 }
 
-std::uint8_t Stamp(unsigned sender, std::size_t message, std::size_t at) {
-  return static_cast<std::uint8_t>(sender * 101 + message * 31 + at * 7 + (at >> 8));
+std::uint8_t ByteOf(unsigned sender, std::size_t message, std::size_t at) {
+  return std::to_integer<std::uint8_t>(stamped::Stamp(sender, message, at));
 }
-
-struct Card {
-  std::uint64_t address;
-  std::uint32_t token;
-};
 
 class End {
  public:
@@ -106,7 +104,7 @@ class End {
     if (active) {
       Card card{};
       HearCard(&card);
-      for (std::size_t at = 0; at < kArea; ++at) memory_[at] = Stamp(me_, 0, at);
+      for (std::size_t at = 0; at < kArea; ++at) memory_[at] = ByteOf(me_, 0, at);
       const Sge area = Piece(0, kArea);
       Need(pair_->Write(nullptr, &area, 1, card.address, card.token, 0), "post a write");
       AwaitRequest();
@@ -166,7 +164,7 @@ class End {
     Need(pair_->Receive(nullptr, &in, 1), "post a receive");
   }
   void Say(std::size_t message) {
-    for (std::size_t at = 0; at < kMessage; ++at) memory_[kArea + at] = Stamp(me_, message, at);
+    for (std::size_t at = 0; at < kMessage; ++at) memory_[kArea + at] = ByteOf(me_, message, at);
     const Sge halves[] = {Piece(kArea, kMessage / 2), Piece(kArea + kMessage / 2, kMessage / 2)};
     Need(pair_->Send(nullptr, halves, 2, 0), "post a send");
     AwaitRequest();
@@ -174,7 +172,7 @@ class End {
   void Hear(std::size_t message) {
     Require(AwaitReceive() == kMessage, "a message has another length");
     for (std::size_t at = 0; at < kMessage; ++at) {
-      Require(memory_[kArea + kMessage + at] == Stamp(3 - me_, message, at), "a message differs");
+      Require(memory_[kArea + kMessage + at] == ByteOf(3 - me_, message, at), "a message differs");
     }
     PostReceive();
   }
@@ -185,7 +183,7 @@ class End {
   }
   void CheckArea(unsigned sender) {
     for (std::size_t at = 0; at < kArea; ++at) {
-      Require(memory_[at] == Stamp(sender, 0, at), "the area differs");
+      Require(memory_[at] == ByteOf(sender, 0, at), "the area differs");
     }
   }
   void AwaitRequest() {

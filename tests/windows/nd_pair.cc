@@ -16,9 +16,13 @@
 #include <string_view>
 #include <utility>
 
+#include "tests/windows/stamp.h"
+
 namespace {
 
-constexpr std::size_t kBatch = 16, kLongest = 8192, kArea = 1 << 20;
+using nd::stamped::Card, nd::stamped::kLongest, nd::stamped::LengthOf, nd::stamped::Stamp;
+
+constexpr std::size_t kBatch = 16, kArea = 1 << 20;
 constexpr std::chrono::seconds kPatience{60};
 
 [[noreturn]] void Fail(const std::string& what) {
@@ -33,19 +37,6 @@ T Need(nd::Result<T> result, const char* doing) {
   Need(result.status(), doing);
   return std::move(result).value();
 }
-
-// Each byte depends on its sender, its message and its place.
-std::byte Stamp(unsigned sender, std::size_t message, std::size_t at) {
-  return static_cast<std::byte>(sender * 101 + message * 31 + at * 7 + (at >> 8));
-}
-std::size_t LengthOf(std::size_t message) {
-  return message * 997 % kLongest + 1;
-}
-
-struct Card {
-  std::uint64_t address;
-  std::uint32_t token;
-};
 
 class End {
  public:

@@ -8,16 +8,10 @@
 set -euo pipefail
 cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../.."
 deploy/windows/build.sh
+source deploy/setup.sh
+build_targets ON exchange nd_pair ndbrokerd
+linux=$build
 build=build/windows
-linux=build/release
-run_linux_build() {
-  cmake --preset release && ninja -C "$linux" exchange nd_pair ndbrokerd
-}
-run_linux_build > "$build/linux-build.log" 2>&1 || {
-  cat "$build/linux-build.log" >&2
-  echo "the Linux ends of the exchanges could not be built" >&2
-  exit 1
-}
 WINEPREFIX=$(mktemp -d)
 export WINEPREFIX DISPLAY='' WINEDEBUG=-all
 declare -A broker_pid=()

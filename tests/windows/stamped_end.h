@@ -16,12 +16,14 @@
 #include "provider/qp.h"
 #include "provider/soft/limits.h"
 #include "provider/soft/qp/soft_device.h"
+#include "tests/windows/stamp.h"
 
 namespace nd::provider::soft {
 
+using stamped::Card, stamped::kLongest, stamped::LengthOf, stamped::Stamp;
+
 inline constexpr Duration kPatience = std::chrono::seconds(60);
-inline constexpr std::size_t kBatch = 32, kRounds = 64, kMessages = kRounds * kBatch, kLongest = 8192,
-                             kArea = 1 << 20;
+inline constexpr std::size_t kBatch = 32, kRounds = 64, kMessages = kRounds * kBatch, kArea = 1 << 20;
 inline constexpr std::uint32_t kAccess =
     kAllowLocalWrite | kAllowRemoteRead | kAllowRemoteWrite | kRdmaReadSink;
 
@@ -38,19 +40,6 @@ T Need(Result<T> result) {
 inline void Need(const Status& status) {
   Require(status.ok(), status.ToString());
 }
-
-// Each byte depends on its sender, its message and its place.
-inline std::byte Stamp(unsigned sender, std::size_t message, std::size_t at) {
-  return static_cast<std::byte>(sender * 101 + message * 31 + at * 7 + (at >> 8));
-}
-inline std::size_t LengthOf(std::size_t message) {
-  return message * 997 % kLongest + 1;
-}
-
-struct Card {
-  std::uint64_t address;
-  std::uint32_t token;
-};
 
 class End {
  public:
