@@ -105,8 +105,6 @@ Result<std::string> BrokerLane::ReadToken(Time deadline) {
 }
 
 Result<std::span<const std::byte>> BrokerLane::Receive() {
-  // A failure shows in reading, behind the last messages of the broker.
-  static_cast<void>(SendPutOff());
   if (unread_messages_.empty()) {
     auto messages = ReceiveMessages();
     if (!messages.ok()) return messages;

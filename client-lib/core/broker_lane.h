@@ -47,8 +47,8 @@ class BrokerLane {
   // Call it before any other thread uses the lane: from now on one thread at a time calls Receive(), and
   // Drain() does nothing.
   void CarryMessages() { carries_ = true; }
-  // Sends what was put off, waits for the next message, and handles other datagrams meanwhile. The bytes are
-  // valid until the next call. Errors as Drain().
+  // Sends what was put off before it waits for the next message, and handles other datagrams meanwhile. The
+  // bytes are valid until the next call. Errors as Drain().
   Result<std::span<const std::byte>> Receive();
   // Sends a whole datagram, behind those that were put off, and waits for room. One call at a time.
   // CONNECTION_DISCONNECTED: the lane has ended.

@@ -49,10 +49,7 @@ void Give(const std::string& path) {
   Need(MakeSeqpacketPair(&ends[0], &ends[1]));
   const UniqueFd segment = Need(CreateSealedMemfd("segment", kSegmentSize));
   for (int i = 0; i < 2; ++i) {
-    HandOffRecord record;
-    record.transport = kShared;
-    record.fd_count = 2;
-    record.segment_size = kSegmentSize;
+    HandOffRecord record = SharedRecord(kSegmentSize);
     record.read_inbound = record.read_outbound = 16;
     record.flags = kHandOffConfirm | kHandOffShareMemory | (i == 0 ? kHandOffActive : 0u);
     const int given[] = {segment.get(), ends[i].get()};

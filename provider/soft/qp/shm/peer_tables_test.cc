@@ -34,23 +34,6 @@ TEST(PeerTables, TableIsUnmappedWithItsLastConnection) {
   EXPECT_NE(tables.Take(DescriptorOf(*table).get()), nullptr);
 }
 
-// Its number may be used again while the list has it.
-TEST(PeerTables, TableOfAProcessThatEndedIsForgotten) {
-  PeerTables tables;
-  for (std::size_t i = 0; i < 50; ++i) {
-    const auto table = TokenTable::Create().value();
-    const auto mapping = tables.Take(DescriptorOf(*table).get());
-    ASSERT_NE(mapping, nullptr);
-    RegionView view;
-    view.stag = table->Reserve().value();
-    view.base = i + 1;
-    table->Publish(view.stag, view);
-    const auto seen = ReadRegion(reinterpret_cast<const RegionEntry*>(mapping->data()), view.stag);
-    ASSERT_TRUE(seen.has_value());
-    EXPECT_EQ(seen->base, i + 1);
-  }
-}
-
 TEST(PeerTables, OtherMemoryIsNoTable) {
   PeerTables tables;
   EXPECT_EQ(tables.Take(-1), nullptr);
