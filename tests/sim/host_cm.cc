@@ -292,7 +292,7 @@ Result<HostCm::Transport> HostCm::Take(CmId id) {
 }
 
 std::size_t HostCm::stream_ends() const {
-  return tcp_->connections() + sim_tcp_.queued() + local_ends_.size();
+  return tcp_->connections() + tcp_->rejected() + sim_tcp_.queued() + local_ends_.size();
 }
 
 std::size_t HostCm::stray_ports() const {
@@ -309,11 +309,11 @@ std::size_t HostCm::stray_ports() const {
 }
 
 std::string HostCm::Describe() const {
-  return std::to_string(tcp_->connections()) + " TCP, " + std::to_string(sim_tcp_.queued()) +
-         " not accepted, " + std::to_string(local_ends_.size()) + " same-host ends, " +
-         std::to_string(device_.size()) + " device ends, " + std::to_string(reserved_.size()) +
-         " reserved ports, " + std::to_string(stray_ports()) + " other ports, " +
-         std::to_string(loop_.handshakes()) + " same-host handshakes";
+  return std::to_string(tcp_->connections()) + " TCP, " + std::to_string(tcp_->rejected()) + " refused, " +
+         std::to_string(sim_tcp_.queued()) + " not accepted, " + std::to_string(local_ends_.size()) +
+         " same-host ends, " + std::to_string(device_.size()) + " device ends, " +
+         std::to_string(reserved_.size()) + " reserved ports, " + std::to_string(stray_ports()) +
+         " other ports, " + std::to_string(loop_.handshakes()) + " same-host handshakes";
 }
 
 }  // namespace nd::sim

@@ -89,7 +89,7 @@ inline Address TestAddress(std::uint8_t host, std::uint16_t port = 0) {
       {127, static_cast<std::uint8_t>(1 + (pid >> 8) % 254), static_cast<std::uint8_t>(pid), host}, port);
 }
 
-class CmFixture : public testing::Test {
+class CmFixture : public ::testing::Test {
  protected:
   struct Host {
     Recorder sink;

@@ -60,6 +60,11 @@ inline Bytes RawReceive(int fd) {
   return all;
 }
 
+// The start frame of a peer that connects in `separate` mode.
+inline Bytes RequestBytes() {
+  return ActiveHandshake({PortMode::kSeparate, true, 128}, 50001, 7000, {4, 4}, Bytes(30, 5)).Start().send;
+}
+
 inline bool RawClosed(int fd) {
   return PeerClosed(fd);
 }

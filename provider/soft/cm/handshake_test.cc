@@ -12,7 +12,7 @@ namespace {
 
 using namespace handshake_test;
 
-class BothModes : public testing::TestWithParam<PortMode> {};
+class BothModes : public ::testing::TestWithParam<PortMode> {};
 
 TEST_P(BothModes, EstablishesInThreeFrames) {
   Pair pair(GetParam(), {4, 8});
@@ -163,7 +163,7 @@ TEST_P(BothModes, EveryCutOfEveryFrameHasADefinedEnd) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Handshake, BothModes, testing::Values(PortMode::kSeparate, PortMode::kTcp));
+INSTANTIATE_TEST_SUITE_P(Handshake, BothModes, ::testing::Values(PortMode::kSeparate, PortMode::kTcp));
 
 }  // namespace
 }  // namespace nd::provider::soft

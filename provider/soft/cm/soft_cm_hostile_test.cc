@@ -10,10 +10,6 @@ namespace {
 
 const HandshakeConfig kConfig{PortMode::kSeparate, true, 128};
 
-Bytes RequestBytes() {
-  return ActiveHandshake(kConfig, 50001, 7000, {4, 4}, Bytes(30, 5)).Start().send;
-}
-
 class HostilePeer : public CmFixture {
  protected:
   void SetUp() override { ASSERT_NO_FATAL_FAILURE(Open(p, 2)); }

@@ -33,6 +33,7 @@ TcpCm::TcpCm(const Options& options, TcpHost& host, CmSink& sink, const AdapterS
       sink_(sink),
       adapters_(adapters),
       ids_(ids),
+      rejected_(host),
       listeners_(
           host, adapters,
           [this](std::unique_ptr<TcpSocket> socket, const std::string& adapter, PortMode mode) {
@@ -225,7 +226,12 @@ void TcpCm::Apply(Connection& connection, HandshakeStep step) {
   }
   if (step.event == Event::kReply) connection.replied_at = host_.Now();
   const CmId id = connection.id;
-  if (ends || step.close != CloseHow::kNo) {
+  const bool refused = connection.passive && step.close == CloseHow::kGraceful && !step.send.empty();
+  if (refused && error == 0 && connection.mode == PortMode::kTcp) {
+    connection.socket->Unwatch();
+    rejected_.Keep(std::move(connection.socket));
+    Close(connection, CloseHow::kNo);
+  } else if (ends || step.close != CloseHow::kNo) {
     Close(connection, step.close);
   } else {
     ArmDeadline(connection);

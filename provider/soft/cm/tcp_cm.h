@@ -19,6 +19,7 @@
 #include "provider/soft/cm/handshake.h"
 #include "provider/soft/cm/inbound_ids.h"
 #include "provider/soft/cm/options.h"
+#include "provider/soft/cm/rejected_peers.h"
 #include "provider/soft/cm/tcp_host.h"
 #include "provider/soft/cm/tcp_listeners.h"
 
@@ -36,6 +37,8 @@ class TcpCm {
   std::uint32_t handshakes() const;
   // Every connection that is not handed over, half-open ones included.
   std::size_t connections() const { return connections_.size(); }
+  // Refused connections that the peer has not closed yet.
+  std::size_t rejected() const { return rejected_.size(); }
   // The connections that the sink knows, in the order of their ids.
   std::vector<CmId> attempts() const;
 
@@ -101,6 +104,7 @@ class TcpCm {
   std::map<CmId, std::unique_ptr<Connection>>
       connections_;  // Inbound ids grow, so the oldest connection comes first.
   HalfOpenPeers half_open_;
+  RejectedPeers rejected_;
   TcpListeners listeners_;
 };
 

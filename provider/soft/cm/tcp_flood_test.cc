@@ -9,20 +9,16 @@
 namespace nd::provider::soft {
 namespace {
 
-constexpr std::uint32_t kMost = 8;
+constexpr std::uint32_t kMostHalfOpen = 8;
 // Longer than the test takes on a busy machine; the test advances the clock itself.
-constexpr std::chrono::hours kPatience{5};
-
-Bytes RequestBytes() {
-  return ActiveHandshake({PortMode::kSeparate, true, 128}, 50001, 7000, {4, 4}, Bytes(30, 5)).Start().send;
-}
+constexpr std::chrono::hours kRequestPatience{5};
 
 class Flood : public CmFixture {
  protected:
   void SetUp() override {
     ASSERT_NO_FATAL_FAILURE(Open(p, 2, [](Options& options) {
-      options.max_half_open = kMost;
-      options.request_timeout = kPatience;
+      options.max_half_open = kMostHalfOpen;
+      options.request_timeout = kRequestPatience;
     }));
   }
   // Two networks of 256 addresses.
@@ -51,8 +47,8 @@ TEST_F(Flood, NetworkCountsAllItsAddresses) {
   for (int i = 0; i < 2; ++i) honest.push_back(Dial(There(7)));
   for (int i = 0; i < 20; ++i) flood.push_back(Dial(Here(static_cast<std::uint8_t>(10 + i))));
   EXPECT_EQ(Open(honest), 2u) << "two of one address, but of a small network";
-  EXPECT_EQ(Open(flood), kMost - 2);
-  EXPECT_EQ(p.cm->handshakes(), kMost);
+  EXPECT_EQ(Open(flood), kMostHalfOpen - 2);
+  EXPECT_EQ(p.cm->handshakes(), kMostHalfOpen);
 }
 
 TEST_F(Flood, LargestNetworkIsEvictedFirst) {
@@ -68,9 +64,9 @@ TEST_F(Flood, LargestNetworkIsEvictedFirst) {
   Settle();
   for (int i = 0; i < 6; ++i) second.push_back(Dial(Here(9)));
   EXPECT_EQ(Open(first), 1u);
-  EXPECT_EQ(Open(second), kMost - 1);
+  EXPECT_EQ(Open(second), kMostHalfOpen - 1);
   EXPECT_TRUE(RawClosed(second.front().get()));
-  EXPECT_EQ(p.cm->handshakes(), kMost);
+  EXPECT_EQ(p.cm->handshakes(), kMostHalfOpen);
 }
 
 TEST_F(Flood, ConnectionWithARequestIsNotEvicted) {
@@ -85,8 +81,8 @@ TEST_F(Flood, ConnectionWithARequestIsNotEvicted) {
   }
   for (int i = 0; i < 30; ++i) flood.push_back(Dial(Here(9)));
   EXPECT_EQ(Open(asked), 4u);
-  EXPECT_EQ(Open(flood), kMost);
-  EXPECT_EQ(p.cm->handshakes(), kMost + 4);
+  EXPECT_EQ(Open(flood), kMostHalfOpen);
+  EXPECT_EQ(p.cm->handshakes(), kMostHalfOpen + 4);
   p.cm->Accept(ids.back(), {{4, 4}, {}, 0, 0, 0});
   Settle();
   EXPECT_FALSE(RawReceive(asked.back().get()).empty()) << "the reply";
@@ -101,7 +97,7 @@ TEST_F(Flood, CountIsRightHoweverAConnectionEnds) {
       [](UniqueFd& fd) { fd.reset(); },
       [](UniqueFd& fd) { RawReset(fd); },
       [](UniqueFd& fd) { RawSend(fd.get(), Bytes(30, 'X')); },
-      [this](UniqueFd&) { clock.Skip(kPatience + std::chrono::minutes(1)); },
+      [this](UniqueFd&) { clock.Skip(kRequestPatience + std::chrono::minutes(1)); },
       [this](UniqueFd& fd) {
         RawSend(fd.get(), RequestBytes());
         const Recorded request = Next(p);
@@ -111,9 +107,10 @@ TEST_F(Flood, CountIsRightHoweverAConnectionEnds) {
   };
   for (const End& end : ends) {
     std::vector<UniqueFd> all;
-    for (std::uint32_t i = 0; i < kMost + 3; ++i) all.push_back(Dial(i % 2 == 0 ? Here(9) : There(7)));
-    EXPECT_EQ(p.cm->handshakes(), kMost);
-    EXPECT_EQ(Open(all), kMost);
+    for (std::uint32_t i = 0; i < kMostHalfOpen + 3; ++i)
+      all.push_back(Dial(i % 2 == 0 ? Here(9) : There(7)));
+    EXPECT_EQ(p.cm->handshakes(), kMostHalfOpen);
+    EXPECT_EQ(Open(all), kMostHalfOpen);
     for (UniqueFd& fd : all) {
       if (!RawClosed(fd.get())) end(fd);
       Settle();
@@ -121,9 +118,9 @@ TEST_F(Flood, CountIsRightHoweverAConnectionEnds) {
     EXPECT_EQ(p.cm->handshakes(), 0u);
     all.clear();
     // From a network without earlier connections; only it is examined.
-    for (std::uint32_t i = 0; i < kMost + 1; ++i) all.push_back(Dial(Address::V4({127, 255, 9, 1})));
+    for (std::uint32_t i = 0; i < kMostHalfOpen + 1; ++i) all.push_back(Dial(Address::V4({127, 255, 9, 1})));
     EXPECT_TRUE(RawClosed(all.front().get()));
-    EXPECT_EQ(p.cm->handshakes(), kMost);
+    EXPECT_EQ(p.cm->handshakes(), kMostHalfOpen);
     all.clear();
     Pump([&] { return CountDescriptors() == idle; });
   }
@@ -132,13 +129,14 @@ TEST_F(Flood, CountIsRightHoweverAConnectionEnds) {
 
 TEST_F(Flood, SlowPeerHasAFifthOfTheTimeUnderPressure) {
   std::vector<UniqueFd> all;
-  for (std::uint32_t i = 0; i < kMost / 2; ++i) all.push_back(Dial(There(static_cast<std::uint8_t>(i + 1))));
+  for (std::uint32_t i = 0; i < kMostHalfOpen / 2; ++i)
+    all.push_back(Dial(There(static_cast<std::uint8_t>(i + 1))));
   UniqueFd last = Dial(Here(9));  // More than half of the limit.
-  clock.Skip(kPatience / 5 + std::chrono::minutes(1));
+  clock.Skip(kRequestPatience / 5 + std::chrono::minutes(1));
   Settle();
   EXPECT_TRUE(RawClosed(last.get()));
-  EXPECT_EQ(Open(all), kMost / 2);
-  clock.Skip(kPatience * 4 / 5);
+  EXPECT_EQ(Open(all), kMostHalfOpen / 2);
+  clock.Skip(kRequestPatience * 4 / 5);
   Settle();
   EXPECT_EQ(Open(all), 0u);
   EXPECT_EQ(p.cm->handshakes(), 0u);

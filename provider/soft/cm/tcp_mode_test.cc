@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <netinet/tcp.h>
 
+#include "provider/soft/cm/rejected_peers.h"
 #include "provider/soft/cm/soft_cm_fixture.h"
 #include "provider/soft/transports.h"
 
@@ -67,13 +68,56 @@ TEST_F(TcpMode, TimeWaitDoesNotBlockAPort) {
     Reserve(p, 7, TestAddress(2, 7000));
     p.cm->Listen(EndpointId{7}, "soft0", TestAddress(2, 7000));
     Reserve(a, 1, TestAddress(1, 50001));
-    // The passive side closes after a rejection, so its port enters TIME_WAIT.
     p.cm->Reject(Request(), Detail::kPeerRejected, {});
     EXPECT_EQ(Next(a).kind, Recorded::kRejected);
     Settle();
     p.cm->Release(EndpointId{7});
     a.cm->Release(EndpointId{1});
   }
+}
+
+class RefusedPeer : public TcpMode {
+ protected:
+  void SetUp() override {
+    Open(p, 2, Tcp);
+    Reserve(p, 7, at);
+    p.cm->Listen(EndpointId{7}, "soft0", at);
+  }
+  // A foreign peer whose request was rejected a moment ago; the loop has not run since.
+  UniqueFd Refused() {
+    UniqueFd raw = RawConnect(at);
+    RawSend(raw.get(), ActiveHandshake({PortMode::kTcp, true, 128}, 0, 0, {4, 4}, {}).Start().send);
+    p.cm->Reject(Next(p).id, Detail::kPeerRejected, {5, 6});
+    return raw;
+  }
+  const Address at = TestAddress(2, 7000);
+};
+
+TEST_F(RefusedPeer, ReadsItsRejectionBeforeTheConnectionEnds) {
+  const std::size_t idle = CountDescriptors();
+  UniqueFd raw = Refused();
+  EXPECT_FALSE(RawClosed(raw.get()));
+  EXPECT_FALSE(RawReceive(raw.get()).empty());
+  raw.reset();
+  Pump([&] { return CountDescriptors() == idle; });
+}
+
+TEST_F(RefusedPeer, WhichDoesNotCloseIsClosedAfterAWhile) {
+  const UniqueFd raw = Refused();
+  clock.Skip(RejectedPeers::kPatience);
+  Pump([&] { return RawClosed(raw.get()); });
+}
+
+TEST_F(RefusedPeer, OldestOfTooManyIsClosedAtOnce) {
+  std::vector<UniqueFd> peers;
+  while (peers.size() <= RejectedPeers::kMost) peers.push_back(Refused());
+  EXPECT_TRUE(RawClosed(peers.front().get()));
+}
+
+TEST_F(RefusedPeer, IsClosedWithTheManager) {
+  const UniqueFd raw = Refused();
+  p.cm.reset();
+  EXPECT_TRUE(RawClosed(raw.get()));
 }
 
 TEST_F(TcpMode, ListenerOnTheUnspecifiedAddressHoldsEveryAddressOfItsAdapter) {
