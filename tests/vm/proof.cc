@@ -8,6 +8,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 
 namespace nd::vm {
 
@@ -372,7 +373,8 @@ void HotPlugScenario(World& world, const std::string& type, Case& c) {
   ND_CHECK(c, Shell(("ip link delete " + net).c_str()));
 }
 
-int Run(const std::vector<std::string>& adapters) {
+// `only`: a scenario by its name, as often as `times` says; null: all of them once.
+int Run(const std::vector<std::string>& adapters, const char* only, int times) {
   World world;
   int failed = 0, passed = 0;
   for (const std::string& name : adapters) {
@@ -384,12 +386,16 @@ int Run(const std::vector<std::string>& adapters) {
     }
     PrintAdapter(*adapter);
     for (const Row& row : kRows) {
-      Case c(row.name);
-      row.run(world, *adapter, c);
-      c.Report(name) ? ++passed : ++failed;
+      if (only != nullptr && std::strcmp(only, row.name) != 0) continue;
+      for (int i = 0; i < times; ++i) {
+        Case c(row.name);
+        row.run(world, *adapter, c);
+        c.Report(name) ? ++passed : ++failed;
+      }
     }
   }
   for (const char* type : {"rxe", "siw"}) {
+    if (only != nullptr) break;
     Case c("device and addresses come and go");
     HotPlugScenario(world, type, c);
     c.Report(type) ? ++passed : ++failed;
@@ -401,8 +407,16 @@ int Run(const std::vector<std::string>& adapters) {
 }  // namespace
 }  // namespace nd::vm
 
+// verbs_proof [--only SCENARIO TIMES] [ADAPTER...]
 int main(int argc, char** argv) {
   std::vector<std::string> adapters(argv + 1, argv + argc);
+  const char* only = nullptr;
+  int times = 1;
+  if (adapters.size() >= 3 && adapters[0] == "--only") {
+    only = argv[2];
+    times = std::atoi(argv[3]);
+    adapters.erase(adapters.begin(), adapters.begin() + 3);
+  }
   if (adapters.empty()) adapters = {"rxe0", "siw0"};
-  return nd::vm::Run(adapters);
+  return nd::vm::Run(adapters, only, times);
 }

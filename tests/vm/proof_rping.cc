@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "tests/vm/proof.h"
@@ -49,10 +50,28 @@ int EndRping(pid_t pid) {
   return -1;
 }
 
-bool Done(const Side& side, RequestType type) {
-  const auto completion = side.Next();
-  return completion && completion->status == StatusCode::kSuccess && completion->type == type;
-}
+// The completions of one side, by type: the answer to a Send may complete before the Send.
+class Completions {
+ public:
+  explicit Completions(const Side& side) : side_(side) {}
+  // Waits for the next request of this type; false when a request failed or none of this type completed.
+  bool Done(RequestType type) {
+    for (;;) {
+      const auto found = std::ranges::find(early_, type, &Completion::type);
+      if (found != early_.end()) {
+        early_.erase(found);
+        return true;
+      }
+      const auto completion = side_.Next();
+      if (!completion || completion->status != StatusCode::kSuccess) return false;
+      early_.push_back(*completion);
+    }
+  }
+
+ private:
+  const Side& side_;
+  std::vector<Completion> early_;
+};
 
 bool PostReceive(const Side& side) {
   const Sge sge = side.sge(0, sizeof(Advertisement));
@@ -87,27 +106,32 @@ void RpingClientScenario(World& world, const AdapterInfo& adapter, Case& c) {
     world.Accept(request->id, side, {1, 1}, {});
     ND_CHECK(c, world.Wait(request->id, [](const Told& t) { return t.established || t.finished; }));
     ND_CHECK(c, world.Attach(request->id, side, 1).ok());
-    bool good = true;
-    for (int i = 0; i < kRounds && good; ++i) {
+    Completions done(side);
+    std::string failed;  // The first step that did not succeed.
+    const auto step = [&](bool ok, int round, const char* name) {
+      if (!ok && failed.empty()) failed = "round " + std::to_string(round) + ", " + name;
+      return failed.empty();
+    };
+    for (int i = 0; i < kRounds && failed.empty(); ++i) {
       for (const bool source : {true, false}) {
-        good = good && Done(side, RequestType::kReceive);
+        if (!step(done.Done(RequestType::kReceive), i, "advertisement")) break;
         Advertisement from{};
         std::memcpy(&from, side.at(0), sizeof from);
-        good = good && be32toh(from.size) == kSize && PostReceive(side);
+        if (!step(be32toh(from.size) == kSize && PostReceive(side), i, "size of the advertisement")) break;
         const Sge data = side.sge(1024, kSize);
+        const std::uint64_t address = be64toh(from.address);
+        const std::uint32_t key = be32toh(from.key);
         if (source) {
-          good = good &&
-                 side.qp->Read(nullptr, {&data, 1}, be64toh(from.address), be32toh(from.key), 0).ok() &&
-                 Done(side, RequestType::kRead);
+          step(side.qp->Read(nullptr, {&data, 1}, address, key, 0).ok() && done.Done(RequestType::kRead), i,
+               "Read");
         } else {
-          good = good &&
-                 side.qp->Write(nullptr, {&data, 1}, be64toh(from.address), be32toh(from.key), 0).ok() &&
-                 Done(side, RequestType::kWrite);
+          step(side.qp->Write(nullptr, {&data, 1}, address, key, 0).ok() && done.Done(RequestType::kWrite), i,
+               "Write");
         }
-        good = good && SendFrom(side, 512) && Done(side, RequestType::kSend);
+        if (!step(failed.empty() && SendFrom(side, 512) && done.Done(RequestType::kSend), i, "Send")) break;
       }
     }
-    ND_CHECK(c, good);
+    c.Check(failed.empty(), failed.c_str(), __LINE__);
     ND_CHECK(c, world.Wait(request->id, [](const Told& t) { return t.peer_closed; }));
   }
   ND_CHECK(c, EndRping(rping) == 0);
@@ -141,6 +165,7 @@ void RpingServerScenario(World& world, const AdapterInfo& adapter, Case& c) {
     world.Confirm(id);
     ND_CHECK(c, world.Wait(id, [](const Told& t) { return t.established || t.finished; }));
     ND_CHECK(c, world.Attach(id, side, 1).ok());
+    Completions done(side);
     bool good = true;
     for (int i = 0; i < kRounds && good; ++i) {
       // rping prints and compares text: NUL-terminated inside its size.
@@ -148,11 +173,11 @@ void RpingServerScenario(World& world, const AdapterInfo& adapter, Case& c) {
       side.at(1024)[kSize - 1] = std::byte{0};
       std::memset(side.at(2048), 0, kSize);
       Advertise(side, 1024, 512);
-      good = SendFrom(side, 512) && Done(side, RequestType::kSend) && Done(side, RequestType::kReceive) &&
+      good = SendFrom(side, 512) && done.Done(RequestType::kSend) && done.Done(RequestType::kReceive) &&
              PostReceive(side);
       Advertise(side, 2048, 512);
-      good = good && SendFrom(side, 512) && Done(side, RequestType::kSend) &&
-             Done(side, RequestType::kReceive) && PostReceive(side);
+      good = good && SendFrom(side, 512) && done.Done(RequestType::kSend) &&
+             done.Done(RequestType::kReceive) && PostReceive(side);
       good = good && std::memcmp(side.at(1024), side.at(2048), kSize) == 0;
     }
     ND_CHECK(c, good);
