@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Installs what is missing, builds, and runs every test; --quick: the part that takes under two minutes.
+# Installs what is missing, builds, and runs every test; --quick: unit tests and ndctl with a real broker.
 set -euo pipefail
 cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")"
 source deploy/setup.sh
@@ -9,7 +9,8 @@ usage() {
   cat << 'END'
 usage: ./test.sh [--quick] [CTEST-OPTION...]
        ./test.sh --windows
-  --quick   only the tests that together take under two minutes
+  --quick   only the unit tests, and the commands and examples with a real broker; in a build directory
+            that has all tests: all but the slow ones
   --windows only the Windows build and its tests under Wine (docs/windows.md)
 Other options go to ctest, for example -R core, or -L conformance (one entry for each part and transport).
 The last line is ctest's summary.
@@ -27,12 +28,13 @@ for argument in "$@"; do
   esac
 done
 [ -z "$quick" ] || ctest_options+=(-LE slow)
+tests=${quick:+QUICK}
 
 install_packages deploy/packages.txt deploy/packages-test.txt
 # Clones of this tree share what ccache holds.
 export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1
 ! command -v dpkg-query > /dev/null || export NDBROKER_TEST_PACKAGES=1  # A test that misses one fails.
-build_targets ON
+build_targets "${tests:-ON}"
 say "running the tests"
 # Tests find their brokers by these variables; a broker that runs on this host must not be used.
 unset NDBROKER_DIR NDCTL_ADDRESS NDCTL_OUTPUT

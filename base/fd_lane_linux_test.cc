@@ -13,7 +13,7 @@
 namespace nd {
 namespace {
 
-class FdLaneSocket : public testing::Test {
+class FdLaneSocket : public ::testing::Test {
  protected:
   void SetUp() override { ASSERT_TRUE(MakeSeqpacketPair(&a_, &b_).ok()); }
   static std::span<const std::byte> Text(const char* text) {

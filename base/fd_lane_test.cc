@@ -17,7 +17,7 @@
 namespace nd {
 namespace {
 
-class FdLane : public testing::Test {
+class FdLane : public ::testing::Test {
  protected:
   void SetUp() override { ASSERT_TRUE(MakeSeqpacketPair(&a_, &b_).ok()); }
   static std::span<const std::byte> Text(const char* text) {

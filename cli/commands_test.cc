@@ -17,7 +17,7 @@ namespace {
 
 namespace v1 = ndbroker::v1;
 
-class CommandsTest : public testing::Test {
+class CommandsTest : public ::testing::Test {
  protected:
   Ran Run(std::vector<std::string> arguments) {
     arguments.insert(arguments.end(), {"--address", admin_.directory()});

@@ -13,7 +13,7 @@
 namespace nd::cli {
 namespace {
 
-class Completion : public testing::Test {
+class Completion : public ::testing::Test {
  protected:
   Completion() : root_(MakeCommandLine(context_)->Describe()) {}
   std::vector<std::string> For(const std::vector<std::string>& words) {

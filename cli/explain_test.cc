@@ -14,7 +14,7 @@
 namespace nd::cli {
 namespace {
 
-class ExplainTest : public testing::Test {
+class ExplainTest : public ::testing::Test {
  protected:
   ExplainTest() {
     MakeCommandLine(context_);

@@ -69,7 +69,7 @@ TEST(CommandLine, UsageErrorsExitWith2) {
                                              {"status", "--timeout", "5parsecs"},
                                              {"port", "list", "-o", "custom=x"}}) {
     const Ran ran = Ndctl(arguments);
-    EXPECT_EQ(2, ran.exit) << testing::PrintToString(arguments) << ran.err;
+    EXPECT_EQ(2, ran.exit) << ::testing::PrintToString(arguments) << ran.err;
     EXPECT_TRUE(ran.err.starts_with("ndctl: ")) << ran.err;
     EXPECT_EQ("", ran.out);
   }
@@ -108,7 +108,7 @@ TEST(CommandLine, PathTooLongForASocketIsAUsageError) {
   EXPECT_EQ(2, Ndctl({"status", "--address", std::string(200, 'x')}).exit);
 }
 
-class SocketTest : public testing::Test {
+class SocketTest : public ::testing::Test {
  protected:
   SocketTest() {
     char name[] = "/tmp/nd-parse-XXXXXX";

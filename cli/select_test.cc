@@ -7,20 +7,21 @@
 namespace nd::cli {
 namespace {
 
-Value Row(const std::string& id, const std::string& peer, unsigned tx) {
+Value ConnectionRow(const std::string& id, const std::string& peer, unsigned tx) {
   Value row = Value::MakeObject();
   row.Set("id", id).Set("peer", peer).Set("tx_bytes", tx);
   return row;
 }
 
-Shape TestShape() {
-  return {"Connection", "id", {{"ID", "id"}, {"PEER", "peer"}}, Row("", "", 0)};
+Shape ConnectionShape() {
+  return {"Connection", "id", {{"ID", "id"}, {"PEER", "peer"}}, ConnectionRow("", "", 0)};
 }
 
 // Ids of the rows that remain, in order; or the error.
 std::string Ids(const Selection& selection) {
-  Value::Array rows = {Row("1", "10.0.0.1:7", 9), Row("2", "[::1]:5", 100), Row("3", "10.0.0.2:7", 20)};
-  if (Failure failure = Select(TestShape(), selection, &rows)) {
+  Value::Array rows = {ConnectionRow("1", "10.0.0.1:7", 9), ConnectionRow("2", "[::1]:5", 100),
+                       ConnectionRow("3", "10.0.0.2:7", 20)};
+  if (Failure failure = Select(ConnectionShape(), selection, &rows)) {
     EXPECT_EQ(Exit::kUsage, failure->exit);
     return failure->message + " | " + failure->hint;
   }

@@ -11,8 +11,6 @@
 namespace nd::client {
 namespace {
 
-const Address kHere = Address::Parse("127.0.0.1:0").value();
-const Address kThere = Address::Parse("127.0.0.1:7000").value();
 using Log = std::vector<std::string>;
 
 class ConnectionTest : public ::testing::Test {

@@ -16,6 +16,11 @@ function(nd_library name)
   list(TRANSFORM ARG_OS APPEND _${system}.cc)
   add_library(${name} STATIC ${ARG_UNPARSED_ARGUMENTS} ${ARG_OS})
   nd_settings(${name})
+  nd_unity(${name})
+endfunction()
+
+# nd_unity(NAME): the target's files are compiled NDBROKER_UNITY at a time.
+function(nd_unity name)
   if(NDBROKER_UNITY)
     set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${NDBROKER_UNITY})
   endif()
@@ -61,7 +66,8 @@ endfunction()
 
 # nd_test(NAME SOURCES... [OS STEMS...] [LINUX SOURCES...] [WINDOWS SOURCES...] LIBS...): a GoogleTest program whose
 # cases ctest knows one by one. OS: as in nd_library. LINUX, WINDOWS: sources of the program on one system only;
-# docs/windows.md has the reason for each of LINUX. A program without other sources does not exist on Windows.
+# docs/windows.md has the reason for each of LINUX. A program without other sources does not exist on Windows, and one
+# whose PROPERTIES say slow does not exist with NDBROKER_TESTS=QUICK.
 function(nd_test name)
   cmake_parse_arguments(ARG "" "" "SOURCES;OS;LINUX;WINDOWS;LIBS;PROPERTIES" ${ARGN})
   if(WIN32)
@@ -76,7 +82,15 @@ function(nd_test name)
   if(NOT NDBROKER_TESTS OR NOT ARG_SOURCES)
     return()
   endif()
+  if(NDBROKER_TESTS STREQUAL QUICK AND "slow" IN_LIST ARG_PROPERTIES)
+    return()
+  endif()
   nd_executable(${name} ${ARG_SOURCES})
+  if(NDBROKER_UNITY)
+    nd_unity(${name})
+    # Optimizing a test takes longer than the test gains.
+    target_compile_options(${name} PRIVATE -O1)
+  endif()
   target_link_libraries(${name} PRIVATE ${ARG_LIBS} GTest::gtest GTest::gtest_main)
   if(WIN32)
     # Run by tests/windows/run.sh: asking a program for its cases would need Wine for each build.

@@ -105,8 +105,8 @@ choose_build() {
   fi
 }
 
-# configure ON|OFF: makes the build directory, with tests when ON. A directory with tests keeps them; one without
-# gets them without rebuilding its objects.
+# configure ON|QUICK|OFF: makes the build directory, with these tests. A directory with more tests keeps them; one
+# with fewer gets them without rebuilding its objects.
 configure() {
   local tests=$1 log=$build/configure.log
   # The build directory of a tree that was moved or copied refers to the old path.
@@ -116,7 +116,11 @@ configure() {
     mkdir -p "$build"
   fi
   if [ -e "$build/build.ninja" ]; then
-    [ "$tests" = ON ] && grep -qx 'NDBROKER_TESTS:[A-Z]*=OFF' "$build/CMakeCache.txt" || return 0
+    local has
+    has=$(sed -n 's/^NDBROKER_TESTS:[A-Z]*=//p' "$build/CMakeCache.txt" 2> /dev/null)
+    case $has/$tests in
+      OFF/OFF | QUICK/OFF | QUICK/QUICK | ON/*) return 0 ;;
+    esac
   fi
   say "configuring (preset release, tests $tests)"
   cmake --preset release -B "$build" -DNDBROKER_TESTS="$tests" -DNDBROKER_UNITY=24 > "$log" 2>&1 || {
@@ -125,7 +129,7 @@ configure() {
   }
 }
 
-# build_targets ON|OFF TARGET...: configures if needed, with tests or without, and builds the targets (all if none
+# build_targets ON|QUICK|OFF TARGET...: configures if needed, with these tests, and builds the targets (all if none
 # are given).
 build_targets() {
   local tests=$1 log jobs memory_jobs

@@ -16,7 +16,7 @@ namespace {
 using enum StatusCode;
 constexpr DWORD kPatience = 30000;
 
-class OverlappedRequestsTest : public testing::Test {
+class OverlappedRequestsTest : public ::testing::Test {
  protected:
   struct Packet {
     BOOL success = FALSE;

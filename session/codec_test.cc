@@ -134,7 +134,7 @@ TEST(SessionCodec, KnowsTheNameOfEachOperation) {
   EXPECT_STREQ(OperationName(kOperationCount), "?");
 }
 
-std::vector<std::byte> Field(std::uint32_t number, std::vector<std::byte> content) {
+std::vector<std::byte> FieldBytes(std::uint32_t number, std::vector<std::byte> content) {
   std::vector<std::byte> bytes;
   WireWriter out(&bytes);
   out.Tag(number, WireType::kLengthDelimited);
@@ -147,12 +147,12 @@ std::vector<std::byte> Field(std::uint32_t number, std::vector<std::byte> conten
 TEST(SessionCodec, RefusesBadAndSecondContentOfEachMessage) {
   const std::vector<std::byte> bad = {std::byte{0}};  // A field with the number 0.
   const auto check = [&](const auto& decode, std::uint32_t number, const std::string& field) {
-    const auto broken = decode(Field(number, bad));
+    const auto broken = decode(FieldBytes(number, bad));
     ASSERT_FALSE(broken.ok()) << field;
     EXPECT_NE(broken.status().message().find("field " + field + ": a field has the number 0"),
               std::string::npos)
         << broken.status().message();
-    std::vector<std::byte> twice = Field(number, {});
+    std::vector<std::byte> twice = FieldBytes(number, {});
     EXPECT_TRUE(decode(twice).ok()) << field;
     twice.insert(twice.end(), twice.begin(), twice.end());
     const auto second = decode(twice);
@@ -160,7 +160,7 @@ TEST(SessionCodec, RefusesBadAndSecondContentOfEachMessage) {
     EXPECT_NE(second.status().message().find("field " + field + ": it is not the only content"),
               std::string::npos)
         << second.status().message();
-    std::vector<std::byte> cut = Field(number, {});
+    std::vector<std::byte> cut = FieldBytes(number, {});
     cut.back() = std::byte{1};
     EXPECT_FALSE(decode(cut).ok()) << field;
   };

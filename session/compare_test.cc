@@ -270,7 +270,7 @@ std::string Mutated(Dice& dice, std::string bytes) {
   return bytes;
 }
 
-class HostileBytes : public testing::Test {
+class HostileBytes : public ::testing::Test {
  protected:
   HostileBytes() { google::protobuf::SetLogHandler(nullptr); }  // It reports each string that is not UTF-8.
 };
@@ -284,8 +284,8 @@ TEST_F(HostileBytes, GetTheVerdictOfProtobuf) {
     Fill(dice, &server);
     const std::string up = Mutated(dice, client.SerializeAsString());
     const std::string down = Mutated(dice, server.SerializeAsString());
-    ASSERT_EQ(DifferenceAsClientMessage(BytesOf(up)), "") << testing::PrintToString(up);
-    ASSERT_EQ(DifferenceAsServerMessage(BytesOf(down)), "") << testing::PrintToString(down);
+    ASSERT_EQ(DifferenceAsClientMessage(BytesOf(up)), "") << ::testing::PrintToString(up);
+    ASSERT_EQ(DifferenceAsServerMessage(BytesOf(down)), "") << ::testing::PrintToString(down);
   }
 }
 

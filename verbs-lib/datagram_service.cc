@@ -4,7 +4,7 @@
 namespace nd::verbs_lib {
 namespace {
 
-constexpr std::uint32_t kMagic = 0x4E444251;  // "NDBQ"
+constexpr std::uint32_t kServiceMagic = 0x4E444251;  // "NDBQ"
 
 void Put(std::vector<std::byte>* to, std::uint32_t value) {
   for (int shift = 24; shift >= 0; shift -= 8) to->push_back(static_cast<std::byte>(value >> shift));
@@ -22,7 +22,7 @@ std::vector<std::byte> EncodeDatagramService(const DatagramService& service,
                                              std::span<const std::byte> data) {
   std::vector<std::byte> encoded;
   encoded.reserve(kDatagramServiceSize + data.size());
-  Put(&encoded, kMagic);
+  Put(&encoded, kServiceMagic);
   Put(&encoded, service.number);
   Put(&encoded, service.qkey);
   encoded.insert(encoded.end(), data.begin(), data.end());
@@ -30,7 +30,7 @@ std::vector<std::byte> EncodeDatagramService(const DatagramService& service,
 }
 
 std::optional<DatagramService> ParseDatagramService(std::span<const std::byte> data) {
-  if (data.size() < kDatagramServiceSize || Get(data) != kMagic) return {};
+  if (data.size() < kDatagramServiceSize || Get(data) != kServiceMagic) return {};
   return DatagramService{Get(data.subspan(4)), Get(data.subspan(8))};
 }
 

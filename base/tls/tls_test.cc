@@ -22,7 +22,7 @@ namespace {
 
 using std::chrono::seconds;
 
-class Tls : public testing::Test {
+class Tls : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
     signal(SIGPIPE, SIG_IGN);

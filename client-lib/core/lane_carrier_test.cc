@@ -23,7 +23,7 @@ namespace {
 constexpr Duration kForEver = std::chrono::hours(1);
 constexpr Duration kPatience = std::chrono::seconds(30);
 
-class LaneCarrierTest : public testing::Test, protected Carrier::Sink {
+class LaneCarrierTest : public ::testing::Test, protected Carrier::Sink {
  protected:
   struct Delivery {
     char text = 0;

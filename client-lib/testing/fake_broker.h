@@ -29,6 +29,10 @@ namespace nd::client {
 // Every hand-over brings this proof for Reattach.
 inline const session::Bytes kProof = {0x00, 0x70, 0xFF};
 
+// The addresses between which the tests connect.
+inline const Address kHere = Address::Parse("127.0.0.1:0").value();
+inline const Address kThere = Address::Parse("127.0.0.1:7000").value();
+
 // An operation, or Hello, that the library sent.
 template <typename T>
 struct Asked : T {

@@ -17,7 +17,7 @@ Address To(std::uint16_t port) {
   return Address::V4({10, 0, 0, 1}, port);
 }
 
-class AttemptsTest : public testing::Test {
+class AttemptsTest : public ::testing::Test {
  protected:
   Handle Add(std::uint32_t uid, std::uint16_t port) {
     const Handle handle{++last_};

@@ -10,7 +10,7 @@ namespace {
 
 using SC = StatusCode;
 
-class HostPort : public testing::Test {
+class HostPort : public ::testing::Test {
  protected:
   HostPort() {
     auto adapters = w_.broker().Adapters();

@@ -7,7 +7,7 @@ namespace {
 
 using SC = StatusCode;
 
-class Listen : public testing::Test {
+class Listen : public ::testing::Test {
  protected:
   explicit Listen(const Settings& s = {}) : w(2, s) {
     a = w.Open(0);

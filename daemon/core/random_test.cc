@@ -28,7 +28,7 @@ class Chaos {
   }
 
   std::string Run(int steps) {
-    for (int i = 0; i < steps && !testing::Test::HasFailure(); ++i) OneStep();
+    for (int i = 0; i < steps && !::testing::Test::HasFailure(); ++i) OneStep();
     MendAll();
     for (const World::Client& c : clients_) world_.Die(c);
     for (int h : {0, 1}) {
@@ -376,7 +376,7 @@ class Chaos {
   Bytes data_{1, 2, 3};
 };
 
-class Random : public testing::TestWithParam<std::uint64_t> {};
+class Random : public ::testing::TestWithParam<std::uint64_t> {};
 
 TEST_P(Random, InvariantsHoldAndTheTraceRepeats) {
   Chaos one(GetParam(), GetParam() % 3 == 1), two(GetParam(), GetParam() % 3 == 1);
@@ -385,7 +385,7 @@ TEST_P(Random, InvariantsHoldAndTheTraceRepeats) {
   EXPECT_GT(one.established(), 20u);  // Not every attempt is refused.
   EXPECT_TRUE(first == second);
 }
-INSTANTIATE_TEST_SUITE_P(Seeds, Random, testing::Range<std::uint64_t>(1, 13));
+INSTANTIATE_TEST_SUITE_P(Seeds, Random, ::testing::Range<std::uint64_t>(1, 13));
 
 }  // namespace
 }  // namespace nd::core

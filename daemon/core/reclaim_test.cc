@@ -9,7 +9,7 @@ namespace {
 
 using SC = StatusCode;
 
-class ReclaimTest : public testing::Test {
+class ReclaimTest : public ::testing::Test {
  protected:
   ReclaimTest() { w_.reclaim_at_once = false; }
   void ReclaimAll() {

@@ -69,7 +69,7 @@ class Broker final : public v1::Admin::Service {
   std::unique_ptr<grpc::Server> server_;
 };
 
-class GatewayTest : public testing::Test {
+class GatewayTest : public ::testing::Test {
  protected:
   void SetUp() override {
     signal(SIGPIPE, SIG_IGN);

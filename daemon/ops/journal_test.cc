@@ -53,7 +53,7 @@ std::optional<Fields> Decode(const std::string& datagram) {
   return fields;
 }
 
-class JournalSocketTest : public testing::Test {
+class JournalSocketTest : public ::testing::Test {
  protected:
   JournalSocketTest() {
     char name[] = "/tmp/ndjournalXXXXXX";

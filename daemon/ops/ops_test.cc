@@ -45,7 +45,7 @@ TEST(MemoryDeathTest, RefusedAllocationEndsTheProgramWithAMessage) {
     }).join();
     std::_Exit(0);
   };
-  EXPECT_EXIT(ask(), testing::KilledBySignal(SIGABRT), "out of memory: .* to be started again");
+  EXPECT_EXIT(ask(), ::testing::KilledBySignal(SIGABRT), "out of memory: .* to be started again");
 }
 
 TEST(Printable, ReplacesCharactersThatCouldForgeALine) {

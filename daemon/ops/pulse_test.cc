@@ -32,7 +32,7 @@ struct FakeThread {
 };
 
 // Rounds follow at once, and the test sees each one before the next begins.
-class PulseTest : public testing::Test {
+class PulseTest : public ::testing::Test {
  protected:
   void Round() {
     std::unique_lock lock(mutex_);

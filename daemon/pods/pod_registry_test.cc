@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 const Pod kWeb{"0a1b2c3d-0000-1111-2222-333344445555", "shop", "web-1.a", "default"};
 const Pod kOther{"ffffffff-0000-1111-2222-333344445555", "bank", "vault-0", ""};
 
-class RegistryTest : public testing::Test {
+class RegistryTest : public ::testing::Test {
  protected:
   void SetUp() override {
     char path[] = "/tmp/nd-pods-XXXXXX";

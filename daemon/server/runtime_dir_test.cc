@@ -12,7 +12,7 @@
 namespace nd::service {
 namespace {
 
-class RuntimeDirectory : public testing::Test {
+class RuntimeDirectory : public ::testing::Test {
  protected:
   RuntimeDirectory() {
     char name[] = "/tmp/nd-runtime-XXXXXX";

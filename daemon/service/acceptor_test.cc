@@ -22,7 +22,7 @@
 namespace nd::service {
 namespace {
 
-class AcceptorTest : public testing::Test {
+class AcceptorTest : public ::testing::Test {
  protected:
   AcceptorTest() {
     char name[] = "/tmp/ndacceptXXXXXX";

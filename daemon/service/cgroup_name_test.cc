@@ -16,7 +16,7 @@ struct Case {
   std::string path, unit, container;
 };
 
-class OwnerOfCgroupTest : public testing::TestWithParam<Case> {};
+class OwnerOfCgroupTest : public ::testing::TestWithParam<Case> {};
 
 TEST_P(OwnerOfCgroupTest, NamesUnitAndContainer) {
   const CgroupOwner owner = OwnerOfCgroup(GetParam().path);
@@ -29,7 +29,7 @@ struct PodCase {
   std::string path, uid;
 };
 
-class PodUidTest : public testing::TestWithParam<PodCase> {};
+class PodUidTest : public ::testing::TestWithParam<PodCase> {};
 
 TEST_P(PodUidTest, OnlyGroupsOfTheKubeletProveAPod) {
   EXPECT_EQ(PodUidOfCgroup(GetParam().path), GetParam().uid) << GetParam().path;
@@ -38,7 +38,7 @@ TEST_P(PodUidTest, OnlyGroupsOfTheKubeletProveAPod) {
 const std::string kSlice = "kubepods-burstable-pod" + kPodEscaped + ".slice";
 INSTANTIATE_TEST_SUITE_P(
     Paths, PodUidTest,
-    testing::Values(
+    ::testing::Values(
         PodCase{"Systemd",
                 "/kubepods.slice/kubepods-burstable.slice/" + kSlice + "/cri-containerd-" + kId + ".scope",
                 kPod},
@@ -68,7 +68,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 INSTANTIATE_TEST_SUITE_P(
     Paths, OwnerOfCgroupTest,
-    testing::Values(
+    ::testing::Values(
         Case{"Root", "/", "", ""}, Case{"Nothing", "", "", ""}, Case{"Init", "/init.scope", "init.scope", ""},
         Case{"Service", "/system.slice/nvmet.service", "nvmet.service", ""},
         Case{"Template", "/system.slice/system-mpi.slice/mpi@node-3.service", "mpi@node-3.service", ""},

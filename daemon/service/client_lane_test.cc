@@ -25,7 +25,7 @@ namespace {
 
 using provider::AckRecord;
 
-class LaneTest : public testing::Test {
+class LaneTest : public ::testing::Test {
  protected:
   LaneTest() {
     UniqueFd broker_end;
@@ -332,7 +332,7 @@ TEST_F(LaneTest, CountersPagesAreHandedOverOnceAndReadUnchanged) {
 // The accepted socket names the namespace of the client, without any permission over the client.
 TEST(PeerTest, ND_232_NetworkNamespaceOfTheClient) {
   if (OwnNetwork() == 0) GTEST_SKIP() << "this kernel does not name network namespaces";
-  const std::string path = testing::TempDir() + "nd_peer_" + std::to_string(::getpid());
+  const std::string path = ::testing::TempDir() + "nd_peer_" + std::to_string(::getpid());
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   ASSERT_LT(path.size(), sizeof address.sun_path);
@@ -382,7 +382,7 @@ TEST(PeerDeathTest, ShortageAtTheFirstCallDoesNotMakeLaterCallersForeign) {
         ::setrlimit(RLIMIT_NOFILE, &before);
         std::_Exit(unknown && !ForeignNamespacesOf(myself, -1).any() ? 0 : 1);
       },
-      testing::ExitedWithCode(0), "");
+      ::testing::ExitedWithCode(0), "");
 }
 
 TEST_F(LaneTest, TokensAreComparedInFull) {

@@ -37,9 +37,9 @@ void Tell(const char* line) {
 volatile sig_atomic_t begun = 0, over = 0;
 
 // Sends operations on lanes without a pause, with several under way on each lane.
-class Flood {
+class FloodOfLanes {
  public:
-  Flood(const std::string& directory, int lanes) {
+  FloodOfLanes(const std::string& directory, int lanes) {
     for (int i = 0; i < lanes; ++i) lanes_.push_back({std::make_unique<LaneClient>(directory), 0});
   }
   // Sends and receives on each lane. Waits for an answer when no lane can do either.
@@ -136,7 +136,7 @@ int FloodLanes(const std::string& directory, int lanes) {
   BecomeGreedy();
   ::signal(SIGUSR1, [](int) { begun = 1; });
   ::signal(SIGTERM, [](int) { over = 1; });
-  Flood flood(directory, lanes);
+  FloodOfLanes flood(directory, lanes);
   Tell("FLOODING");
   std::uint64_t before = 0;
   while (over == 0) {
@@ -214,7 +214,7 @@ TEST_F(FairnessTest, UserWithManyLanesLeavesOthersTheirShare) {
   UniqueFd said;
   const pid_t greedy = Spawn({"--flood-lanes", directory_, "100"}, &said);
   ASSERT_EQ(ReadLine(said), "FLOODING");
-  Flood honest(directory_, 1);
+  FloodOfLanes honest(directory_, 1);
   const auto flood_for = [&](milliseconds duration) {
     const std::uint64_t before = honest.answers();
     const auto end = std::chrono::steady_clock::now() + duration;

@@ -28,7 +28,7 @@ std::string Frame(int kind, int flags, std::size_t length) {
 }
 const std::string kPreface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-class Http2GuardTest : public testing::Test {
+class Http2GuardTest : public ::testing::Test {
  protected:
   std::string_view Take(const std::string& bytes, Time now = kStart) {
     return guard_.Take(std::as_bytes(std::span(bytes)), now);

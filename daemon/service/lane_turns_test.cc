@@ -32,7 +32,7 @@ class MessageClock final : public Clock {
   Time now_{std::chrono::hours(1)};
 };
 
-class LaneTurnsTest : public testing::Test {
+class LaneTurnsTest : public ::testing::Test {
  protected:
   struct Client {
     std::uint32_t uid;

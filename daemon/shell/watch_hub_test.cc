@@ -21,7 +21,7 @@ class Listener final : public Watcher {
   bool over = false;
 };
 
-class WatchHubTest : public testing::Test {
+class WatchHubTest : public ::testing::Test {
  protected:
   const WallTime start_ = *ParseTime("2026-02-03T04:05:06Z");
   WatchHub hub_;

@@ -90,7 +90,7 @@ int DeleteFile(sqlite3_vfs*, const char* name, int sync) {
   return real_vfs->xDelete(real_vfs, name, sync);
 }
 
-class HistoryDiskTest : public testing::TestWithParam<std::tuple<bool, bool>> {
+class HistoryDiskTest : public ::testing::TestWithParam<std::tuple<bool, bool>> {
  protected:
   static void SetUpTestSuite() {
     real_vfs = sqlite3_vfs_find(nullptr);
@@ -202,7 +202,7 @@ TEST_P(HistoryDiskTest, FileThatCouldNotBeMadeIsMadeLater) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Disk, HistoryDiskTest, testing::Combine(testing::Bool(), testing::Bool()),
+INSTANTIATE_TEST_SUITE_P(Disk, HistoryDiskTest, ::testing::Combine(::testing::Bool(), ::testing::Bool()),
                          [](const auto& test) {
                            return std::string(std::get<0>(test.param) ? "Full" : "Error") +
                                   (std::get<1>(test.param) ? "ForEver" : "Once");

@@ -71,7 +71,7 @@ std::vector<HistoryRow> MakeRows(int count) {
   return rows;
 }
 
-class HistoryTest : public testing::Test {
+class HistoryTest : public ::testing::Test {
  protected:
   void SetUp() override {
     char name[] = "/tmp/ndhistoryXXXXXX";

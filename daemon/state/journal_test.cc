@@ -392,7 +392,7 @@ TEST(Journal, SlowOrOrderlyEndsAreNotACrashLoop) {
   }
 }
 
-class JournalFileTest : public testing::Test {
+class JournalFileTest : public ::testing::Test {
  protected:
   void SetUp() override {
     char name[] = "/tmp/ndjournalXXXXXX";

@@ -7,8 +7,6 @@ namespace {
 
 ND_GROUP(D02);
 
-constexpr std::uint32_t kSockaddrIn = 16;
-
 // Starts `count` connects of A to port 7000 of P, each with its own connector and queue pair.
 struct Attempt {
   Connector c;

@@ -15,8 +15,6 @@ std::string Data(std::size_t length, char seed) {
   return data;
 }
 
-constexpr std::uint32_t kSockaddrIn = 16;
-
 TEST_P(D05, ND_097_ConnectData) {
   const Listener l = w.Listening();
   for (const std::size_t length :

@@ -251,6 +251,8 @@ class OwnWorld : public ::testing::TestWithParam<Transport> {};
                            [](const auto& test) { return NameOf(test.param); })
 // NOLINTEND(bugprone-macro-parentheses)
 
+inline constexpr std::uint32_t kSockaddrIn = 16;  // sizeof(sockaddr_in)
+
 // For RawClient: opens A's adapter.
 inline std::string OpenText(const World& w) {
   return "open_adapter { name: \"" + w.adapter_a() + "\" }";

@@ -221,8 +221,8 @@ TEST(Limits, AdministratorsOfOtherNamespacesAreBounded) {
 
 // Each test has its broker at 127.0.0.1, so that the program needs a network of its own beside other tests.
 int main(int argc, char** argv) {
-  testing::InitGoogleTest(&argc, argv);
-  if (!testing::GTEST_FLAG(list_tests)) {
+  ::testing::InitGoogleTest(&argc, argv);
+  if (!::testing::GTEST_FLAG(list_tests)) {
     const std::string error = nd::testing::EnterPrivateNetwork();
     if (!error.empty()) {
       std::fprintf(stderr, "limits_test: needs a network of its own: %s\n", error.c_str());

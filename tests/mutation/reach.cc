@@ -11,15 +11,15 @@
 namespace nd::mutation {
 namespace {
 
-class Reach : public testing::EmptyTestEventListener {
+class Reach : public ::testing::EmptyTestEventListener {
  public:
   explicit Reach(const char* file) : out_(file) {}
 
  private:
-  void OnTestStart(const testing::TestInfo&) override {
+  void OnTestStart(const ::testing::TestInfo&) override {
     std::fill(std::begin(reached), std::end(reached), false);
   }
-  void OnTestEnd(const testing::TestInfo& test) override {
+  void OnTestEnd(const ::testing::TestInfo& test) override {
     out_ << test.test_suite_name() << '.' << test.name() << ' ' << test.result()->elapsed_time();
     for (int number = 0; number < kMost; ++number) {
       if (reached[number]) out_ << ' ' << number;
@@ -32,7 +32,7 @@ class Reach : public testing::EmptyTestEventListener {
 
 const bool listens = [] {
   if (const char* file = std::getenv("NDBROKER_REACH")) {
-    testing::UnitTest::GetInstance()->listeners().Append(new Reach(file));
+    ::testing::UnitTest::GetInstance()->listeners().Append(new Reach(file));
   }
   return true;
 }();

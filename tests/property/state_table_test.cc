@@ -298,7 +298,7 @@ session::Operation Make(Bench& bench, Operation operation, Handle c) {
 
 // The model checks completion, state, ports and rows of every step; the test checks that the cell was
 // reached.
-class Cells : public testing::TestWithParam<int> {};
+class Cells : public ::testing::TestWithParam<int> {};
 
 TEST_P(Cells, EveryOperationAnswersAsTheTableSays) {
   const auto state = static_cast<State>(GetParam());
@@ -329,7 +329,7 @@ TEST_P(Cells, EveryOperationAnswersAsTheTableSays) {
     EXPECT_TRUE(held);
   }
 }
-INSTANTIATE_TEST_SUITE_P(States, Cells, testing::Range(0, static_cast<int>(Model::kStates)));
+INSTANTIATE_TEST_SUITE_P(States, Cells, ::testing::Range(0, static_cast<int>(Model::kStates)));
 
 // Random walks over all events, checked by the model.
 RC_GTEST_PROP(Walk, CoreAndModelAgreeAfterAnySequence, ()) {

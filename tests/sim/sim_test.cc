@@ -17,7 +17,7 @@ namespace {
 constexpr std::uint64_t kSeeds = 1000;
 
 // The two halves are the thousand; each prints the goals that it reached.
-class Worlds : public testing::TestWithParam<std::uint64_t> {};
+class Worlds : public ::testing::TestWithParam<std::uint64_t> {};
 
 TEST_P(Worlds, HoldAllInvariants) {
   const std::uint64_t first = GetParam();
@@ -36,7 +36,7 @@ TEST_P(Worlds, HoldAllInvariants) {
   EXPECT_GE(messages, kSeeds);
   for (const std::string& missing : coverage.Missing()) ADD_FAILURE() << "never reached: " << missing;
 }
-INSTANTIATE_TEST_SUITE_P(Half, Worlds, testing::Values(1, 501));
+INSTANTIATE_TEST_SUITE_P(Half, Worlds, ::testing::Values(1, 501));
 
 TEST(Determinism, SameSeedGivesTheSameRun) {
   for (const Golden& golden : kGolden) {
@@ -61,7 +61,7 @@ TEST(Determinism, EveryBuildAgrees) {
 }
 
 // Each fault is detected within a few seeds, and the printed command reproduces the failure.
-class Teeth : public testing::TestWithParam<Mistake> {};
+class Teeth : public ::testing::TestWithParam<Mistake> {};
 
 TEST_P(Teeth, FaultIsDetectedAndReproduced) {
   const std::string name(GetParam().name);
@@ -84,7 +84,7 @@ TEST_P(Teeth, FaultIsDetectedAndReproduced) {
   }
   FAIL() << name << " was not noticed in 60 worlds";
 }
-INSTANTIATE_TEST_SUITE_P(All, Teeth, testing::ValuesIn(kMistakes), [](const auto& given) {
+INSTANTIATE_TEST_SUITE_P(All, Teeth, ::testing::ValuesIn(kMistakes), [](const auto& given) {
   std::string name(given.param.name);
   for (char& c : name) c = c == '-' ? '_' : c;
   return name;

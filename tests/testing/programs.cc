@@ -80,11 +80,15 @@ Completion NextOf(End& end, RequestType type, bool notified) {
   return completion;
 }
 
-std::string BindAll(const Arguments& arguments) {
+Adapter OpenFor(const Arguments& arguments) {
   OpenOptions open;
   open.broker = arguments.Text("broker");
   open.adapter = arguments.Text("adapter");
-  Adapter adapter = Adapter::Open(open).value();
+  return Adapter::Open(open).value();
+}
+
+std::string BindAll(const Arguments& arguments) {
+  Adapter adapter = OpenFor(arguments);
   const int count = arguments.Number("count");
   constexpr int kThreads = 4;
   std::vector<Connector> taken[kThreads];

@@ -35,6 +35,9 @@ struct End {
   std::deque<Completion> early;
 };
 
+// The adapter of "adapter", of the broker of "broker".
+Adapter OpenFor(const Arguments& arguments);
+
 inline constexpr auto kProgramPatience = std::chrono::seconds(30);
 
 // Waits for the final status of an operation, with a limit. PENDING means that the operation hung.

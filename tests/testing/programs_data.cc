@@ -15,13 +15,6 @@ namespace {
 constexpr std::uint32_t kCredits = 8;
 constexpr std::size_t kLargest = 4 << 20;
 
-Adapter OpenFor(const Arguments& arguments) {
-  OpenOptions open;
-  open.broker = arguments.Text("broker");
-  open.adapter = arguments.Text("adapter");
-  return Adapter::Open(open).value();
-}
-
 struct Advertisement {
   std::uint64_t address = 0;
   std::uint32_t token = 0;

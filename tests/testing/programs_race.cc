@@ -16,13 +16,6 @@
 namespace nd::testing {
 namespace {
 
-Adapter OpenFor(const Arguments& arguments) {
-  OpenOptions open;
-  open.broker = arguments.Text("broker");
-  open.adapter = arguments.Text("adapter");
-  return Adapter::Open(open).value();
-}
-
 // A barrier for two processes, in a file that both map.
 class Meeting {
  public:

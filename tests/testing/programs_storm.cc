@@ -10,13 +10,6 @@
 namespace nd::testing {
 namespace {
 
-Adapter OpenFor(const Arguments& arguments) {
-  OpenOptions open;
-  open.broker = arguments.Text("broker");
-  open.adapter = arguments.Text("adapter");
-  return Adapter::Open(open).value();
-}
-
 struct Tally {
   std::atomic<int> accepted{0}, aborted{0}, disconnected{0}, retried{0};
   std::mutex mutex;

@@ -40,7 +40,7 @@ ibv_device* TheDevice() {
   return device;
 }
 
-class Features : public testing::Test {
+class Features : public ::testing::Test {
  protected:
   Features() {
     context = ibv_open_device(TheDevice());
@@ -454,7 +454,7 @@ TEST_F(Features, FilesDescribeTheDevice) {
 
 // A child uses devices that its parent has only opened. First, because the other cases use them.
 int main(int argc, char** argv) {
-  testing::InitGoogleTest(&argc, argv);
+  ::testing::InitGoogleTest(&argc, argv);
   ibv_context* context = ibv_open_device(TheDevice());
   const pid_t child = fork();
   if (child == 0) {

@@ -36,7 +36,7 @@ int StatusOfChild(const std::function<void()>& body) {
   if (child == 0) {
     alarm(kPatienceSeconds);
     body();
-    std::exit(testing::Test::HasFailure() ? 1 : 0);
+    std::exit(::testing::Test::HasFailure() ? 1 : 0);
   }
   int status = -1;
   waitpid(child, &status, 0);

@@ -34,7 +34,7 @@ sockaddr_in Own(std::uint16_t port) {
   return SocketAddress(Setting("NDBROKER_TEST_ADDRESS", "127.0.0.1").c_str(), port);
 }
 
-class NdDllTest : public testing::Test {
+class NdDllTest : public ::testing::Test {
  protected:
   void SetUp() override {
     ASSERT_TRUE(TheDll()) << "the DLL cannot be loaded";

@@ -7,7 +7,7 @@
 namespace nd::provider::soft {
 namespace {
 
-class CompletionQueueTest : public testing::Test {
+class CompletionQueueTest : public ::testing::Test {
  protected:
   std::shared_ptr<DeviceCore> core = DeviceCore::Create(TestAdapter(), {}, {}).value();
   std::shared_ptr<SoftCompletionQueue> cq = SoftCompletionQueue::Create(core, 4).value();

@@ -27,8 +27,8 @@ TEST(HostileHandOff, SegmentWithoutSealsIsRefused) {
   EXPECT_TRUE(end.qp->Attach(std::move(both.passive)).ok());
 }
 
-class Death : public testing::TestWithParam<Link> {};
-INSTANTIATE_TEST_SUITE_P(Links, Death, testing::Values(Link::kShared, Link::kIwarp),
+class Death : public ::testing::TestWithParam<Link> {};
+INSTANTIATE_TEST_SUITE_P(Links, Death, ::testing::Values(Link::kShared, Link::kIwarp),
                          [](const auto& c) { return NameOf(c.param); });
 
 TEST_P(Death, KilledPeerIsReported) {

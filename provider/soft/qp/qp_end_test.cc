@@ -14,7 +14,7 @@ namespace {
 
 using ms = std::chrono::milliseconds;
 
-class EndTest : public testing::TestWithParam<Link> {
+class EndTest : public ::testing::TestWithParam<Link> {
  protected:
   void Connect(const Tuning& tuning = {}) {
     a = std::make_unique<End>(tuning);
@@ -29,8 +29,8 @@ class EndTest : public testing::TestWithParam<Link> {
 };
 
 INSTANTIATE_TEST_SUITE_P(Links, EndTest,
-                         testing::Values(Link::kShared, Link::kSharedRingOnly, Link::kIwarp,
-                                         Link::kIwarpForeign),
+                         ::testing::Values(Link::kShared, Link::kSharedRingOnly, Link::kIwarp,
+                                           Link::kIwarpForeign),
                          [](const auto& c) { return std::string(NameOf(c.param)); });
 
 // Polls like an application, up to the time-out of the test.

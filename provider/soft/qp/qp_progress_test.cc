@@ -66,8 +66,8 @@ class PutOffTest : public QpTest {
   Completion got;
 };
 INSTANTIATE_TEST_SUITE_P(Links, PutOffTest,
-                         testing::Values(Case{Link::kShared, true}, Case{Link::kIwarp, false},
-                                         Case{Link::kIwarpForeign, false}),
+                         ::testing::Values(Case{Link::kShared, true}, Case{Link::kIwarp, false},
+                                           Case{Link::kIwarpForeign, false}),
                          [](const auto& c) { return NameOf(c.param.link); });
 
 TEST_P(PutOffTest, NotifyEndsThePollingThatTheThreadWaitedFor) {
@@ -229,8 +229,8 @@ class ManyTest : public QpTest {
   std::optional<HeldUpThread> held_up;
 };
 INSTANTIATE_TEST_SUITE_P(Links, ManyTest,
-                         testing::Values(Case{Link::kShared, true}, Case{Link::kIwarp, false},
-                                         Case{Link::kIwarpForeign, false}),
+                         ::testing::Values(Case{Link::kShared, true}, Case{Link::kIwarp, false},
+                                           Case{Link::kIwarpForeign, false}),
                          [](const auto& c) { return NameOf(c.param.link); });
 
 TEST_P(ManyTest, PollingFindsDataOfAColdQueuePair) {

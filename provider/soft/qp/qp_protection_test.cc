@@ -27,8 +27,8 @@ class ProtectionTest : public QpTest {
 };
 
 INSTANTIATE_TEST_SUITE_P(Links, ProtectionTest,
-                         testing::Values(Case{Link::kShared, true}, Case{Link::kShared, false},
-                                         Case{Link::kIwarp, false}),
+                         ::testing::Values(Case{Link::kShared, true}, Case{Link::kShared, false},
+                                           Case{Link::kIwarp, false}),
                          [](const auto& test) {
                            return std::string(NameOf(test.param.link)) +
                                   (test.param.shared_memory ? "SharedMemory" : "");

@@ -10,9 +10,9 @@ namespace {
 using ms = std::chrono::milliseconds;
 
 INSTANTIATE_TEST_SUITE_P(Links, QpTest,
-                         testing::Values(Case{Link::kShared, true}, Case{Link::kShared, false},
-                                         Case{Link::kSharedRingOnly, true}, Case{Link::kIwarp, false},
-                                         Case{Link::kIwarpForeign, false}),
+                         ::testing::Values(Case{Link::kShared, true}, Case{Link::kShared, false},
+                                           Case{Link::kSharedRingOnly, true}, Case{Link::kIwarp, false},
+                                           Case{Link::kIwarpForeign, false}),
                          [](const auto& c) {
                            return std::string(NameOf(c.param.link)) +
                                   (c.param.shared_memory ? "Buffer" : "Heap");

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kPeers = 5;
 
-class RevokeTest : public testing::Test {
+class RevokeTest : public ::testing::Test {
  protected:
   // A connection whose peer is this test: it owns side 1 of the segment.
   struct Stubborn {

@@ -193,7 +193,7 @@ struct Case {
   bool shared_memory;
 };
 
-class QpTest : public testing::TestWithParam<Case> {
+class QpTest : public ::testing::TestWithParam<Case> {
  protected:
   void Connect(std::uint32_t limit = 16, const Tuning& tuning = {}, bool thread = true) {
     a = std::make_unique<End>(tuning, thread);

@@ -23,7 +23,7 @@ bool Woken(CompletionQueue& queue) {
 }
 
 // The test visits a queue pair in place of the progress thread, which is blocked.
-class VisitTest : public testing::Test {
+class VisitTest : public ::testing::Test {
  protected:
   void SetUp() override {
     HandOffs both = MakeHandOffs(Link::kSharedRingOnly);
@@ -214,7 +214,7 @@ TEST_P(WakeTest, HandleReportsAllMessagesBeforeNotify) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Links, WakeTest,
-                         testing::Values(Case{Link::kShared, true}, Case{Link::kIwarp, false}),
+                         ::testing::Values(Case{Link::kShared, true}, Case{Link::kIwarp, false}),
                          [](const auto& c) { return NameOf(c.param.link); });
 
 }  // namespace

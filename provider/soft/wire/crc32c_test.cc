@@ -28,7 +28,7 @@ std::vector<std::byte> Noise(std::size_t size) {
   return data;
 }
 
-class EachVariant : public testing::TestWithParam<CrcVariant> {
+class EachVariant : public ::testing::TestWithParam<CrcVariant> {
  protected:
   void SetUp() override {
     if (!Supported(GetParam())) GTEST_SKIP() << "this CPU has no " << Name(GetParam());
@@ -79,12 +79,12 @@ TEST_P(EachVariant, ContinuesAcrossAnyCut) {
   }
 }
 
-std::string VariantName(const testing::TestParamInfo<CrcVariant>& variant) {
+std::string VariantName(const ::testing::TestParamInfo<CrcVariant>& variant) {
   constexpr const char* kNames[] = {"Portable", "Sse42", "Avx2", "Avx512"};
   return kNames[static_cast<std::size_t>(variant.param)];
 }
 
-INSTANTIATE_TEST_SUITE_P(Crc32c, EachVariant, testing::ValuesIn(kCrcVariants), VariantName);
+INSTANTIATE_TEST_SUITE_P(Crc32c, EachVariant, ::testing::ValuesIn(kCrcVariants), VariantName);
 
 TEST(Crc32c, SelectsASupportedVariant) {
   EXPECT_TRUE(Supported(CrcVariant::kPortable));
