@@ -90,7 +90,7 @@ Status Ports::Take(const PortTaker& taker, const Address& local, PortClaim* clai
       return {};
     }
     if (Status kept = space_.CheckReserved(key, owner.uid); !kept.ok()) return kept;
-    DropDeadLeases(key);
+    DropDeadLeases(key, who);
     if (Status conflict = space_.Check(key, NewcomerOf(taker.kind), &who); !conflict.ok()) return conflict;
     const auto own = [&](const Process& holder) { return core::IsKeptFor(holder, who); };
     if (space_.Leases(key, own).empty()) {

@@ -156,7 +156,7 @@ class Ports {
   // Releases its host port at once, or adds it to `replaced`.
   void DropLease(const PortKey& key, std::vector<EndpointId>* replaced = nullptr);
   // Drops the leases that conflict with `key` and whose holders have ended.
-  void DropDeadLeases(const PortKey& key);
+  void DropDeadLeases(const PortKey& key, const Process& asks);
 
   // Returns one key for each adapter of the host that has the address.
   std::vector<PortKey> KeysOf(const Address& local) const;

@@ -45,9 +45,10 @@ void Ports::DropLease(const PortKey& key, std::vector<EndpointId>* replaced) {
   }
 }
 
-void Ports::DropDeadLeases(const PortKey& key) {
+void Ports::DropDeadLeases(const PortKey& key, const Process& asks) {
   if (!may_come_back_) return;
-  const auto gone = [this](const Process& holder) { return !may_come_back_(holder); };
+  // The process that asks lives. The question is a read of /proc, and each connection that comes back asks.
+  const auto gone = [&](const Process& holder) { return !(holder == asks) && !may_come_back_(holder); };
   for (const PortKey& lease : space_.Leases(key, gone)) DropLease(lease);
 }
 

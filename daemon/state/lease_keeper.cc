@@ -2,6 +2,10 @@
 // Connects the journal with the timers of the loop and the state of holders in /proc.
 #include "daemon/state/lease_keeper.h"
 
+#include <cstdint>
+#include <map>
+#include <tuple>
+
 #include "daemon/ops/process.h"
 #include "daemon/state/journal_file.h"
 
@@ -31,8 +35,16 @@ LeaseKeeper::~LeaseKeeper() {
 }
 
 std::vector<core::Lease> LeaseKeeper::Start(const std::function<bool(const std::string&)>& adapter_is_there) {
+  // A process may hold thousands of ports, and no client is served before the last lease was judged.
+  std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint64_t>, bool> judged;
+  const auto may_come_back = [&judged](const core::Process& holder) {
+    const auto [entry, fresh] = judged.try_emplace({holder.uid, holder.pid, holder.born}, false);
+    if (fresh) entry->second = MayComeBack(holder);
+    return entry->second;
+  };
   auto leases = journal_.Start(loop_.clock().Now(), [&](const core::Lease& lease) {
-    return options_.grace > Duration::zero() && adapter_is_there(lease.adapter) && MayComeBack(lease.holder);
+    return options_.grace > Duration::zero() && adapter_is_there(lease.adapter) &&
+           may_come_back(lease.holder);
   });
   ArmRetry();
   return leases;
