@@ -246,6 +246,33 @@ TEST(Session, BringsLiveConnectionsToTheNewBroker) {
   EXPECT_EQ(up.fake->log(), std::vector<std::string>{"attach"});
 }
 
+// The listeners of a session are away as long as the broker of their host: until it is tried again.
+TEST(Session, BrokerThatIsAwayIsTriedAgainAtTheSameRateForTheTimeOfARestart) {
+  FakeBroker broker;
+  std::mutex mutex;
+  std::vector<std::chrono::steady_clock::time_point> tries;
+  Environment environment = broker.environment();
+  environment.connect = [&, connect = environment.connect] {
+    {
+      std::lock_guard lock(mutex);
+      tries.push_back(std::chrono::steady_clock::now());
+    }
+    return connect();
+  };
+  environment.first_backoff = std::chrono::milliseconds(1);
+  Adapter adapter = Made<Adapter>(OpenAdapter(SessionOptions{}, environment)).value();
+  broker.Kill();
+  const auto enough = [&] {
+    std::lock_guard lock(mutex);
+    return tries.size() > 60;
+  };
+  // With doubled intervals the sixtieth try would come after two minutes.
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  while (!enough() && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
+  EXPECT_TRUE(enough());
+  broker.Start();
+}
+
 TEST(Session, EndOfAReturningConnectionIsReportedToTheNewBroker) {
   FakeBroker broker;
   Adapter adapter = broker.Open();

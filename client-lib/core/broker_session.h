@@ -49,6 +49,8 @@ struct SessionOptions {
   std::string adapter;
   Address local;
   bool reconnect = true;
+  // The time between two attempts to reach the broker again. It grows when the broker refuses the session, or
+  // is away for longer than a restart.
   Duration first_backoff = std::chrono::milliseconds(20);
   Duration last_backoff = std::chrono::seconds(2);
   Duration greeting_timeout = std::chrono::seconds(5);
@@ -160,7 +162,8 @@ class BrokerSession final : public std::enable_shared_from_this<BrokerSession> {
   struct Link;
   enum class State { kConnecting, kUp, kDown };
 
-  Status ConnectLink();
+  // `reached`: set when a broker accepted the connection. May be null.
+  Status ConnectLink(bool* reached = nullptr);
   // Gives sockets to a broker that serves the network namespace of this process. Without them the broker
   // names the missing ones.
   static void GiveNetwork(BrokerLane& lane);

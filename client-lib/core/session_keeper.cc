@@ -15,11 +15,16 @@ namespace {
 // The interval for copying the counts of connections that survived their broker.
 constexpr Duration kCarryInterval = std::chrono::seconds(1);
 
+// So many attempts in a row meet no broker while it restarts on a busy host. An attempt that nobody accepts
+// costs microseconds, and a connection of another host waits for the listeners of this session meanwhile.
+constexpr int kRestart = 100;
+
 }  // namespace
 
-Status BrokerSession::ConnectLink() {
+Status BrokerSession::ConnectLink(bool* reached) {
   auto channel = options_.connect();
   if (!channel.ok()) return channel.status();
+  if (reached != nullptr) *reached = true;
   auto link = std::make_shared<Link>(this, std::move(channel->lane));
   auto token = link->lane.ReadToken(std::chrono::steady_clock::now() + options_.greeting_timeout);
   if (!token.ok()) return token.status();
@@ -162,6 +167,7 @@ void BrokerSession::RunTasks() {
 
 bool BrokerSession::Reconnect() {
   Duration backoff = options_.first_backoff;
+  int in_vain = 0;
   for (;;) {
     // Jitter, so that the applications of a host do not all return at the same instant.
     const double part = std::uniform_real_distribution<double>(0.5, 1.0)(random_);
@@ -171,8 +177,9 @@ bool BrokerSession::Reconnect() {
       RunTasks();
       if (Closing()) return false;
     }
-    backoff = std::min(backoff * 2, options_.last_backoff);
-    const Status status = ConnectLink();
+    bool reached = false;
+    const Status status = ConnectLink(&reached);
+    if (reached || ++in_vain >= kRestart) backoff = std::min(backoff * 2, options_.last_backoff);
     if (status.ok()) BringBack();
     {
       std::lock_guard lock(mutex_);
