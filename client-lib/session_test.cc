@@ -246,6 +246,84 @@ TEST(Session, BringsLiveConnectionsToTheNewBroker) {
   EXPECT_EQ(up.fake->log(), std::vector<std::string>{"attach"});
 }
 
+TEST(Session, ReturningConnectionBringsItsQueuePairToABrokerThatMakesIt) {
+  FakeBroker broker;
+  Adapter adapter = broker.Open();
+  Watch watch(adapter);
+  Up up(broker, adapter);
+  broker.Kill();
+  watch.Await(1);
+  broker.SetFeatures(provider::kReattachMakesQueuePairs);
+  broker.On<session::ReattachOp>([](const session::ClientMessage&) {
+    Reply reply;
+    reply.handle = {888};
+    reply.queue_pair = {777};
+    return reply;
+  });
+  broker.Start();
+  watch.Await(2);
+  const auto reattach = broker.Await<session::ReattachOp>();
+  EXPECT_FALSE(reattach.queue_pair);
+  EXPECT_EQ(reattach.receive_depth, QueuePairOptions().receive_depth);
+  EXPECT_EQ(reattach.initiator_depth, QueuePairOptions().initiator_depth);
+  EXPECT_EQ(reattach.proof, kProof);
+  EXPECT_EQ(broker.Count<session::CreateQueuePairOp>(), 1u) << "of the first broker";
+  EXPECT_TRUE(up.connector.GetPrivateData().ok());
+  EXPECT_EQ(broker.Await<session::GetPrivateDataOp>().connector.value, 888u);
+  EXPECT_TRUE(up.connector.Close().ok());
+  EXPECT_TRUE(up.queue_pair.Close().ok());
+  ASSERT_EQ(broker.Count<session::CloseOp>(), 2u);
+  EXPECT_EQ(broker.Await<session::CloseOp>(2).handle.value, 777u);
+}
+
+// The connection goes on without the broker, and its queue pair is closed at the broker like every other.
+TEST(Session, QueuePairReturnsAloneWhenItsConnectionIsRefused) {
+  FakeBroker broker;
+  Adapter adapter = broker.Open();
+  Watch watch(adapter);
+  Up up(broker, adapter);
+  broker.Kill();
+  watch.Await(1);
+  broker.SetFeatures(provider::kReattachMakesQueuePairs);
+  broker.On<session::ReattachOp>([](const session::ClientMessage&) {
+    Reply reply;
+    reply.status = Status(StatusCode::kAccessDenied, "too late");
+    return reply;
+  });
+  broker.On<session::CreateQueuePairOp>([](const session::ClientMessage&) {
+    Reply reply;
+    reply.handle = {777};
+    return reply;
+  });
+  broker.Start();
+  watch.Await(2);
+  EXPECT_EQ(broker.Count<session::ReattachOp>(), 1u);
+  EXPECT_EQ(broker.Count<session::CreateQueuePairOp>(), 2u);
+  EXPECT_EQ(up.fake->log(), std::vector<std::string>{"attach"});
+  EXPECT_TRUE(up.queue_pair.Close().ok());
+  ASSERT_EQ(broker.Count<session::CloseOp>(), 1u);
+  EXPECT_EQ(broker.Await<session::CloseOp>().handle.value, 777u);
+}
+
+TEST(Session, MessagesOfReturningObjectsAreSentTogether) {
+  FakeBroker broker;
+  Adapter adapter = broker.Open();
+  Watch watch(adapter);
+  CompletionQueue queue = adapter.CreateCompletionQueue(16).value();
+  QueuePairOptions options;
+  options.receive_cq = options.initiator_cq = &queue;
+  std::vector<QueuePair> pairs;
+  for (int i = 0; i < 20; ++i) pairs.push_back(adapter.CreateQueuePair(options).value());
+  EXPECT_EQ(broker.groups(), 0);
+  broker.Kill();
+  watch.Await(1);
+  broker.Start();
+  watch.Await(2);
+  EXPECT_EQ(broker.Count<session::CreateQueuePairOp>(), 40u);
+  EXPECT_EQ(broker.together(), 20);
+  EXPECT_EQ(broker.groups(), 2);
+}
+
 // The listeners of a session are away as long as the broker of their host: until it is tried again.
 TEST(Session, BrokerThatIsAwayIsTriedAgainAtTheSameRateForTheTimeOfARestart) {
   FakeBroker broker;

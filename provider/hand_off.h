@@ -76,6 +76,9 @@ struct HandOff {
 // the lane and not gRPC.
 enum TokenFeatures : std::uint32_t {
   kLaneMessages = 0x1,  // The broker accepts Messages, so the session may use the lane.
+  // 0x2: provider/sockets_record.h.
+  kLaneManyMessages = 0x4,         // It accepts several ClientMessages in one datagram.
+  kReattachMakesQueuePairs = 0x8,  // Reattach without a queue pair makes one.
 };
 
 struct TokenRecord {
@@ -108,8 +111,8 @@ struct AckRecord {
   std::uint64_t id = 0;  // HandOffRecord::id or CountersPageRecord::id.
 };
 
-// The beginning of a datagram; behind it one ndbroker.v1.ClientMessage or any number of ServerMessages, each
-// behind its length as a std::uint32_t.
+// The beginning of a datagram; behind it any number of ndbroker.v1.ServerMessages, or one ClientMessage, or
+// several with kLaneManyMessages; each behind its length as a std::uint32_t.
 struct MessageRecord {
   static constexpr std::uint32_t kMagic = 0x4E444D47;  // "NDMG"
   std::uint32_t magic = kMagic;

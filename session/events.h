@@ -27,6 +27,7 @@ struct Reply {
   Bytes proof;                              // With hand_off: the client shows it in Reattach.
   std::uint32_t disconnect_timeout_ms = 0;  // With hand_off: how long a Disconnect waits for the peer.
   std::uint32_t counter_slot = 0;
+  Handle queue_pair;  // Reattach: the queue pair that it made.
   std::vector<AdapterInfo> adapters;
   // Hello
   std::uint32_t version = 0;

@@ -141,6 +141,8 @@ struct ReattachOp {
   ReadLimits limits;
   bool passive = false;
   Bytes proof{};  // Of the hand-over.
+  // Without a queue pair it makes one, as CreateQueuePairOp.
+  std::uint32_t receive_depth = 0, initiator_depth = 0, device_number = 0;
 };
 
 // One kind of message: its number and field name in the oneof of session.proto, and its name for people.

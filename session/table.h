@@ -242,11 +242,16 @@ struct Table<TransportReportOp> {
 };
 template <>
 struct Table<ReattachOp> {
-  static constexpr std::tuple kFields{
-      Field<&ReattachOp::adapter>{1, "adapter"}, Field<&ReattachOp::queue_pair>{2, "queue_pair"},
-      Field<&ReattachOp::local>{3, "local"},     Field<&ReattachOp::remote>{4, "remote"},
-      Field<&ReattachOp::limits>{5, "limits"},   Field<&ReattachOp::passive>{6, "passive"},
-      Field<&ReattachOp::proof>{7, "proof"}};
+  static constexpr std::tuple kFields{Field<&ReattachOp::adapter>{1, "adapter"},
+                                      Field<&ReattachOp::queue_pair>{2, "queue_pair"},
+                                      Field<&ReattachOp::local>{3, "local"},
+                                      Field<&ReattachOp::remote>{4, "remote"},
+                                      Field<&ReattachOp::limits>{5, "limits"},
+                                      Field<&ReattachOp::passive>{6, "passive"},
+                                      Field<&ReattachOp::proof>{7, "proof"},
+                                      Field<&ReattachOp::receive_depth>{8, "receive_queue_depth"},
+                                      Field<&ReattachOp::initiator_depth>{9, "initiator_queue_depth"},
+                                      Field<&ReattachOp::device_number>{10, "device_number"}};
 };
 
 // ---- Messages of the broker --------------------------------------------------------------------------
@@ -268,7 +273,8 @@ struct Table<Completion> {
       Field<&C::reply, &Reply::broker_version>{12, "broker_version"},
       Field<&C::reply, &Reply::peer>{13, "peer_address"},
       Field<&C::reply, &Reply::proof>{14, "proof"},
-      Field<&C::reply, &Reply::disconnect_timeout_ms>{15, "disconnect_timeout_ms"}};
+      Field<&C::reply, &Reply::disconnect_timeout_ms>{15, "disconnect_timeout_ms"},
+      Field<&C::reply, &Reply::queue_pair>{16, "queue_pair"}};
 };
 template <>
 struct Table<ConnectEvent> {

@@ -100,6 +100,8 @@ Result<std::string> BrokerLane::ReadToken(Time deadline) {
   if (record.magic != provider::TokenRecord::kMagic) return Broken("the first datagram is no token");
   if (Status status = CheckFds("token", 0, message->fds.size()); !status.ok()) return status;
   takes_messages_ = (record.features & provider::kLaneMessages) != 0;
+  takes_many_messages_ = (record.features & provider::kLaneManyMessages) != 0;
+  reattach_makes_queue_pairs_ = (record.features & provider::kReattachMakesQueuePairs) != 0;
   asks_for_sockets_ = (record.features & provider::kGiveSockets) != 0;
   return std::string(reinterpret_cast<const char*>(record.token), sizeof(record.token));
 }

@@ -37,6 +37,10 @@ class BrokerLane {
   Result<std::string> ReadToken(Time deadline);
   // True when the broker accepts messages on the lane, according to the token.
   bool takes_messages() const { return takes_messages_; }
+  // True when it accepts several of them in one datagram.
+  bool takes_many_messages() const { return takes_many_messages_; }
+  // True when its Reattach can make the queue pair.
+  bool reattach_makes_queue_pairs() const { return reattach_makes_queue_pairs_; }
   // True when the broker serves the network namespace of this process, and this lane, which carries messages,
   // is to give it sockets.
   bool gives_sockets() const { return carries_ && asks_for_sockets_; }
@@ -85,6 +89,8 @@ class BrokerLane {
   std::mutex mutex_;
   UniqueFd socket_;
   bool takes_messages_ = false;
+  bool takes_many_messages_ = false;
+  bool reattach_makes_queue_pairs_ = false;
   bool asks_for_sockets_ = false;
   bool carries_ = false;
   std::unique_ptr<std::byte[]> buffer_;         // Of Receive(). Mostly untouched memory.

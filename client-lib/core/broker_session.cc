@@ -17,6 +17,12 @@ thread_local bool reads_for_itself = false;  // This thread is in AwaitReply().
 
 constexpr Duration kCloseTimeout = std::chrono::seconds(10);
 
+bool MakesQueuePair(const session::Operation& op) {
+  const auto* const reattach = std::get_if<session::ReattachOp>(&op);
+  return std::holds_alternative<session::CreateQueuePairOp>(op) ||
+         (reattach != nullptr && !reattach->queue_pair);
+}
+
 }  // namespace
 
 BrokerSession::BrokerSession(SessionOptions options)
@@ -72,7 +78,7 @@ Status BrokerSession::Send(session::ClientMessage message, bool early, std::uint
                            Ticket* ticket, Sender sender) {
   const bool unhurried = sender != Sender::kApplication && sender != Sender::kKeeper;
   const auto* op = std::get_if<session::Operation>(&message.content);
-  const bool makes_queue_pair = op != nullptr && std::holds_alternative<session::CreateQueuePairOp>(*op);
+  const bool makes_queue_pair = op != nullptr && MakesQueuePair(*op);
   std::shared_ptr<Link> link;
   {
     std::lock_guard lock(mutex_);
@@ -93,6 +99,7 @@ Status BrokerSession::Send(session::ClientMessage message, bool early, std::uint
   }
   std::vector<std::byte> bytes;
   session::Append(message, &bytes);
+  if (sender == Sender::kKeeper && Gather(*link, bytes)) return {};
   if (!Pass(*link, bytes, sender)) {
     decltype(link->pending)::node_type dropped;  // Destroyed outside the lock.
     std::lock_guard lock(mutex_);
@@ -258,6 +265,11 @@ BrokerSession::Life BrokerSession::adapter() const {
 std::shared_ptr<MappedCounters> BrokerSession::counters() const {
   std::lock_guard lock(mutex_);
   return link_ ? link_->lane.counters() : nullptr;
+}
+
+bool BrokerSession::reattach_makes_queue_pairs() const {
+  std::lock_guard lock(mutex_);
+  return link_ && link_->lane.reattach_makes_queue_pairs();
 }
 
 bool BrokerSession::connected() const {

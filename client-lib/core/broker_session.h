@@ -148,6 +148,8 @@ class BrokerSession final : public std::enable_shared_from_this<BrokerSession> {
   CarriedCounters& carried() { return carried_; }
   const std::shared_ptr<ListedRegions>& regions() const { return regions_; }
   bool connected() const;
+  // As BrokerLane::reattach_makes_queue_pairs(), of the present broker.
+  bool reattach_makes_queue_pairs() const;
   bool in_child() const { return mark_.InChild(); }
   void SetCallback(std::function<void(bool)> callback);
   void SetAdapterCallback(std::function<void(AdapterChange)> callback);
@@ -180,6 +182,10 @@ class BrokerSession final : public std::enable_shared_from_this<BrokerSession> {
   void BringBack();
   // Waits until each of them is restored or has failed.
   void BringBack(const std::vector<std::shared_ptr<Target>>& targets);
+  // Takes a message of the keeper while it restores objects, to send it together with others. Returns false
+  // when it is to be sent alone.
+  bool Gather(Link& link, std::vector<std::byte>& message);
+  void SendGathered(Link& link);
   bool Closing();
   void RunTasks();
   void Sleep(int fd, Time until);
@@ -231,6 +237,7 @@ class BrokerSession final : public std::enable_shared_from_this<BrokerSession> {
 
   os::WakeEvent wake_;
   std::minstd_rand random_;
+  std::vector<std::vector<std::byte>> gathered_;  // Of the keeper alone.
   std::mutex join_mutex_;
   std::thread keeper_;
 };

@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "base/clock.h"
 #include "client-lib/core/broker_lane.h"
@@ -13,9 +14,12 @@
 
 namespace nd::client {
 
-// The carrier on the lane can send in two more ways. Any thread; in the order of the calls.
+// The carrier on the lane can send in three more ways. Any thread; in the order of the calls.
 class LaneMessages : public Carrier {
  public:
+  // As Send(), several messages of at most kMaxClientMessage bytes together, which leave in one datagram when
+  // the broker accepts that.
+  virtual bool SendTogether(std::span<const std::vector<std::byte>> messages) = 0;
   // As Send(), and nobody waits for an effect of the message: it leaves with the next one, at most eight
   // times `rest` later.
   virtual bool SendLater(std::span<const std::byte> message) = 0;

@@ -318,48 +318,54 @@ void LocalConnector::OnQueuePairClosed() {
   Finished();
 }
 
-void LocalConnector::Reattach(Life queue_pair, const std::function<void()>& done) {
+std::optional<session::ReattachOp> LocalConnector::ReturningConnection() {
   session::ReattachOp op;
   op.adapter = adapter->session->adapter().handle;
-  {
-    std::lock_guard lock(mutex_);
-    // Without its addresses the new broker cannot re-attach it; it continues without a broker.
-    if (closed_ || phase_ != Phase::kEstablished || !local_.well_formed() || local_.port() == 0 ||
-        !remote_.well_formed()) {
-      return done();
-    }
-    op.queue_pair = queue_pair.handle;
-    op.local = local_;
-    op.remote = remote_;
-    op.limits = limits_;
-    op.passive = passive_;
-    op.proof = proof_;
+  std::lock_guard lock(mutex_);
+  // Without its addresses the new broker cannot re-attach it; it continues without a broker.
+  if (closed_ || phase_ != Phase::kEstablished || !local_.well_formed() || local_.port() == 0 ||
+      !remote_.well_formed()) {
+    return std::nullopt;
   }
+  op.local = local_;
+  op.remote = remote_;
+  op.limits = limits_;
+  op.passive = passive_;
+  op.proof = proof_;
+  return op;
+}
+
+void LocalConnector::Reattach(Life queue_pair, const std::function<void()>& done) {
+  std::optional<session::ReattachOp> op = ReturningConnection();
+  if (!op) return done();
+  op->queue_pair = queue_pair.handle;
   Status sent = adapter->session->Submit(
-      std::move(op), queue_pair.epoch,
+      *std::move(op), queue_pair.epoch,
       [self = shared_from_this(), epoch = queue_pair.epoch, done](const Reply& reply) {
-        if (reply.status.ok()) {
-          bool gone, closed;
-          Status cause;
-          {
-            std::lock_guard lock(self->mutex_);
-            self->life_ = {reply.handle, epoch};
-            gone = self->phase_ == Phase::kPeerClosed;
-            cause = self->cause_;
-            closed = self->closed_ || self->phase_ == Phase::kDead || self->phase_ == Phase::kDisconnecting;
-          }
-          self->adapter->session->Register(reply.handle, self);
-          // The new broker does not know events of the meantime.
-          if (gone) self->Report(ReportWhat::kPeerClosed, self->reason(), std::move(cause));
-          if (closed) {
-            static_cast<void>(self->adapter->session->Submit(
-                session::CloseOp{reply.handle}, epoch, [](const Reply&) {}, BrokerSession::Sender::kKeeper));
-          }
-        }
+        if (reply.status.ok()) self->CameBack(reply, epoch);
         done();
       },
       BrokerSession::Sender::kKeeper);
   if (!sent.ok()) done();
+}
+
+void LocalConnector::CameBack(const Reply& reply, std::uint32_t epoch) {
+  bool gone, closed;
+  Status cause;
+  {
+    std::lock_guard lock(mutex_);
+    life_ = {reply.handle, epoch};
+    gone = phase_ == Phase::kPeerClosed;
+    cause = cause_;
+    closed = closed_ || phase_ == Phase::kDead || phase_ == Phase::kDisconnecting;
+  }
+  adapter->session->Register(reply.handle, shared_from_this());
+  // The new broker does not know events of the meantime.
+  if (gone) Report(ReportWhat::kPeerClosed, reason(), std::move(cause));
+  if (closed) {
+    static_cast<void>(adapter->session->Submit(
+        session::CloseOp{reply.handle}, epoch, [](const Reply&) {}, BrokerSession::Sender::kKeeper));
+  }
 }
 
 }  // namespace nd::client

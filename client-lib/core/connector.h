@@ -75,8 +75,13 @@ class LocalConnector final : public Target, public std::enable_shared_from_this<
   void OnQueuePairClosed();
   // Reports the disconnect of the peer to the broker before any reaction of this side.
   void TellPeerClosed();
+  // The operation that re-attaches this connection to a new broker, without the queue pair. Empty when it
+  // cannot come back.
+  std::optional<session::ReattachOp> ReturningConnection();
   // The queue pair has a handle at the new broker; re-attaches its connection.
   void Reattach(Life queue_pair, const std::function<void()>& done);
+  // The new broker, of that epoch, has answered Reattach with SUCCESS.
+  void CameBack(const Reply& reply, std::uint32_t epoch);
 
   const std::shared_ptr<LocalAdapter> adapter;
 

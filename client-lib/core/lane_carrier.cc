@@ -32,9 +32,20 @@ class LaneCarrier final : public LaneMessages {
 
   bool Send(std::span<const std::byte> message) override {
     std::lock_guard lock(write_mutex_);
-    if (lane_.Send(Framed(message)).ok()) return true;
-    lane_.Shutdown();  // Ends the session, and with it the operation that could not be sent.
-    return false;
+    BeginDatagram();
+    Add(message);
+    return SendDatagram();
+  }
+
+  bool SendTogether(std::span<const std::vector<std::byte>> messages) override {
+    if (!lane_.takes_many_messages()) {
+      return std::all_of(messages.begin(), messages.end(),
+                         [this](const std::vector<std::byte>& message) { return Send(message); });
+    }
+    std::lock_guard lock(write_mutex_);
+    BeginDatagram();
+    for (const std::vector<std::byte>& message : messages) Add(message);
+    return SendDatagram();
   }
 
   bool SendLater(std::span<const std::byte> message) override {
@@ -89,15 +100,26 @@ class LaneCarrier final : public LaneMessages {
   }
 
  private:
-  // Under write_mutex_.
-  std::span<const std::byte> Framed(std::span<const std::byte> message) {
-    const auto length = static_cast<std::uint32_t>(message.size());
+  // The next four are called under write_mutex_.
+  void BeginDatagram() {
     const provider::MessageRecord record;
-    constexpr std::size_t kHead = sizeof(record) + sizeof(length);
-    datagram_.resize(kHead + length);
+    datagram_.resize(sizeof(record));
     std::memcpy(datagram_.data(), &record, sizeof(record));
-    std::memcpy(datagram_.data() + sizeof(record), &length, sizeof(length));
-    if (length != 0) std::memcpy(datagram_.data() + kHead, message.data(), length);
+  }
+  void Add(std::span<const std::byte> message) {
+    const auto length = static_cast<std::uint32_t>(message.size());
+    const auto* head = reinterpret_cast<const std::byte*>(&length);
+    datagram_.insert(datagram_.end(), head, head + sizeof(length));
+    datagram_.insert(datagram_.end(), message.begin(), message.end());
+  }
+  bool SendDatagram() {
+    if (lane_.Send(datagram_).ok()) return true;
+    lane_.Shutdown();  // Ends the session, and with it the operations that could not be sent.
+    return false;
+  }
+  std::span<const std::byte> Framed(std::span<const std::byte> message) {
+    BeginDatagram();
+    Add(message);
     return datagram_;
   }
 

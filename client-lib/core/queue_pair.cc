@@ -44,28 +44,53 @@ void LocalQueuePair::OnPeerClosed(DisconnectReason reason, Status cause) {
 
 void LocalQueuePair::OnSessionBack(const std::function<void()>& done) {
   if (closed) return done();
+  const std::shared_ptr<LocalConnector> connection = connector();
+  std::optional<session::ReattachOp> op;
+  if (connection && adapter->session->reattach_makes_queue_pairs()) op = connection->ReturningConnection();
+  if (!op) return ComeBack(true, done);
+  op->receive_depth = receive_depth;
+  op->initiator_depth = initiator_depth;
+  op->device_number = real->device_number();
+  const std::uint32_t epoch = adapter->session->adapter().epoch;
+  Status sent = adapter->session->Submit(
+      *std::move(op), epoch,
+      [self = shared_from_this(), connection, epoch, done](const Reply& reply) {
+        if (!reply.status.ok()) return self->ComeBack(false, done);
+        connection->CameBack(reply, epoch);
+        self->CameBack({reply.queue_pair, epoch}, reply.counter_slot);
+        done();
+      },
+      BrokerSession::Sender::kKeeper);
+  if (!sent.ok()) done();
+}
+
+void LocalQueuePair::ComeBack(bool with_connection, const std::function<void()>& done) {
   const auto [handle, epoch] = adapter->session->adapter();
   const session::CreateQueuePairOp op{handle, receive_depth, initiator_depth, real->device_number()};
   Status sent = adapter->session->Submit(
       op, epoch,
-      [self = shared_from_this(), epoch = epoch, done](const Reply& reply) {
-        if (!reply.status.ok()) return done();
-        {
-          std::lock_guard lock(self->mutex_);
-          self->life_ = {reply.handle, epoch};
-        }
-        if (self->closed) {  // It was closed while it had no object at the broker.
-          static_cast<void>(self->adapter->session->Submit(
-              session::CloseOp{reply.handle}, epoch, [](const Reply&) {}, BrokerSession::Sender::kKeeper));
-          return done();
-        }
-        self->CarryCounters(reply.counter_slot);
-        auto connection = self->connector();
+      [self = shared_from_this(), epoch = epoch, with_connection, done](const Reply& reply) {
+        if (!reply.status.ok() || !self->CameBack({reply.handle, epoch}, reply.counter_slot)) return done();
+        auto connection = with_connection ? self->connector() : nullptr;
         if (!connection) return done();
         connection->Reattach({reply.handle, epoch}, done);
       },
       BrokerSession::Sender::kKeeper);
   if (!sent.ok()) done();
+}
+
+bool LocalQueuePair::CameBack(BrokerSession::Life life, std::uint32_t slot) {
+  {
+    std::lock_guard lock(mutex_);
+    life_ = life;
+  }
+  if (closed) {  // It was closed while it had no object at the broker.
+    static_cast<void>(adapter->session->Submit(
+        session::CloseOp{life.handle}, life.epoch, [](const Reply&) {}, BrokerSession::Sender::kKeeper));
+    return false;
+  }
+  CarryCounters(slot);
+  return true;
 }
 
 void LocalQueuePair::CarryCounters(std::uint32_t slot) {

@@ -24,7 +24,7 @@ class LocalQueuePair final : public Target, public std::enable_shared_from_this<
   Rank rank() const override { return Rank::kQueuePair; }
   void BeginClose() override { static_cast<void>(Close({}, false, false)); }
   void LastHandleGone() { BeginClose(); }
-  // Makes it known to the new broker, and then its connection.
+  // Makes it and its connection known to the new broker.
   void OnSessionBack(const std::function<void()>& done) override;
 
   bool usable() const { return !closed.load(std::memory_order_relaxed) && !adapter->session->in_child(); }
@@ -51,6 +51,10 @@ class LocalQueuePair final : public Target, public std::enable_shared_from_this<
 
  private:
   void ReleaseQueues();
+  // Makes it known without its connection, and then its connection, if `with_connection`.
+  void ComeBack(bool with_connection, const std::function<void()>& done);
+  // The new broker has made it: takes its handle and counters. Returns false when it was closed meanwhile.
+  bool CameBack(BrokerSession::Life life, std::uint32_t slot);
   // Copies counts from the page of the old broker to that of the new one.
   void CarryCounters(std::uint32_t slot);
   void Drop();

@@ -19,6 +19,12 @@ constexpr Duration kCarryInterval = std::chrono::seconds(1);
 // costs microseconds, and a connection of another host waits for the listeners of this session meanwhile.
 constexpr int kRestart = 100;
 
+// The messages that are sent together when objects are restored; each has at most some hundred bytes. The
+// broker handles this many messages in one turn of the client.
+constexpr std::size_t kTogether = 16;
+
+thread_local const BrokerSession* gathering = nullptr;  // The session whose objects this thread restores.
+
 }  // namespace
 
 Status BrokerSession::ConnectLink(bool* reached) {
@@ -208,15 +214,35 @@ void BrokerSession::BringBack() {
 
 void BrokerSession::BringBack(const std::vector<std::shared_ptr<Target>>& targets) {
   auto waiting = std::make_shared<std::size_t>(targets.size());
+  gathering = this;
   for (const auto& target : targets) {
     target->OnSessionBack([this, waiting] {
       std::lock_guard lock(mutex_);
       if (--*waiting == 0) changed_.notify_all();
     });
   }
+  gathering = nullptr;
   std::unique_lock lock(mutex_);
   const std::shared_ptr<Link> link = link_;
+  lock.unlock();
+  SendGathered(*link);
+  lock.lock();
   changed_.wait(lock, [&] { return *waiting == 0 || link->over; });
+}
+
+bool BrokerSession::Gather(Link& link, std::vector<std::byte>& message) {
+  if (gathering != this || link.lane_messages == nullptr) return false;
+  gathered_.push_back(std::move(message));
+  if (gathered_.size() == kTogether) SendGathered(link);
+  return true;
+}
+
+void BrokerSession::SendGathered(Link& link) {
+  if (gathered_.empty()) return;
+  // After a failed write the session has ended, and the keeper completes all pending operations.
+  link.lane_messages->SendTogether(gathered_);
+  gathered_.clear();
+  link.carrier->Attend();
 }
 
 void BrokerSession::Carry(const void* owner, CounterSlot from, CounterSlot to) {

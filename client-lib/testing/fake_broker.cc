@@ -27,6 +27,12 @@ class FakeBroker::Link final : public LaneMessages {
     return true;
   }
 
+  bool SendTogether(std::span<const std::vector<std::byte>> messages) override {
+    ++broker_->groups_;
+    broker_->together_ += static_cast<int>(messages.size());
+    return std::all_of(messages.begin(), messages.end(), [this](const auto& bytes) { return Send(bytes); });
+  }
+
   bool SendLater(std::span<const std::byte> bytes) override {
     ++broker_->put_off_;
     return Send(bytes);
@@ -102,6 +108,7 @@ Environment FakeBroker::environment() {
     Channel channel;
     if (Status status = MakeSeqpacketPair(&lane_, &channel.lane); !status.ok()) return status;
     provider::TokenRecord token;
+    token.features = features_;
     Status sent = SendWithFds(lane_.get(), std::as_bytes(std::span(&token, 1)), {});
     if (!sent.ok()) return sent;
     channel.open_carrier = [this](BrokerLane&, Carrier::Sink* sink) -> Result<std::unique_ptr<Carrier>> {

@@ -90,6 +90,11 @@ class FakeBroker {
   int attended() const { return attended_; }
   // How many messages were put off.
   int put_off() const { return put_off_; }
+  // How many messages were sent together with others in how many groups.
+  int together() const { return together_; }
+  int groups() const { return groups_; }
+  // The bits of the token of the next session.
+  void SetFeatures(std::uint32_t features) { features_ = features; }
   // Whether a message can be sent without waiting; it can at first.
   void SetFull(bool full) { full_ = full; }
   // The thread that sent a message without waiting, the last of them.
@@ -110,7 +115,8 @@ class FakeBroker {
   std::optional<Reply> Answer(const session::ClientMessage& message);
   void Record(const session::ClientMessage& message);
 
-  std::atomic<int> attended_{0}, put_off_{0};
+  std::atomic<int> attended_{0}, put_off_{0}, together_{0}, groups_{0};
+  std::atomic<std::uint32_t> features_{0};
   std::atomic<bool> full_{false};
   std::atomic<std::thread::id> last_at_once_{};
   std::shared_ptr<FakeDevice> device_ = std::make_shared<FakeDevice>();

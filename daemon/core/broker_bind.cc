@@ -126,6 +126,10 @@ void Broker::Impl::Reserved(Connector& c, Status status) {
       RecordEstablished(c);
       Reply reply;
       reply.handle = c.handle;
+      if (c.made_queue_pair) {
+        reply.queue_pair = c.queue_pair;
+        reply.counter_slot = Find<QueuePair>(c.queue_pair)->counter_slot;
+      }
       Finish(c.session, c.op, {}, std::move(reply));
       return;
     }

@@ -208,6 +208,8 @@ void Broker::Impl::DetachQueuePair(Connector& c) {
   QueuePair* const q = Find<QueuePair>(std::exchange(c.queue_pair, {}));
   ND_CORE_CHECK(q != nullptr && q->connector == c.handle);
   q->connector = {};
+  // The client never received the handle of a queue pair whose connection did not come back.
+  if (c.reattaching && c.made_queue_pair) q->closing = true;
   MaybeFinishClose(q->handle);
 }
 

@@ -267,29 +267,23 @@ std::uint32_t Broker::Impl::NextCounterSlot(SessionId session) const {
   return s == nullptr ? 0 : NextSlot(*s);
 }
 
-void Broker::Impl::Do(Session& s, Pending p, const CreateQueuePairOp& op) {
-  OpenedAdapter* const adapter = UsableAdapter(s, p, op.adapter);
-  if (adapter == nullptr) return;
-  const AdapterInfo& info = StateOf(*adapter).description.info;
-  // Numbered as the fields of nd::QueuePairOptions.
-  if (op.receive_depth > info.max_receive_queue_depth) {
-    Finish(s.id, p,
-           {StatusCode::kInvalidParameter5,
-            "receive_depth is above the adapter's " + std::to_string(info.max_receive_queue_depth) + "."});
-    return;
+// Numbered as the fields of nd::QueuePairOptions.
+Status Broker::Impl::CheckDepths(const AdapterInfo& adapter, std::uint32_t receive, std::uint32_t initiator) {
+  if (receive > adapter.max_receive_queue_depth) {
+    return {StatusCode::kInvalidParameter5,
+            "receive_depth is above the adapter's " + std::to_string(adapter.max_receive_queue_depth) + "."};
   }
-  if (op.initiator_depth > info.max_initiator_queue_depth) {
-    Finish(s.id, p,
-           {StatusCode::kInvalidParameter6, "initiator_depth is above the adapter's " +
-                                                std::to_string(info.max_initiator_queue_depth) + "."});
-    return;
+  if (initiator > adapter.max_initiator_queue_depth) {
+    return {StatusCode::kInvalidParameter6, "initiator_depth is above the adapter's " +
+                                                std::to_string(adapter.max_initiator_queue_depth) + "."};
   }
-  Status why;
-  QueuePair* const q = Create<QueuePair>(s, *adapter, &why);
-  if (q == nullptr) {
-    Finish(s.id, p, std::move(why));
-    return;
-  }
+  return {};
+}
+
+QueuePair* Broker::Impl::MakeQueuePair(Session& s, const OpenedAdapter& adapter, const CreateQueuePairOp& op,
+                                       Status* why) {
+  QueuePair* const q = Create<QueuePair>(s, adapter, why);
+  if (q == nullptr) return nullptr;
   q->device_number = op.device_number;
   q->receive_depth = op.receive_depth;
   q->initiator_depth = op.initiator_depth;
@@ -298,6 +292,19 @@ void Broker::Impl::Do(Session& s, Pending p, const CreateQueuePairOp& op) {
     ++s.next_slot;
   } else {
     s.free_slots.erase(s.free_slots.begin());
+  }
+  return q;
+}
+
+void Broker::Impl::Do(Session& s, Pending p, const CreateQueuePairOp& op) {
+  OpenedAdapter* const adapter = UsableAdapter(s, p, op.adapter);
+  if (adapter == nullptr) return;
+  const AdapterInfo& info = StateOf(*adapter).description.info;
+  Status why = CheckDepths(info, op.receive_depth, op.initiator_depth);
+  const QueuePair* const q = why.ok() ? MakeQueuePair(s, *adapter, op, &why) : nullptr;
+  if (q == nullptr) {
+    Finish(s.id, p, std::move(why));
+    return;
   }
   Reply reply;
   reply.handle = q->handle;

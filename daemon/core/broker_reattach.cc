@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reattach: a connection that survived the previous broker returns to the tables, without any wire message.
 //
+// The operation may make the queue pair of the connection, so that each connection costs one operation. It
+// makes none if the connection does not come back.
+//
 // Such connections of one session may share a local port, because they came through one listener or shared
 // endpoint of the previous broker; their 4-tuples differ.
 #include <utility>
@@ -46,25 +49,28 @@ void Broker::Impl::LetConnectionsReturn(const Session& s) {
 void Broker::Impl::Do(Session& s, Pending p, const ReattachOp& op) {
   OpenedAdapter* const adapter = UsableAdapter(s, p, op.adapter);
   if (adapter == nullptr) return;
-  QueuePair* const q = FindOwn<QueuePair>(s, op.queue_pair);
+  const bool makes = !op.queue_pair;
+  QueuePair* q = makes ? nullptr : FindOwn<QueuePair>(s, op.queue_pair);
   const AdapterState& state = StateOf(*adapter);
   const AdapterInfo& info = state.description.info;
   Status bad;
-  if (q == nullptr) {
+  if (!makes && q == nullptr) {
     bad = BadHandle("queue pair");
-  } else if (q->removed) {
+  } else if (!makes && q->removed) {
     bad = AdapterGone();
   } else if (!state.description.client_disconnects) {
     bad = Status(StatusCode::kNotSupported, "Connections of this adapter end with the broker.");
-  } else if (q->adapter_no != adapter->adapter_no) {
+  } else if (!makes && q->adapter_no != adapter->adapter_no) {
     bad = Status(StatusCode::kInvalidParameter2, "The queue pair belongs to another adapter.");
+  } else if (Status depths = CheckDepths(info, op.receive_depth, op.initiator_depth); makes && !depths.ok()) {
+    bad = std::move(depths);
   } else if (Status local = CheckLocal(s, info, op.local, false); !local.ok()) {
     bad = std::move(local);
   } else if (Status remote = CheckDestinationShape(op.remote, op.local); !remote.ok()) {
     bad = std::move(remote);
   } else if (op.local.port() == 0 || op.remote.unspecified() || op.remote.multicast()) {
     bad = Status(StatusCode::kInvalidAddress, "An established connection has no such address.");
-  } else if (Status busy = CheckQueuePair(*q); !busy.ok()) {
+  } else if (Status busy = makes ? Status() : CheckQueuePair(*q); !busy.ok()) {
     bad = std::move(busy);
   } else if (Status refused = CheckReattach(s, info.name, op); !refused.ok()) {
     bad = std::move(refused);
@@ -88,6 +94,17 @@ void Broker::Impl::Do(Session& s, Pending p, const ReattachOp& op) {
   }
   c->op = p;
   c->reattaching = true;
+  if (makes) {
+    const CreateQueuePairOp pair{op.adapter, op.receive_depth, op.initiator_depth, op.device_number};
+    q = MakeQueuePair(s, *adapter, pair, &why);
+    c->made_queue_pair = true;
+  }
+  if (q == nullptr) {
+    Reserved(*c, std::move(why));
+    return;
+  }
+  c->queue_pair = q->handle;
+  q->connector = c->handle;
   const PortTaker taker = TakerOf(s, *c);
   Status taken = ports_.TakeBack(taker, op.passive, op.local, &c->claim, &c->local);
   if (taken.ok()) {
@@ -95,8 +112,6 @@ void Broker::Impl::Do(Session& s, Pending p, const ReattachOp& op) {
     c->passive = op.passive;
     c->attempt = next_attempt_++;
     c->limits = CapOffer(op.limits, {info.max_inbound_read_limit, info.max_outbound_read_limit});
-    c->queue_pair = q->handle;
-    q->connector = c->handle;
     tuples_.Put(tuple, role, {c->attempt, c->handle});
     c->has_tuple = true;
     if (ports_.AskHost(taker, &c->claim)) return;

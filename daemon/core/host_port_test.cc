@@ -211,5 +211,26 @@ TEST_F(HostPort, RefusedReattachLeavesNothing) {
   EXPECT_EQ(w_.Close(c_, op.queue_pair), SC::kSuccess) << "its queue pair is free";
 }
 
+TEST_F(HostPort, QueuePairThatReattachMadeEndsWithoutItsConnection) {
+  ReattachOp op = w_.Returning(c_, "10.0.0.1:6002", "10.0.5.1:7000", false);
+  ASSERT_EQ(w_.Close(c_, std::exchange(op.queue_pair, {})), SC::kSuccess);
+  const OpId refused = w_.Submit(c_, op);
+  EXPECT_EQ(w_.broker().QueuePairs().size(), 1u);
+  Answer(SC::kSharingViolation);
+  EXPECT_EQ(w_.Code(c_, refused), SC::kSharingViolation);
+  EXPECT_TRUE(w_.broker().QueuePairs().empty());
+  const OpId granted = w_.Submit(c_, op);
+  Answer(SC::kSuccess);
+  EXPECT_EQ(w_.Code(c_, granted), SC::kSuccess);
+  EXPECT_EQ(w_.broker().QueuePairs().size(), 1u);
+  // The adapter goes while another one waits.
+  ReattachOp later = w_.Returning(c_, "10.0.0.1:6003", "10.0.5.1:7000", false);
+  ASSERT_EQ(w_.Close(c_, std::exchange(later.queue_pair, {})), SC::kSuccess);
+  const OpId removed = w_.Submit(c_, later);
+  w_.Step(0, SetAdapter{"a0", false});
+  EXPECT_EQ(w_.Code(c_, removed), SC::kDeviceRemoved);
+  EXPECT_EQ(w_.broker().QueuePairs().size(), 1u) << "that of the connection that was back";
+}
+
 }  // namespace
 }  // namespace nd::core

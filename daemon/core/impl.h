@@ -143,6 +143,9 @@ class Broker::Impl {
   Connector& ConnectorAt(Handle handle);
   template <typename T>
   T* Create(Session& s, const OpenedAdapter& adapter, Status* why);
+  static Status CheckDepths(const AdapterInfo& adapter, std::uint32_t receive, std::uint32_t initiator);
+  QueuePair* MakeQueuePair(Session& s, const OpenedAdapter& adapter, const CreateQueuePairOp& op,
+                           Status* why);
   // Frees the object and possibly its antecedents, and finishes operations that waited for it.
   void Destroy(Object& object);
   // Finishes a pending Close of an object without successors: may free it.

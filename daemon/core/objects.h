@@ -81,11 +81,12 @@ struct Connector : Object {
   Address local, remote;
 
   PortClaim claim;
-  bool persistent = false;   // Bind took the port, so a failed Connect keeps it.
-  bool reattaching = false;  // Reattach that waits for CmReserved; not yet known to the client.
-  Handle through;            // Listener or shared endpoint whose successor it is.
-  Handle waits_at;           // Waiting: the listener.
-  bool unanswered = false;   // Incoming, delivered as an event: counts against the listener's backlog.
+  bool persistent = false;       // Bind took the port, so a failed Connect keeps it.
+  bool reattaching = false;      // Reattach that waits for CmReserved; not yet known to the client.
+  bool made_queue_pair = false;  // Reattach made its queue pair.
+  Handle through;                // Listener or shared endpoint whose successor it is.
+  Handle waits_at;               // Waiting: the listener.
+  bool unanswered = false;       // Incoming, delivered as an event: counts against the listener's backlog.
   bool has_tuple = false;
   std::uint64_t attempt = 0;  // Names this attempt in the tuple table; equals the CmId when there is one.
 

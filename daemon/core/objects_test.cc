@@ -190,6 +190,70 @@ TEST(Reattach, ChecksItsArgumentsAndTakesNothing) {
   EXPECT_EQ(w.broker(0).Ports().size(), 1u);
 }
 
+TEST(Reattach, MakesTheQueuePairOfItsConnection) {
+  World w;
+  const auto c = w.Open();
+  ReattachOp op = w.Returning(c, "10.0.0.1:6100", "10.0.5.1:7000", false);
+  ASSERT_EQ(w.Close(c, std::exchange(op.queue_pair, {})), SC::kSuccess);
+  w.Qp(c);  // Has the first slot.
+  op.receive_depth = 5;
+  op.initiator_depth = 6;
+  op.device_number = 7;
+  const Complete back = w.Call(c, op);
+  ASSERT_TRUE(back.status.ok());
+  const auto rows = w.broker().QueuePairs();
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_EQ(rows[1].id, back.reply.queue_pair);
+  EXPECT_EQ(rows[1].connection, back.reply.handle);
+  EXPECT_EQ(rows[1].receive_depth, 5u);
+  EXPECT_EQ(rows[1].initiator_depth, 6u);
+  EXPECT_EQ(rows[1].device_number, 7u);
+  EXPECT_EQ(back.reply.counter_slot, 1u);
+  // It is a queue pair like every other.
+  EXPECT_EQ(w.Try(c, w.Returning(c, "10.0.0.1:6101", "10.0.5.1:7000", false)), SC::kSuccess);
+  op.queue_pair = back.reply.queue_pair;
+  EXPECT_EQ(w.Try(c, op), SC::kConnectionActive);
+}
+
+TEST(Reattach, MakesNoQueuePairForAConnectionThatDoesNotComeBack) {
+  World w;
+  const auto c = w.Open(), other = w.Open(0, 1001);
+  w.Bound(other, "10.0.0.1:6200");
+  ReattachOp good = w.Returning(c, "10.0.0.1:6100", "10.0.5.1:7000", false);
+  ReattachOp taken = w.Returning(c, "10.0.0.1:6200", "10.0.5.1:7000", false);
+  for (ReattachOp* const op : {&good, &taken}) {
+    ASSERT_EQ(w.Close(c, std::exchange(op->queue_pair, {})), SC::kSuccess);
+  }
+  const auto code = [&](auto change) {
+    ReattachOp op = good;
+    change(op);
+    const Complete done = w.Call(c, op);
+    EXPECT_FALSE(done.reply.queue_pair);
+    return done.status.code();
+  };
+  EXPECT_EQ(code([](ReattachOp& op) { op.receive_depth = 1025; }), SC::kInvalidParameter5);
+  EXPECT_EQ(code([](ReattachOp& op) { op.initiator_depth = 1025; }), SC::kInvalidParameter6);
+  EXPECT_EQ(code([](ReattachOp& op) { op.proof.clear(); }), SC::kAccessDenied);
+  EXPECT_EQ(code([&](ReattachOp& op) { op = taken; }), SC::kSharingViolation);
+  EXPECT_TRUE(w.broker().QueuePairs().empty());
+  EXPECT_EQ(w.broker().Connections().size(), 1u) << "that of the other user";
+  EXPECT_EQ(w.Try(c, good), SC::kSuccess);
+}
+
+TEST(Reattach, CountsItsQueuePairAgainstTheQuota) {
+  Rule rule;
+  rule.limits.queue_pairs = 1;
+  World w(1, {}, Policy({rule}));
+  const auto c = w.Open();
+  ReattachOp op = w.Returning(c, "10.0.0.1:6100", "10.0.5.1:7000", false);
+  const Handle only = std::exchange(op.queue_pair, {});
+  EXPECT_EQ(w.Try(c, op), SC::kInsufficientResources);
+  EXPECT_TRUE(w.broker().Ports().empty());
+  EXPECT_TRUE(w.broker().Connections().empty());
+  EXPECT_EQ(w.Close(c, only), SC::kSuccess);
+  EXPECT_EQ(w.Try(c, op), SC::kSuccess);
+}
+
 TEST(Reattach, CountsAgainstTheQuota) {
   Rule rule;
   rule.limits.connectors = 0;

@@ -21,7 +21,7 @@ using std::chrono::steady_clock;
 
 namespace {
 
-// This many reading turns read everything that a socket can hold.
+// This many reading turns read everything that a socket can hold, if each datagram has one message.
 constexpr int kTurnsBeforeJudgement = 20;
 // The most datagrams of one system call. Another call would only tell that there are no more.
 constexpr std::size_t kAtOnce = 4;
@@ -226,21 +226,12 @@ void ClientLane::Read() {
   bool all = false;
   for (int i = 0; i < kMessages && bytes < kBytes && !closed_ && !not_reading(); ++i) {
     if (i != 0 && loop_.TurnIsOver()) break;
-    if (callbacks_.sockets) {
+    if (ahead_.empty() && callbacks_.sockets) {
       if (!ReadWithSockets(&bytes)) return;
-      continue;
+      if (ahead_.empty()) continue;
     }
     if (ahead_.empty() && (all || !Receive(&all))) return;
-    const Received received = std::move(ahead_.front());
-    ahead_.pop_front();
-    bytes += received.bytes.size();
-    if (received.had_descriptors) {
-      End(StatusCode::kRemoteError, "it sent descriptors, which the broker never accepts");
-    } else if (received.too_long) {
-      End(StatusCode::kRemoteError, "it sent a datagram that is too long");
-    } else {
-      OnDatagram(received.bytes);
-    }
+    HandleNext(&bytes);
   }
   if (!closed_ && !ahead_.empty() && !not_reading()) ReadAheadLater();
 }
@@ -257,9 +248,26 @@ bool ClientLane::ReadWithSockets(std::size_t* bytes) {
   } else if (!sockets.empty()) {
     End(StatusCode::kRemoteError, "it sent descriptors with a datagram that has none");
   } else {
-    OnDatagram(datagram);
+    *bytes -= datagram.size();  // Counted when it is handled.
+    ahead_.push_back({{datagram.begin(), datagram.end()}});
   }
-  return true;
+  return !closed_;
+}
+
+void ClientLane::HandleNext(std::size_t* bytes) {
+  Received received = std::move(ahead_.front());
+  ahead_.pop_front();
+  const std::size_t before = received.handled;
+  bool more = false;
+  if (received.had_descriptors) {
+    End(StatusCode::kRemoteError, "it sent descriptors, which the broker never accepts");
+  } else if (received.too_long) {
+    End(StatusCode::kRemoteError, "it sent a datagram that is too long");
+  } else {
+    more = OnDatagram(received);
+  }
+  *bytes += received.handled - before;
+  if (more && !closed_) ahead_.push_front(std::move(received));
 }
 
 bool ClientLane::Receive(bool* all) {
@@ -320,25 +328,39 @@ void ClientLane::OnSockets(std::span<const std::byte> datagram, std::vector<Uniq
   callbacks_.sockets(record->op_id, std::move(sockets));
 }
 
-void ClientLane::OnDatagram(std::span<const std::byte> datagram) {
-  provider::MessageRecord record;
-  if (datagram.size() < sizeof record) return OnAck(datagram);
-  std::memcpy(&record, datagram.data(), sizeof record);
-  if (record.magic != provider::MessageRecord::kMagic) return OnAck(datagram);
-  const provider::MessageRecord right;
-  if (record.version != right.version || record.size != right.size) {
-    return End(StatusCode::kRemoteError, "it sent a message of another version");
+bool ClientLane::OnDatagram(Received& received) {
+  const std::span<const std::byte> datagram = received.bytes;
+  if (received.handled == 0) {
+    provider::MessageRecord record;
+    if (datagram.size() >= sizeof record) std::memcpy(&record, datagram.data(), sizeof record);
+    if (datagram.size() < sizeof record || record.magic != provider::MessageRecord::kMagic) {
+      received.handled = datagram.size();
+      OnAck(datagram);
+      return false;
+    }
+    const provider::MessageRecord right;
+    if (record.version != right.version || record.size != right.size) {
+      End(StatusCode::kRemoteError, "it sent a message of another version");
+      return false;
+    }
+    received.handled = sizeof record;
   }
-  // One message only: the turn of a client is counted in messages.
+  // One message: the turn of a client is counted in messages.
+  std::span<const std::byte> left = datagram.subspan(received.handled);
   std::uint32_t length = 0;
-  datagram = datagram.subspan(sizeof record);
-  if (datagram.size() < sizeof length)
-    return End(StatusCode::kRemoteError, "it sent a message without its length");
-  std::memcpy(&length, datagram.data(), sizeof length);
-  datagram = datagram.subspan(sizeof length);
-  if (length != datagram.size())
-    return End(StatusCode::kRemoteError, "it sent a message whose length field is wrong");
-  callbacks_.message(datagram);
+  if (left.size() < sizeof length) {
+    End(StatusCode::kRemoteError, "it sent a message without its length");
+    return false;
+  }
+  std::memcpy(&length, left.data(), sizeof length);
+  left = left.subspan(sizeof length);
+  if (length > left.size()) {
+    End(StatusCode::kRemoteError, "it sent a message whose length field is wrong");
+    return false;
+  }
+  received.handled += sizeof length + length;
+  callbacks_.message(left.first(length));
+  return received.handled < datagram.size();
 }
 
 void ClientLane::OnAck(std::span<const std::byte> datagram) {

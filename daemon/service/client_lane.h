@@ -85,16 +85,21 @@ class ClientLane {
   struct Received {
     std::vector<std::byte> bytes;
     bool had_descriptors = false, too_long = false;
+    std::size_t handled = 0;  // Bytes at its beginning: the record and messages.
   };
   // Puts datagrams into ahead_. Returns false when there is none, or the lane has ended. `all`: no more wait.
   bool Receive(bool* all);
   // Handles ahead_ in the next turn, because the socket does not report it.
   void ReadAheadLater();
-  // Reads one datagram that may have sockets. Returns false when there is none, or the lane has ended.
+  // Reads one datagram that may have sockets, and handles it if it has; otherwise it is in ahead_. Returns
+  // false when there is none, or the lane has ended.
   bool ReadWithSockets(std::size_t* bytes);
+  // Handles the next message of ahead_, or another datagram. `bytes`: adds its size.
+  void HandleNext(std::size_t* bytes);
   std::ptrdiff_t ReceiveSockets(std::span<std::byte> buffer, std::vector<UniqueFd>* sockets);
   void OnSockets(std::span<const std::byte> datagram, std::vector<UniqueFd> sockets);
-  void OnDatagram(std::span<const std::byte> datagram);
+  // Returns true when the datagram has more messages.
+  bool OnDatagram(Received& received);
   void OnAck(std::span<const std::byte> datagram);
   void SendCorked();
   void OnWritable();
@@ -126,7 +131,7 @@ class ClientLane {
   std::deque<std::vector<std::byte>> unsent_;
   std::size_t unsent_bytes_ = 0, bound_ = 0;
   std::uint64_t datagrams_sent_ = 0;  // The datagrams of unsent_ that were sent.
-  std::deque<Received> ahead_;        // Received and not handled.
+  std::deque<Received> ahead_;        // Received and not handled, or not whole.
   // Its owner is this lane; a posted function holds it weakly.
   const std::shared_ptr<bool> ahead_posted_ = std::make_shared<bool>(false);
   bool paused_ = false;  // Set by SetReading().

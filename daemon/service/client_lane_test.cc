@@ -118,6 +118,47 @@ TEST_F(LaneTest, MessagesBehindAPauseAreHandledWhenItEnds) {
   EXPECT_EQ(handled, "abc");
 }
 
+TEST_F(LaneTest, MessagesOfOneDatagramAreHandledOneByOne) {
+  // The messages of `datagram` that were handled, or its end: reading is paused after the first message.
+  const auto handled = [this](std::string datagram) {
+    UniqueFd broker_end, client;
+    EXPECT_TRUE(MakeSeqpacketPair(&broker_end, &client).ok());
+    std::string out;
+    std::unique_ptr<ClientLane> lane;
+    ClientLane::Callbacks callbacks{[] {}, [&out](const Status& why) { out += why.message(); }};
+    callbacks.message = [&](std::span<const std::byte> message) {
+      out += std::string(reinterpret_cast<const char*>(message.data()), message.size()) + ";";
+      if (out.size() == 2) lane->SetReading(false);
+    };
+    Peer peer;
+    peer.pid = static_cast<std::uint32_t>(::getpid());
+    lane = std::make_unique<ClientLane>(loop_, std::move(broker_end), peer, std::move(callbacks));
+    EXPECT_TRUE(lane->Open());
+    const provider::MessageRecord record;
+    datagram.insert(0, reinterpret_cast<const char*>(&record), sizeof record);
+    EXPECT_EQ(::send(client.get(), datagram.data(), datagram.size(), 0), ssize_t(datagram.size()));
+    for (int i = 0; i < 3; ++i) loop_.RunOnce(Duration::zero());
+    EXPECT_LE(out.size(), 2u) << "reading is paused";
+    lane->SetReading(true);
+    for (int i = 0; i < 10; ++i) loop_.RunOnce(Duration::zero());
+    return out;
+  };
+  const auto message = [](const std::string& text) {
+    const auto length = static_cast<std::uint32_t>(text.size());
+    return std::string(reinterpret_cast<const char*>(&length), sizeof length) + text;
+  };
+  EXPECT_EQ(handled(message("a") + message("bc") + message("") + message("d")), "a;bc;;d;");
+  std::string many = message("a"), all = "a;";
+  for (int i = 0; i < 100; ++i) {
+    many += message("b");
+    all += "b;";
+  }
+  EXPECT_EQ(handled(many), all);
+  EXPECT_EQ(handled(message("a") + std::string("x")), "a;it sent a message without its length");
+  EXPECT_EQ(handled(message("a") + message("b").substr(0, 4)),
+            "a;it sent a message whose length field is wrong");
+}
+
 // errno keeps the failure of another socket until the next call that fails.
 TEST_F(LaneTest, ResetOfAnotherSocketDoesNotEndIt) {
   EXPECT_TRUE(SendOne(1).ok());

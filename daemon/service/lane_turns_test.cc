@@ -103,6 +103,27 @@ TEST_F(LaneTurnsTest, UserWithOneMessageAtATimeIsServedBetweenTheOthers) {
   }
 }
 
+// A datagram with many messages is no longer turn than datagrams of one message.
+TEST_F(LaneTurnsTest, UserWithManyMessagesInADatagramIsNotServedLonger) {
+  Open(kGreedy, 0);
+  Open(kHonest, 0);
+  const provider::MessageRecord record;
+  const std::uint32_t length = 1;
+  std::vector<std::byte> datagram(sizeof record + 1000 * (sizeof length + 1));
+  std::memcpy(datagram.data(), &record, sizeof record);
+  for (std::size_t at = sizeof record; at < datagram.size(); at += sizeof length + 1) {
+    std::memcpy(datagram.data() + at, &length, sizeof length);
+  }
+  ASSERT_GT(::send(clients_.front()->socket.get(), datagram.data(), datagram.size(), 0), 0);
+  for (int i = 1; i <= 50; ++i) {
+    SendOne(*clients_.back());
+    const int before = handled_[0];
+    ASSERT_TRUE(RunUntil([&] { return handled_[1] == i; }));
+    EXPECT_LE(handled_[0] - before, 20) << i;
+  }
+  ASSERT_TRUE(RunUntil([&] { return handled_[0] == 1000; }));
+}
+
 TEST_F(LaneTurnsTest, LanesOfOneUserTakeTurns) {
   for (int i = 0; i < 200; ++i) Open(kGreedy, 40);
   ASSERT_TRUE(RunUntil([&] { return handled_[0] >= 200 * 20; }));

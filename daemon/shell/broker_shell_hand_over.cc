@@ -15,6 +15,12 @@ bool NeedsHandOver(const session::Operation& op) {
          std::holds_alternative<core::CompleteConnectOp>(op);
 }
 
+bool MakesQueuePair(const session::Operation& op) {
+  const auto* const reattach = std::get_if<core::ReattachOp>(&op);
+  return std::holds_alternative<core::CreateQueuePairOp>(op) ||
+         (reattach != nullptr && !reattach->queue_pair);
+}
+
 }  // namespace
 
 Status BrokerShell::Provide(core::SessionId id, const session::Operation& op) {
@@ -23,7 +29,7 @@ Status BrokerShell::Provide(core::SessionId id, const session::Operation& op) {
     return {StatusCode::kInsufficientResources,
             "too many sockets of this user wait to be closed; connect again when they are", Detail::kQuota};
   }
-  if (!std::holds_alternative<core::CreateQueuePairOp>(op)) return Status::Ok();
+  if (!MakesQueuePair(op)) return Status::Ok();
   if (!running_) Drain();  // Queued events could change the next slot.
   const std::uint32_t slot = core_->NextCounterSlot(id);
   if (session.pages.Has(slot)) return Status::Ok();

@@ -41,7 +41,8 @@ void BrokerShell::AdmitLane(UniqueFd socket, const Peer& peer) {
       [this, id](std::span<const std::byte> bytes) { LaneMessage(id, bytes); },
       [this, id] { return MayBeLate(id); }};
   provider::TokenRecord record;
-  record.features = provider::kLaneMessages;
+  record.features =
+      provider::kLaneMessages | provider::kLaneManyMessages | provider::kReattachMakesQueuePairs;
   if (GivesSockets(peer)) {
     record.features |= provider::kGiveSockets;
     callbacks.sockets = [this, id](std::uint64_t op_id, std::vector<UniqueFd> sockets) {

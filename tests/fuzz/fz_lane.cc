@@ -137,16 +137,26 @@ void RunCarrying(Input& input, const Passed& passed) {
   Require(!lane.Send(std::as_bytes(std::span("x", 1))).pending(), "sending never hangs here");
 }
 
-// Returns whether the datagram is one whole message.
-bool IsMessage(std::span<const std::uint8_t> bytes) {
+// Returns whether the datagram consists of whole messages. `count`: the whole ones at its beginning.
+bool AreMessages(std::span<const std::uint8_t> bytes, int* count) {
   provider::MessageRecord record;
   const provider::MessageRecord right;
-  std::uint32_t length = 0;
-  if (bytes.size() < sizeof record + sizeof length) return false;
+  *count = 0;
+  if (bytes.size() < sizeof record) return false;
   std::memcpy(&record, bytes.data(), sizeof record);
-  std::memcpy(&length, bytes.data() + sizeof record, sizeof length);
-  return record.magic == right.magic && record.version == right.version && record.size == right.size &&
-         length == bytes.size() - sizeof record - sizeof length;
+  if (record.magic != right.magic || record.version != right.version || record.size != right.size)
+    return false;
+  bytes = bytes.subspan(sizeof record);
+  do {
+    std::uint32_t length = 0;
+    if (bytes.size() < sizeof length) return false;
+    std::memcpy(&length, bytes.data(), sizeof length);
+    bytes = bytes.subspan(sizeof length);
+    if (bytes.size() < length) return false;
+    bytes = bytes.subspan(length);
+    ++*count;
+  } while (!bytes.empty());
+  return true;
 }
 
 void RunBroker(Input& input, const Passed& passed, bool honest) {
@@ -182,6 +192,7 @@ void RunBroker(Input& input, const Passed& passed, bool honest) {
     const auto fds = input.Number();
     const auto bytes = input.Take(input.Number());
     bool good = false;
+    int messages = 0;
     if (honest && !out.empty() && (fds & 0x0F) == 0x0F) {
       provider::AckRecord ack;
       ack.id = *out.begin();
@@ -195,12 +206,13 @@ void RunBroker(Input& input, const Passed& passed, bool honest) {
       if (bytes.size() == sizeof ack) std::memcpy(&ack, bytes.data(), sizeof ack);
       good = whole && ack.magic == right.magic && ack.version == right.version && ack.size == right.size &&
              out.erase(ack.id) == 1;
-      good = good || ((fds & 0x0F) == 0 && IsMessage(bytes));
+      good = good || ((fds & 0x0F) == 0 && AreMessages(bytes, &messages));
       SendRaw(client.get(), bytes, passed, fds & 0x0F, fds >> 4);
     } else {
       continue;
     }
-    for (int i = 0; i < 3; ++i) loop.RunOnce(Duration::zero());
+    // A turn is sixteen messages.
+    for (int i = 0; i < 3 + messages / 16; ++i) loop.RunOnce(Duration::zero());
     Require((ended == 0) == good, "anything but a message and a right acknowledgement ends the lane");
     static std::byte sink[provider::kMaxServerDatagram];
     while (ReceiveWithFds(client.get(), sink, false).ok()) {

@@ -90,6 +90,12 @@ void AddLane(SeedWriter& writer) {
   add("broker-unknown-id", Datagrams(3).Right().Add(ack));
   ack.version = 9;
   add("broker-other-version", Datagrams(1).Add(ack));
+  struct {
+    MessageRecord record;
+    std::uint32_t lengths[2] = {};
+  } const two;
+  add("broker-two-messages", Datagrams(1).Add(two));
+  add("broker-two-messages-cut", Datagrams(1).Add(two, 0, 0, sizeof two - 1));
   add("broker-sixteen-descriptors", Datagrams(1).Add(shared, 15));
 }
 

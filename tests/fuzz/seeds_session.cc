@@ -236,6 +236,17 @@ void AddSessionSeeds(SeedWriter& writer) {
     op.set_proof("0123456789abcdef");
   });
   add("reattach", reattach);
+  Story with_pair;
+  with_pair.Send(1, [](auto& m) {
+    pb::Reattach& op = *m.mutable_reattach();
+    op.set_adapter(2);
+    Set(op.mutable_local(), 1, 6000);
+    Set(op.mutable_remote(), 2, 7000);
+    op.set_proof("0123456789abcdef");
+    op.set_receive_queue_depth(16);
+    op.set_initiator_queue_depth(16);
+  });
+  add("reattach-makes-queue-pair", with_pair);
   Story others;
   others.Send(2, [](auto& m) { m.mutable_list_adapters(); });
   others.Send(2, [](auto& m) { m.mutable_open_adapter()->set_name("a1"); });

@@ -117,6 +117,7 @@ class App final : public Client {
   void Replied(std::uint32_t link, const core::Complete& complete);
   void Complete(std::uint32_t link);
   void Reattach(std::uint32_t link);
+  void Reattach(Link& link);
   // app_link.cc
   void Established(std::uint32_t link, const core::Complete& complete);
   void TryUp(Link& link);

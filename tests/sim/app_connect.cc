@@ -130,39 +130,46 @@ void App::Complete(std::uint32_t number) {
   }
 }
 
-// Reattaches an established stream after a restart of the broker.
+// Reattaches an established stream after a restart of the broker, by one operation or by two.
 void App::Reattach(std::uint32_t number) {
   Link* const link = Find(number);
   if (link == nullptr || !link->lost) return;
+  link->queue_pair = {};
+  if (dice().Chance(500)) return Reattach(*link);
   core::CreateQueuePairOp pair;
   pair.adapter = adapter_;
   Submit(pair, [this, number](const core::Complete& qp) {
     Link* const l = Find(number);
     if (l == nullptr || !qp.status.ok()) return Forget(number);
     l->queue_pair = qp.reply.handle;
-    core::ReattachOp again;
-    again.adapter = adapter_;
-    again.queue_pair = l->queue_pair;
-    again.local = l->local;
-    again.remote = l->remote;
-    again.limits = l->limits;
-    again.passive = l->passive;
-    again.proof = l->proof;
-    Submit(again, [this, number](const core::Complete& back) {
-      Link* const ll = Find(number);
-      if (ll == nullptr) return;
-      ll->lost = false;
-      ll->connector = back.status.ok() ? back.reply.handle : core::Handle{};
-      if (!back.status.ok()) {
-        if (ll->talk) ll->talk->Close(true);
-        ll->talk.reset();
-        return CloseLink(number);
-      }
-      ++common_.reattached;
-      common_.saw("reattached");
-      if (ll->talk && ll->talk->ended() != Talk::End::kNone) return StreamEnded(number, ll->talk->ended());
-      Later([this, number] { Converse(number); });
-    });
+    Reattach(*l);
+  });
+}
+
+void App::Reattach(Link& link) {
+  core::ReattachOp again;
+  again.adapter = adapter_;
+  again.queue_pair = link.queue_pair;
+  again.local = link.local;
+  again.remote = link.remote;
+  again.limits = link.limits;
+  again.passive = link.passive;
+  again.proof = link.proof;
+  Submit(again, [this, number = link.number](const core::Complete& back) {
+    Link* const l = Find(number);
+    if (l == nullptr) return;
+    l->lost = false;
+    l->connector = back.status.ok() ? back.reply.handle : core::Handle{};
+    if (back.reply.queue_pair) l->queue_pair = back.reply.queue_pair;
+    if (!back.status.ok()) {
+      if (l->talk) l->talk->Close(true);
+      l->talk.reset();
+      return CloseLink(number);
+    }
+    ++common_.reattached;
+    common_.saw("reattached");
+    if (l->talk && l->talk->ended() != Talk::End::kNone) return StreamEnded(number, l->talk->ended());
+    Later([this, number] { Converse(number); });
   });
 }
 

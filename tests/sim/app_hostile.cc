@@ -119,7 +119,7 @@ session::Operation App::RandomOp() {
     }
     default: {
       core::ReattachOp claim{dice().Chance(500) ? adapter_ : AnyHandle(kAdapter),
-                             AnyHandle(kPair),
+                             dice().Chance(300) ? core::Handle{} : AnyHandle(kPair),
                              local,
                              Somewhere(),
                              limits,
@@ -130,6 +130,8 @@ session::Operation App::RandomOp() {
         claim.proof = host().Prove({options_.adapter, claim.local, claim.remote, claim.passive, owner});
       }
       if (dice().Chance(100)) claim.proof.push_back(1);
+      claim.receive_depth = dice().Below(20);
+      claim.initiator_depth = dice().Below(20);
       return claim;
     }
   }

@@ -219,6 +219,7 @@ void Model::Learn(const core::Broker& broker) {
       name(Kind::kConnector, row.id, row.session);
     }
     for (const core::EndpointRow& row : broker.Endpoints()) name(Kind::kEndpoint, row.id, row.session);
+    for (const core::QueuePairRow& row : broker.QueuePairs()) name(Kind::kPair, row.id, row.session);
   }
   const bool open = std::ranges::any_of(things_, [](const auto& t) {
     return t.second.kind == Kind::kConnector && t.second.any && !t.second.hold;

@@ -122,7 +122,7 @@ class Model {
     std::uint32_t candidates = 0;
     // Connector
     State state = U;
-    bool passive = false, persistent = false, reattaching = false, tuple = false;
+    bool passive = false, persistent = false, reattaching = false, made_pair = false, tuple = false;
     Address remote;
     Id through = 0, waits_at = 0, pair = 0;
     std::optional<provider::CmId> cm;

@@ -60,6 +60,7 @@ void Model::Detach(Thing& c) {
   if (c.pair == 0) return;
   Thing& pair = *Find(std::exchange(c.pair, 0));
   pair.connector = 0;
+  pair.closing = pair.closing || (c.reattaching && c.made_pair);
   MaybeFinishClose(pair.id);
 }
 

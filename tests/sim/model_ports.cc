@@ -261,9 +261,14 @@ void Model::Reserved(Thing& t, StatusCode code) {
     if (code == Code::kSuccess) {
       t.reattaching = false;
       Up(t);
-      Finish(t, t.op, Code::kSuccess).learn = [this, id = t.id](const core::Complete& c) {
+      Finish(t, t.op, Code::kSuccess).learn = [this, id = t.id,
+                                               pair = t.made_pair ? t.pair : 0](const core::Complete& c) {
         if (Thing* const thing = Find(id); thing != nullptr && !thing->handle)
           GiveName(*thing, c.reply.handle);
+        Check((pair != 0) == static_cast<bool>(c.reply.queue_pair),
+              "Reattach named a queue pair it did not make");
+        if (Thing* const made = Find(pair); made != nullptr && !made->handle)
+          GiveName(*made, c.reply.queue_pair);
       };
     } else {
       Finish(t, t.op, code);

@@ -54,23 +54,28 @@ StatusCode Model::MayReattach(const Session& s, std::size_t adapter, const core:
 void Model::Do(SessionId s, OpId op, const core::ReattachOp& o) {
   const Thing* const adapter = UsableAdapter(s, op, o.adapter);
   if (adapter == nullptr) return;
-  Thing* const q = Own(s, o.queue_pair, Kind::kPair);
+  const bool makes = !o.queue_pair;
+  Thing* q = makes ? nullptr : Own(s, o.queue_pair, Kind::kPair);
   const Session& session = sessions_.at(s);
   Code code = Code::kSuccess;
-  if (q == nullptr) {
+  if (!makes && q == nullptr) {
     code = Code::kInvalidHandle;
-  } else if (q->removed) {
+  } else if (!makes && q->removed) {
     code = Code::kDeviceRemoved;
   } else if (!Client(*adapter)) {
     code = Code::kNotSupported;
-  } else if (q->adapter != adapter->adapter) {
+  } else if (!makes && q->adapter != adapter->adapter) {
     code = Code::kInvalidParameter2;
+  } else if (makes && o.receive_depth > Info(*adapter).max_receive_queue_depth) {
+    code = Code::kInvalidParameter5;
+  } else if (makes && o.initiator_depth > Info(*adapter).max_initiator_queue_depth) {
+    code = Code::kInvalidParameter6;
   } else {
     code = CheckLocal(session, adapter->adapter, o.local, false);
     const bool remote = o.remote.well_formed() && o.remote.family() == o.local.family() &&
                         !o.remote.unspecified() && !o.remote.multicast();
     if (code == Code::kSuccess && (!remote || o.local.port() == 0)) code = Code::kInvalidAddress;
-    if (code == Code::kSuccess) code = PairStatus(*q);
+    if (code == Code::kSuccess && !makes) code = PairStatus(*q);
     if (code == Code::kSuccess) code = MayReattach(session, adapter->adapter, o);
     if (code == Code::kSuccess && TupleTaken(adapter->adapter, o.local, o.remote, o.passive, nullptr)) {
       code = Code::kAddressAlreadyExists;
@@ -84,6 +89,11 @@ void Model::Do(SessionId s, OpId op, const core::ReattachOp& o) {
   Thing& c = Make(Kind::kConnector, s, adapter->adapter, adapter->id);
   c.op = op;
   c.reattaching = true;
+  c.made_pair = makes;
+  if (makes && (code = Quota(session, Kind::kPair)) != Code::kSuccess) return Reserved(c, code);
+  if (makes) q = &Make(Kind::kPair, s, adapter->adapter, adapter->id);
+  c.pair = q->id;
+  q->connector = c.id;
   const Key key{adapter->adapter, o.local};
   const auto held = ports_.find(key);
   const bool rejoins = held != ports_.end() && held->second.session == s && !held->second.reserving &&
@@ -100,8 +110,6 @@ void Model::Do(SessionId s, OpId op, const core::ReattachOp& o) {
     c.remote = o.remote;
     c.passive = o.passive;
     c.limits = Offer(o.limits, Caps(c));
-    c.pair = q->id;
-    q->connector = c.id;
     c.tuple = true;
     if (Reserve(c)) return;
   }

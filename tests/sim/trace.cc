@@ -117,7 +117,8 @@ struct OpFields {
   void operator()(const GetConnectionRequestOp& o) { w(o.listener)(o.connector); }
   void operator()(const TransportReportOp& o) { w(o.connector)(KindNumber(o.what))(o.reason)(o.status); }
   void operator()(const ReattachOp& o) {
-    w(o.adapter)(o.queue_pair)(o.local)(o.remote)(o.limits)(o.passive)(o.proof);
+    w(o.adapter)(o.queue_pair)(o.local)(o.remote)(o.limits)(o.passive)(o.proof)(o.receive_depth)(
+        o.initiator_depth)(o.device_number);
   }
 };
 
@@ -199,7 +200,7 @@ struct ActionFields {
   Writer& w;
   void operator()(const Complete& a) {
     w(a.session)(a.op_id)(a.status)(a.reply.handle)(a.reply.address)(a.reply.limits)(a.reply.private_data)(
-        a.reply.hand_off)(a.reply.proof)(a.reply.counter_slot);
+        a.reply.hand_off)(a.reply.proof)(a.reply.counter_slot)(a.reply.queue_pair);
     for (const AdapterInfo& info : a.reply.adapters) {
       w(info.name);
       for (const Address& address : info.addresses) w(address);
