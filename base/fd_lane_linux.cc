@@ -2,6 +2,7 @@
 // Descriptors by SCM_RIGHTS, with strict counts.
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -10,13 +11,14 @@
 #include <string>
 
 #include "base/fd_lane.h"
+#include "base/lane_sender.h"
 
 namespace nd {
 namespace {
 
 union ControlBuffer {
   cmsghdr align;
-  char data[CMSG_SPACE(sizeof(int) * kMaxFdsPerMessage)];
+  char data[CMSG_SPACE(sizeof(int) * kMaxFdsPerMessage) + CMSG_SPACE(sizeof(ucred))];
 };
 
 constexpr std::size_t kMostAtOnce = 32;  // Of SendInOrder().
@@ -33,9 +35,20 @@ Status CannotSend(int error) {
   }
 }
 
-}  // namespace
+// Appends one control message to those of `header`.
+void AddControl(msghdr* header, ControlBuffer* control, int type, std::span<const std::byte> content) {
+  auto* cmsg = reinterpret_cast<cmsghdr*>(control->data + header->msg_controllen);
+  cmsg->cmsg_level = SOL_SOCKET;
+  cmsg->cmsg_type = type;
+  cmsg->cmsg_len = CMSG_LEN(content.size());
+  std::memcpy(CMSG_DATA(cmsg), content.data(), content.size());
+  header->msg_control = control->data;
+  header->msg_controllen += CMSG_SPACE(content.size());
+}
 
-Status SendWithFds(int socket, std::span<const std::byte> message, std::span<const int> fds) {
+// `sender`: may be null.
+Status SendOne(int socket, std::span<const std::byte> message, std::span<const int> fds,
+               const ucred* sender) {
   if (fds.size() > kMaxFdsPerMessage)
     return {StatusCode::kInvalidParameter, "too many descriptors in a message"};
   iovec io{const_cast<std::byte*>(message.data()), message.size()};
@@ -43,20 +56,68 @@ Status SendWithFds(int socket, std::span<const std::byte> message, std::span<con
   header.msg_iov = &io;
   header.msg_iovlen = 1;
   ControlBuffer control{};
-  if (!fds.empty()) {
-    header.msg_control = control.data;
-    header.msg_controllen = CMSG_SPACE(fds.size_bytes());
-    cmsghdr* cmsg = CMSG_FIRSTHDR(&header);
-    cmsg->cmsg_level = SOL_SOCKET;
-    cmsg->cmsg_type = SCM_RIGHTS;
-    cmsg->cmsg_len = CMSG_LEN(fds.size_bytes());
-    std::memcpy(CMSG_DATA(cmsg), fds.data(), fds.size_bytes());
-  }
+  if (!fds.empty()) AddControl(&header, &control, SCM_RIGHTS, std::as_bytes(fds));
+  if (sender != nullptr) AddControl(&header, &control, SCM_CREDENTIALS, std::as_bytes(std::span(sender, 1)));
   ssize_t sent;
   do {
     sent = sendmsg(socket, &header, MSG_DONTWAIT | MSG_NOSIGNAL);
   } while (sent < 0 && errno == EINTR);
   return sent >= 0 ? Status::Ok() : CannotSend(errno);
+}
+
+// `sender`: null when the socket does not tell it.
+Result<FdMessage> ReceiveOne(int socket, std::span<std::byte> buffer, bool blocking, std::uint32_t* sender) {
+  iovec io{buffer.data(), buffer.size()};
+  ControlBuffer control{};
+  msghdr header{};
+  header.msg_iov = &io;
+  header.msg_iovlen = 1;
+  header.msg_control = control.data;
+  // Room for the agreed descriptors and not more, so that others are refused.
+  header.msg_controllen = CMSG_SPACE(sizeof(int) * kMaxFdsPerMessage);
+  if (sender != nullptr) header.msg_controllen += CMSG_SPACE(sizeof(ucred));
+  ssize_t got;
+  do {
+    got = recvmsg(socket, &header, MSG_CMSG_CLOEXEC | (blocking ? 0 : MSG_DONTWAIT));
+  } while (got < 0 && errno == EINTR);
+  if (got < 0) {
+    if (errno == EAGAIN) return Status{StatusCode::kDeviceBusy, "no message waits"};
+    return Status{StatusCode::kConnectionDisconnected, std::strerror(errno), Detail::kTransport, errno};
+  }
+  FdMessage message;
+  message.size = static_cast<std::size_t>(got);
+  for (cmsghdr* cmsg = CMSG_FIRSTHDR(&header); cmsg != nullptr; cmsg = CMSG_NXTHDR(&header, cmsg)) {
+    if (cmsg->cmsg_level == SOL_SOCKET && cmsg->cmsg_type == SCM_CREDENTIALS && sender != nullptr) {
+      ucred credentials;
+      std::memcpy(&credentials, CMSG_DATA(cmsg), sizeof credentials);
+      *sender = static_cast<std::uint32_t>(credentials.pid);
+    }
+    if (cmsg->cmsg_level != SOL_SOCKET || cmsg->cmsg_type != SCM_RIGHTS) continue;
+    const std::size_t count = (cmsg->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    for (std::size_t i = 0; i < count; ++i) {
+      int fd;
+      std::memcpy(&fd, CMSG_DATA(cmsg) + i * sizeof fd, sizeof fd);
+      message.fds.emplace_back(fd);
+    }
+  }
+  if ((header.msg_flags & (MSG_CTRUNC | MSG_TRUNC)) != 0) {
+    return Status{StatusCode::kRemoteError, "a message was longer, or carried more descriptors, than agreed",
+                  Detail::kProtocol};
+  }
+  // A hang-up, because the protocols of ndbroker have no empty datagrams.
+  if (got == 0) return Status{StatusCode::kConnectionDisconnected, "the other end hung up"};
+  return message;
+}
+
+}  // namespace
+
+Status SendWithFds(int socket, std::span<const std::byte> message, std::span<const int> fds) {
+  return SendOne(socket, message, fds, nullptr);
+}
+
+Status SendInMyName(int socket, std::span<const std::byte> message, std::span<const int> fds) {
+  const ucred me{getpid(), geteuid(), getegid()};
+  return SendOne(socket, message, fds, &me);
 }
 
 std::size_t SendInOrder(int socket, std::span<const std::span<const std::byte>> messages, Status* why) {
@@ -111,39 +172,17 @@ bool TooManyInFlight(const Status& status) {
 }
 
 Result<FdMessage> ReceiveWithFds(int socket, std::span<std::byte> buffer, bool blocking) {
-  iovec io{buffer.data(), buffer.size()};
-  ControlBuffer control{};
-  msghdr header{};
-  header.msg_iov = &io;
-  header.msg_iovlen = 1;
-  header.msg_control = control.data;
-  header.msg_controllen = sizeof control.data;
-  ssize_t got;
-  do {
-    got = recvmsg(socket, &header, MSG_CMSG_CLOEXEC | (blocking ? 0 : MSG_DONTWAIT));
-  } while (got < 0 && errno == EINTR);
-  if (got < 0) {
-    if (errno == EAGAIN) return Status{StatusCode::kDeviceBusy, "no message waits"};
-    return Status{StatusCode::kConnectionDisconnected, std::strerror(errno), Detail::kTransport, errno};
-  }
-  FdMessage message;
-  message.size = static_cast<std::size_t>(got);
-  for (cmsghdr* cmsg = CMSG_FIRSTHDR(&header); cmsg != nullptr; cmsg = CMSG_NXTHDR(&header, cmsg)) {
-    if (cmsg->cmsg_level != SOL_SOCKET || cmsg->cmsg_type != SCM_RIGHTS) continue;
-    const std::size_t count = (cmsg->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-    for (std::size_t i = 0; i < count; ++i) {
-      int fd;
-      std::memcpy(&fd, CMSG_DATA(cmsg) + i * sizeof fd, sizeof fd);
-      message.fds.emplace_back(fd);
-    }
-  }
-  if ((header.msg_flags & (MSG_CTRUNC | MSG_TRUNC)) != 0) {
-    return Status{StatusCode::kRemoteError, "a message was longer, or carried more descriptors, than agreed",
-                  Detail::kProtocol};
-  }
-  // A hang-up, because the protocols of ndbroker have no empty datagrams.
-  if (got == 0) return Status{StatusCode::kConnectionDisconnected, "the other end hung up"};
-  return message;
+  return ReceiveOne(socket, buffer, blocking, nullptr);
+}
+
+// The kernel gives a name to a socket that sends while it asks for senders, so it asks during this call only.
+Result<FdMessage> ReceiveWithSender(int socket, std::span<std::byte> buffer, std::uint32_t* process) {
+  *process = 0;
+  const auto ask = [socket](int on) { setsockopt(socket, SOL_SOCKET, SO_PASSCRED, &on, sizeof on); };
+  ask(1);
+  auto got = ReceiveOne(socket, buffer, false, process);
+  ask(0);
+  return got;
 }
 
 Status MakeSeqpacketPair(UniqueFd* a, UniqueFd* b) {

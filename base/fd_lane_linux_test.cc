@@ -3,12 +3,14 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <cstring>
 
 #include "base/fd_lane.h"
+#include "base/lane_sender.h"
 
 namespace nd {
 namespace {
@@ -48,6 +50,33 @@ TEST_F(FdLaneSocket, SendToAFullReceiverDoesNotBlock) {
     EXPECT_EQ(status.code(), StatusCode::kDeviceBusy);
     alarm(0);
   }
+}
+
+TEST_F(FdLaneSocket, TheKernelTellsTheSender) {
+  const int fds[] = {STDERR_FILENO, STDERR_FILENO, STDERR_FILENO, STDERR_FILENO,
+                     STDERR_FILENO, STDERR_FILENO, STDERR_FILENO, STDERR_FILENO};
+  std::uint32_t process = 1;
+  ASSERT_TRUE(SendInMyName(a_.get(), Text("one"), fds).ok());
+  auto message = ReceiveWithSender(b_.get(), buffer_, &process);
+  ASSERT_TRUE(message.ok());
+  EXPECT_EQ(message->fds.size(), kMaxFdsPerMessage);
+  EXPECT_EQ(process, static_cast<std::uint32_t>(getpid()));
+  ASSERT_TRUE(SendWithFds(a_.get(), Text("two"), {}).ok());
+  ASSERT_TRUE(ReceiveWithSender(b_.get(), buffer_, &process).ok());
+  EXPECT_EQ(process, 0u) << "in nobody's name";
+  const pid_t child = fork();
+  if (child == 0) _exit(SendInMyName(a_.get(), Text("three"), {}).ok() ? 0 : 1);
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  ASSERT_TRUE(ReceiveWithSender(b_.get(), buffer_, &process).ok());
+  EXPECT_EQ(process, static_cast<std::uint32_t>(child));
+  // A receiver that does not ask gets the message, too.
+  ASSERT_TRUE(SendInMyName(a_.get(), Text("four"), fds).ok());
+  message = ReceiveWithFds(b_.get(), buffer_, false);
+  ASSERT_TRUE(message.ok());
+  EXPECT_EQ(message->fds.size(), kMaxFdsPerMessage);
+  EXPECT_EQ(ReceiveWithSender(b_.get(), buffer_, &process).status().code(), StatusCode::kDeviceBusy);
 }
 
 TEST_F(FdLaneSocket, TooManyDescriptorsAreAnErrorAndLeakNothing) {

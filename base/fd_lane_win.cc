@@ -9,6 +9,7 @@
 #include <cstring>
 #include <string>
 
+#include "base/lane_sender.h"
 #include "base/os/pipe_win.h"
 #include "base/os/readiness.h"
 
@@ -213,6 +214,15 @@ std::size_t ReceiveInOrder(int socket, std::span<const std::span<std::byte>> buf
 // The system does not limit handles in flight.
 bool TooManyInFlight(const Status&) {
   return false;
+}
+
+Status SendInMyName(int socket, std::span<const std::byte> message, std::span<const int> fds) {
+  return SendWithFds(socket, message, fds);
+}
+
+Result<FdMessage> ReceiveWithSender(int socket, std::span<std::byte> buffer, std::uint32_t* process) {
+  *process = 0;
+  return ReceiveWithFds(socket, buffer, false);
 }
 
 Result<FdMessage> ReceiveWithFds(int socket, std::span<std::byte> buffer, bool blocking) {

@@ -84,8 +84,8 @@ void DeviceCore::RemoveQueuePair(SoftQueuePair* queue_pair) {
   queue_pairs_.erase(queue_pair->number());
 }
 
-void DeviceCore::Quiesce(std::uint32_t stag) {
-  // Numbers and not pointers: a queue pair may end while another one's peer is waited for.
+// Numbers and not pointers: a queue pair may end while another one's peer is waited for.
+void DeviceCore::Quiesce(std::uint32_t stag, bool ordinary) {
   std::vector<std::uint32_t> touching;
   {
     std::lock_guard lock(queue_pairs_mutex_);
@@ -94,21 +94,42 @@ void DeviceCore::Quiesce(std::uint32_t stag) {
     }
   }
   const Time give_up = Time(std::chrono::steady_clock::now()) + kRevokePatience;
-  while (!touching.empty() && Time(std::chrono::steady_clock::now()) < give_up) {
+  bool late = false;
+  while (!touching.empty() && !late) {
     std::this_thread::yield();
-    std::lock_guard lock(queue_pairs_mutex_);
-    std::erase_if(touching, [&](std::uint32_t number) {
-      const auto found = queue_pairs_.find(number);
-      return found == queue_pairs_.end() || !found->second->PeerTouches(stag);
+    late = Time(std::chrono::steady_clock::now()) >= give_up;
+    KeepIf(touching, [stag](SoftQueuePair& queue_pair) { return queue_pair.PeerTouches(stag); });
+  }
+  std::vector<std::uint32_t> waited_for = ordinary ? touching : std::vector<std::uint32_t>();
+  KeepIf(waited_for, [](SoftQueuePair& queue_pair) { return queue_pair.PeerLives(); });
+  std::erase_if(touching, [&](std::uint32_t number) {
+    return std::find(waited_for.begin(), waited_for.end(), number) != waited_for.end();
+  });
+  EndThoseThatTouch(stag, touching);
+  while (!waited_for.empty()) {
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+    KeepIf(waited_for, [stag](SoftQueuePair& queue_pair) {
+      return queue_pair.PeerTouches(stag) && queue_pair.PeerLives();
     });
   }
-  if (touching.empty()) return;
-  // Callbacks and the ends of other regions and windows run without a lock, because they may call this
-  // function.
+  if (ordinary) former_peers.Await(stag);
+}
+
+template <typename Predicate>
+void DeviceCore::KeepIf(std::vector<std::uint32_t>& numbers, Predicate&& predicate) {
+  std::lock_guard lock(queue_pairs_mutex_);
+  std::erase_if(numbers, [&](std::uint32_t number) {
+    const auto found = queue_pairs_.find(number);
+    return found == queue_pairs_.end() || !predicate(*found->second);
+  });
+}
+
+// Callbacks and the ends of other regions and windows run without a lock, because they may call Quiesce().
+void DeviceCore::EndThoseThatTouch(std::uint32_t stag, const std::vector<std::uint32_t>& numbers) {
   std::vector<Deferred> deferred;
   {
     std::lock_guard lock(queue_pairs_mutex_);
-    for (const std::uint32_t number : touching) {
+    for (const std::uint32_t number : numbers) {
       const auto found = queue_pairs_.find(number);
       if (found != queue_pairs_.end()) found->second->EndIfPeerTouches(stag, &deferred.emplace_back());
     }
@@ -173,7 +194,7 @@ Status SoftRegion::Change(void* address, std::size_t length, std::uint32_t acces
     registered_ = false;  // No window is bound meanwhile.
   }
   core_->regions->Withdraw(stag_);
-  core_->Quiesce(stag_);
+  core_->Quiesce(stag_, buffer_ == nullptr);
   std::lock_guard lock(mutex_);
   view_ = *view;
   std::swap(buffer_, buffer);
@@ -200,7 +221,7 @@ Status SoftRegion::Deregister() {
   }
   if (core_->forked()) return InParent();
   core_->regions->Remove(stag_);
-  core_->Quiesce(stag_);
+  core_->Quiesce(stag_, buffer_ == nullptr);
   buffer_.reset();  // A deregistered region must not keep a descriptor.
   return Status::Ok();
 }
@@ -232,7 +253,7 @@ SoftWindow::~SoftWindow() {
   if (core_->forked()) return;
   for (std::uint32_t stag : BindingsExcept(0)) {
     const std::shared_ptr<SoftRegion> region = Shut(stag);
-    core_->Quiesce(stag);
+    core_->Quiesce(stag, false);  // The ordinary memory of a window is reached through the ring.
   }
   if (reserved_ != 0) core_->regions->Release(reserved_);
 }

@@ -14,6 +14,7 @@
 #include "base/memfd.h"
 #include "base/os/fork.h"
 #include "provider/qp.h"
+#include "provider/soft/qp/shm/former_peers.h"
 #include "provider/soft/qp/shm/peer_tables.h"
 #include "provider/soft/qp/token_table.h"
 
@@ -32,6 +33,9 @@ struct Tuning {
   // How long the progress thread leaves a queue pair to an application that polls.
   Duration put_off = std::chrono::milliseconds(1);
   bool direct_access = true;  // Same host: one memcpy into the peer's shared buffers where allowed.
+  // Same host: ordinary memory of the peer is reached by a call of the system where direct access is allowed
+  // too.
+  bool process_access = true;
 };
 
 class SoftBuffer final : public Buffer {
@@ -61,6 +65,7 @@ class DeviceCore {
   os::ForkMark process;
   std::unique_ptr<TokenTable> regions;
   PeerTables peer_tables;
+  FormerPeers former_peers;
 
   bool forked() const { return process.InChild(); }
 
@@ -73,10 +78,16 @@ class DeviceCore {
   void RemoveQueuePair(SoftQueuePair* queue_pair);
   // After TokenTable::Remove: waits until no peer accesses memory through `stag`, at most kRevokePatience
   // for all peers together, and ends the connections of those that continue. Holds no lock meanwhile.
-  void Quiesce(std::uint32_t stag);
+  // `ordinary`: the memory is in no Buffer, so that an access after the end would damage other data. Then a
+  // peer that is known to be there is waited for without end: a copy takes long only while its process is
+  // stopped.
+  void Quiesce(std::uint32_t stag, bool ordinary);
 
  private:
   void DropDeadBuffers();
+  template <typename Predicate>
+  void KeepIf(std::vector<std::uint32_t>& numbers, Predicate&& predicate);
+  void EndThoseThatTouch(std::uint32_t stag, const std::vector<std::uint32_t>& numbers);
 
   std::mutex buffers_mutex_;
   std::map<const std::byte*, std::weak_ptr<SoftBuffer>> buffers_;

@@ -106,6 +106,8 @@ class SoftQueuePair final : public QueuePair, public std::enable_shared_from_thi
   bool starved() const { return starved_.load(std::memory_order_relaxed); }
   // True while the peer accesses memory through `stag`, which has left the table.
   bool PeerTouches(std::uint32_t stag);
+  // True when the process of the peer is known to be there.
+  bool PeerLives();
   // The peer did not stop in time: ends the connection.
   void EndIfPeerTouches(std::uint32_t stag, Deferred* deferred);
 
@@ -116,6 +118,7 @@ class SoftQueuePair final : public QueuePair, public std::enable_shared_from_thi
   DeviceCore& core() { return *core_; }
   QpCounters& counters() { return *counters_; }
   std::uint32_t number() const { return number_; }
+  const Protection& protection() const { return protection_; }
   // How long a Send of the peer waits for a receive; Duration::max(): for ever.
   Duration receive_patience() const { return receive_patience_; }
   WorkRing<InitiatorRequest>& initiator() { return initiator_; }

@@ -135,6 +135,7 @@ Status SoftQueuePair::SetProtection(const Protection& protection) {
   if (core_->forked()) return InParent();
   SpinGuard guard(lock_);
   protection_ = protection;
+  if (transport_) transport_->OnProtection();
   return Status::Ok();
 }
 
@@ -286,6 +287,11 @@ void SoftQueuePair::Drop() {
 bool SoftQueuePair::PeerTouches(std::uint32_t stag) {
   SpinGuard guard(lock_);
   return transport_ && !transport_dead_ && transport_->PeerTouches(stag);
+}
+
+bool SoftQueuePair::PeerLives() {
+  SpinGuard guard(lock_);
+  return transport_ && !transport_dead_ && transport_->PeerLives();
 }
 
 void SoftQueuePair::EndIfPeerTouches(std::uint32_t stag, Deferred* deferred) {

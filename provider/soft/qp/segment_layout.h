@@ -26,11 +26,19 @@ struct SideControl {
   alignas(64) std::atomic<std::uint32_t> armed;
   // The STag through which this side accesses memory of the other side directly; 0: none.
   alignas(64) std::atomic<std::uint32_t> hazard;
+  std::atomic<std::uint64_t> mark;  // This side finds it in the other process, and knows it by that.
   // Written rarely: the number of the queue pair (for windows), and the end of the connection.
   alignas(64) std::atomic<std::uint32_t> number;
   std::atomic<std::uint32_t> end_code;      // EndCode; written after end_position.
   std::atomic<std::uint32_t> end_position;  // The invalid slot in the ring of the other side.
+  std::atomic<std::uint32_t> domain;  // Of the queue pair. Regions of others are not for the other side.
+  // Where this side has the segment. 0: the other side must not copy to and from memory of its process.
+  std::atomic<std::uint64_t> segment;
+  std::atomic<std::uint32_t> denied;  // MemoryAccess that the queue pair does not give to the other side.
+  std::atomic<std::uint32_t> closed;  // Not 0: the other side begins no direct access.
 };
+static_assert(offsetof(SideControl, mark) == 136 && offsetof(SideControl, segment) == 208 &&
+              offsetof(SideControl, closed) == 220 && sizeof(SideControl) == 256);
 
 enum class RecordKind : std::uint8_t {
   kSend = 1,          // A piece of a Send: bytes here, or in a buffer of the sender (kByReference).

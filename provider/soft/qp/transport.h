@@ -75,6 +75,10 @@ class Transport {
 
   // True while the peer directly accesses memory through `stag`, which has left the table.
   virtual bool PeerTouches(std::uint32_t stag) = 0;
+  // True when the process of the peer is known to be there, with this connection.
+  virtual bool PeerLives() { return false; }
+  // The protection of the queue pair is another one.
+  virtual void OnProtection() {}
   // The deadline of interest() has passed.
   virtual void OnDeadline(Time now) = 0;
   // In a forked child: drops all state and closes nothing.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes and Reads of buffers that the peer shares: one memcpy by the initiator.
+// Writes and Reads by the initiator alone: one memcpy where the peer shares the buffer, one call of the
+// system (process_copy.cc) where its process can be reached.
 //
 // `hazard` names the STag while the copy runs, so that the peer's Deregister waits for it: this side
 // publishes the hazard, fences, and reads the peer's table; the peer removes the STag, fences, and reads the
@@ -13,40 +14,46 @@
 
 namespace nd::provider::soft {
 
-// Returns the memory that the request names, in this process; null when the request fails a check. Call it
-// between the two stores of the hazard.
-std::byte* ShmSender::PeerMemory(const InitiatorRequest& request, std::uint64_t address,
-                                 std::uint32_t length) {
+// Returns the memory that the request names; nothing when the request fails a check, or the memory cannot be
+// accessed from here. Call it between the two stores of the hazard.
+std::optional<ShmSender::PeerPlace> ShmSender::FindPlace(const InitiatorRequest& request,
+                                                         std::uint64_t address, std::uint32_t length) {
   const auto region = ReadRegion(state_.memory.peer_table(), request.token);
   const std::uint32_t access = IsWrite(request.op)    ? kAllowRemoteWrite
                                : IsAtomic(request.op) ? kAllowRemoteAtomic
                                                       : kAllowRemoteRead;
-  if (!region || (region->access & access) != access || !region->Contains(address, length) ||
-      region->buffer == 0 ||
-      (region->queue_pair != 0 &&
-       region->queue_pair != state_.rings.theirs().number.load(std::memory_order_relaxed))) {
-    return nullptr;
+  const SideControl& theirs = state_.rings.theirs();
+  const std::uint32_t allowed = region ? region->access & ~theirs.denied.load(std::memory_order_relaxed) : 0;
+  if (!region || (allowed & access) != access || !region->Contains(address, length) ||
+      region->domain != theirs.domain.load(std::memory_order_relaxed) ||
+      (region->queue_pair != 0 && region->queue_pair != theirs.number.load(std::memory_order_relaxed)) ||
+      theirs.closed.load(std::memory_order_relaxed) != 0) {
+    return std::nullopt;
+  }
+  if (region->buffer == 0) {
+    // The end of a window does not wait for a peer that was stopped in the middle of the call.
+    if (IsAtomic(request.op) || region->window || !state_.peer_process.reachable()) return std::nullopt;
+    return PeerPlace{.there = address + region->shift};
   }
   const Mapping* mapping = state_.memory.PeerBuffer(region->buffer);
   const std::uint64_t inside = address - region->base;
   if (mapping == nullptr || region->buffer_offset > mapping->size() ||
       inside > mapping->size() - region->buffer_offset ||
       length > mapping->size() - region->buffer_offset - inside) {
-    return nullptr;
+    return std::nullopt;
   }
   std::byte* const memory = mapping->data() + region->buffer_offset + inside;
   // The alignment is checked again, because the offset comes from the peer's table.
-  if (IsAtomic(request.op) && reinterpret_cast<std::uintptr_t>(memory) % kAtomicSize != 0) return nullptr;
-  return memory;
+  if (IsAtomic(request.op) && reinterpret_cast<std::uintptr_t>(memory) % kAtomicSize != 0)
+    return std::nullopt;
+  return PeerPlace{.here = memory};
 }
 
 // Returns true when the request, or a part of it, was copied. A request that fails a check goes through the
-// ring, where the target's answer decides. Sets *waits when earlier Writes are still in the ring.
+// ring, where the target's answer decides. Sets *waits when earlier requests are still in the ring.
 bool ShmSender::Direct(InitiatorRequest& request, std::size_t* budget, bool* waits) {
-  SoftQueuePair& queue_pair = state_.queue_pair;
   std::atomic<std::uint32_t>& hazard = state_.rings.mine().hazard;
   const bool starts = !partial_.active();
-  const bool write = IsWrite(request.op);
   const std::uint32_t done = starts ? 0 : partial_.done;
   const std::uint32_t left = request.list.length - done;
   if (starts && left == 0) return false;
@@ -55,13 +62,29 @@ bool ShmSender::Direct(InitiatorRequest& request, std::size_t* budget, bool* wai
 
   hazard.store(request.token, std::memory_order_relaxed);
   std::atomic_thread_fence(std::memory_order_seq_cst);
-  std::byte* const remote = PeerMemory(request, request.remote_address + done, left);
-  if (remote == nullptr || (starts && state_.rings.write_in_ring())) {
+  const std::optional<PeerPlace> place = FindPlace(request, request.remote_address + done, left);
+  Way way = Way::kCopy;
+  if (starts && place) {
+    if (place->here == nullptr) {
+      way = WayOf(request);
+    } else if (state_.rings.write_in_ring()) {
+      way = Way::kWait;
+    }
+  }
+  if (!place || way != Way::kCopy) {
     hazard.store(0, std::memory_order_release);
-    *waits = remote != nullptr;
+    *waits = place && way == Way::kWait;
     return !starts && LeaveDirect(request, budget);
   }
-  if (starts) {
+  return place->here != nullptr ? CopyThere(request, place->here, budget)
+                                : CopyByProcess(request, place->there, budget);
+}
+
+// Moves the next bytes of a request by memcpy.
+bool ShmSender::CopyThere(InitiatorRequest& request, std::byte* remote, std::size_t* budget) {
+  SoftQueuePair& queue_pair = state_.queue_pair;
+  const bool write = IsWrite(request.op);
+  if (!partial_.active()) {
     partial_.Begin(queue_pair.initiator().next, request.list);
     partial_path_ = Path::kDirect;
     queue_pair.Started(request);
@@ -87,7 +110,12 @@ bool ShmSender::Direct(InitiatorRequest& request, std::size_t* budget, bool* wai
     partial_.done += static_cast<std::uint32_t>(piece.size());
     *budget -= piece.size();
   }
-  hazard.store(0, std::memory_order_release);
+  state_.rings.mine().hazard.store(0, std::memory_order_release);
+  return FinishDirect(request, good, budget);
+}
+
+// After some bytes were moved, and the hazard was cleared.
+bool ShmSender::FinishDirect(InitiatorRequest& request, bool good, std::size_t* budget) {
   if (good && partial_.done < request.list.length) return true;
   if (good && request.op == Op::kWriteImmediate) {
     partial_path_ = Path::kRing;
@@ -95,7 +123,8 @@ bool ShmSender::Direct(InitiatorRequest& request, std::size_t* budget, bool* wai
     return true;
   }
   partial_.End();
-  if (!write && good) {
+  SoftQueuePair& queue_pair = state_.queue_pair;
+  if (!IsWrite(request.op) && good) {
     QpCounters& counters = queue_pair.counters();
     QpCounters::Add(counters.rx_bytes, request.list.length);
     if (counters.reads_in_flight_max.load(std::memory_order_relaxed) == 0) {
@@ -106,10 +135,14 @@ bool ShmSender::Direct(InitiatorRequest& request, std::size_t* budget, bool* wai
   return true;
 }
 
-// The target ended the registration in the middle of a request; its answer in the ring decides.
+// The target ended the registration in the middle of a request, or memory is gone; the target's answer in the
+// ring decides.
 bool ShmSender::LeaveDirect(InitiatorRequest& request, std::size_t* budget) {
+  // A peer that has closed its side answers nothing any more; its end cancels the request.
+  if (state_.rings.theirs().closed.load(std::memory_order_relaxed) != 0) return false;
   partial_path_ = Path::kRing;
   if (IsWrite(request.op)) return SendPieces(request, budget);
+  partial_.End();
   state_.queue_pair.CompleteInitiator(request, StatusCode::kAccessViolation);
   return true;
 }

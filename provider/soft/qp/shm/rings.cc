@@ -15,6 +15,13 @@ ShmRings::ShmRings(SoftQueuePair& queue_pair, Mapping segment, UniqueFd socket, 
       barrier_(RegisterGlobalBarrier()),
       published_(std::make_unique_for_overwrite<Published[]>(kSlots)) {
   mine().number.store(queue_pair.number(), std::memory_order_release);
+  PublishProtection();
+}
+
+void ShmRings::PublishProtection() {
+  const Protection& protection = queue_pair_.protection();
+  mine().domain.store(protection.domain, std::memory_order_relaxed);
+  mine().denied.store(~protection.remote_access, std::memory_order_release);
 }
 
 void ShmRings::CopyIn(Slot& slot, const std::byte* from, std::uint32_t length) {
@@ -80,8 +87,11 @@ bool ShmRings::Acknowledge() {
     if (!queue_pair_.live()) break;
   }
   acknowledged_ = consumed;
-  if (write_in_ring_ && static_cast<std::int32_t>(acknowledged_ - last_write_end_) >= 0)
-    write_in_ring_ = false;
+  const auto passed_by = [this](std::uint32_t end) {
+    return static_cast<std::int32_t>(acknowledged_ - end) >= 0;
+  };
+  write_in_ring_ = write_in_ring_ && !passed_by(last_write_end_);
+  request_in_ring_ = request_in_ring_ && !passed_by(last_request_end_);
   return true;
 }
 

@@ -29,9 +29,17 @@ class ShmRings {
   ShmRings(SoftQueuePair& queue_pair, Mapping segment, UniqueFd socket, int side);
 
   int socket() const { return socket_.get(); }
+  int side() const { return side_; }
+  // Null in a forked child.
+  Segment* segment() { return mapping_ ? segment_ : nullptr; }
+  // The segment stays mapped as long as the result. Nothing else of this object is used afterwards.
+  Mapping TakeMapping() { return std::move(mapping_); }
   SideControl& mine() { return segment_->side[side_]; }
   const SideControl& mine() const { return segment_->side[side_]; }
   SideControl& theirs() const { return segment_->side[1 - side_]; }
+
+  // Tells the peer the restrictions of the queue pair.
+  void PublishProtection();
 
   // --- the ring of this side
   // One more slot, and `bytes` in the data area unless they fit the slot.
@@ -61,12 +69,17 @@ class ShmRings {
   }
   // A record without content. Returns false when the ring is full.
   bool PublishControl(RecordKind kind);
-  // The published slot belongs to a Write.
-  void NoteWrite() {
+  // The published slot belongs to a Send or a Write.
+  void NoteRequest(bool write) {
+    request_in_ring_ = true;
+    last_request_end_ = head_;
+    if (!write) return;
     write_in_ring_ = true;
     last_write_end_ = head_;
   }
   bool write_in_ring() const { return write_in_ring_; }
+  // A Send or a Write. Immediate data behind a Write do not count.
+  bool request_in_ring() const { return request_in_ring_; }
   // The peer has not consumed everything.
   bool outstanding() const { return head_ != acknowledged_; }
   bool AcknowledgementWaits() const {
@@ -155,8 +168,9 @@ class ShmRings {
   const bool barrier_;  // The barrier of a sleeping peer covers this process.
   bool doorbell_due_ = false;
   bool armed_ = false;
-  bool write_in_ring_ = false;
-  std::uint32_t last_write_end_ = 0;  // Behind the last Write in the ring.
+  bool write_in_ring_ = false, request_in_ring_ = false;
+  // Behind the last one in the ring.
+  std::uint32_t last_write_end_ = 0, last_request_end_ = 0;
   std::uint32_t head_ = 0, acknowledged_ = 0;
   std::uint64_t data_head_ = 0, data_tail_ = 0;
   // Of the slots from acknowledged_ to head_. Elsewhere uninitialised: a quiet connection touches little.

@@ -106,7 +106,7 @@ void ShmSender::PublishPiece(Slot& slot, const InitiatorRequest& request, std::u
     if ((request.flags & kOpSendAndSolicit) != 0) slot.flags |= kSolicited;
   }
   state_.rings.Publish(slot, position, last && request.op != Op::kWriteImmediate);
-  if (write) state_.rings.NoteWrite();
+  state_.rings.NoteRequest(write);
 }
 
 void ShmSender::PublishImmediate(const InitiatorRequest& request) {

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The sending half of a same-host connection: a small message is one cache line of the ring, a large one is
-// sent in pieces or by reference, and Writes and Reads of shared buffers are copied directly.
+// sent in pieces or by reference, and Writes and Reads of memory that this side reaches are copied directly.
 //
 // Thread rule: under the lock of the queue pair.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "provider/soft/qp/shm/shared_state.h"
 #include "provider/soft/qp/transfer/partial_request.h"
@@ -40,9 +41,20 @@ class ShmSender {
   void PublishImmediate(const InitiatorRequest& request);
   void PublishPiece(Slot& slot, const InitiatorRequest& request, std::uint64_t position, bool last);
   // --- direct_copy.cc
-  std::byte* PeerMemory(const InitiatorRequest& request, std::uint64_t address, std::uint32_t length);
+  // Memory of the peer.
+  struct PeerPlace {
+    std::byte* here = nullptr;  // Mapped in this process; null: reached by a call of the system.
+    std::uint64_t there = 0;    // In the process of the peer.
+  };
+  std::optional<PeerPlace> FindPlace(const InitiatorRequest& request, std::uint64_t address,
+                                     std::uint32_t length);
   bool Direct(InitiatorRequest& request, std::size_t* budget, bool* waits);
+  bool CopyThere(InitiatorRequest& request, std::byte* remote, std::size_t* budget);
+  bool FinishDirect(InitiatorRequest& request, bool good, std::size_t* budget);
   bool LeaveDirect(InitiatorRequest& request, std::size_t* budget);
+  // --- process_copy.cc
+  Way WayOf(const InitiatorRequest& request);
+  bool CopyByProcess(InitiatorRequest& request, std::uint64_t remote, std::size_t* budget);
 
   ShmState& state_;
   PartialRequest partial_;

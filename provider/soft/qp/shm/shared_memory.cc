@@ -5,6 +5,7 @@
 #include <span>
 
 #include "base/fd_lane.h"
+#include "base/lane_sender.h"
 
 namespace nd::provider::soft {
 namespace {
@@ -19,12 +20,16 @@ bool SendDescriptor(int socket, const ShareMessage& message, int fd) {
 
 }  // namespace
 
-SharedMemory::SharedMemory(SoftQueuePair& queue_pair, ShmRings& rings, bool enabled)
-    : queue_pair_(queue_pair), rings_(rings), enabled_(enabled) {
+SharedMemory::SharedMemory(SoftQueuePair& queue_pair, ShmRings& rings, PeerProcess& peer_process,
+                           bool enabled)
+    : queue_pair_(queue_pair), rings_(rings), peer_process_(peer_process), enabled_(enabled) {
   peer_buffers_.reserve(16);
   if (!enabled) return;
+  const ShareMessage message{.kind = ShareMessage::kRegionTable};
+  const int table = queue_pair.core().regions->fd();
   // If it cannot be sent, the peer uses the ring.
-  if (SendDescriptor(rings.socket(), {.kind = ShareMessage::kRegionTable}, queue_pair.core().regions->fd())) {
+  if (SendInMyName(rings.socket(), std::as_bytes(std::span(&message, 1)), std::span(&table, 1)).ok() ||
+      SendDescriptor(rings.socket(), message, table)) {
     rings.PublishControl(RecordKind::kDescriptors);
     rings.ForgetDoorbell();
   }
@@ -52,7 +57,11 @@ void SharedMemory::ReadSocket() {
   if (hung_up_) return;
   for (int i = 0; i < kDatagramsPerLook; ++i) {
     ShareMessage message;
-    auto got = ReceiveWithFds(rings_.socket(), std::as_writable_bytes(std::span(&message, 1)), false);
+    const auto bytes = std::as_writable_bytes(std::span(&message, 1));
+    std::uint32_t sender = 0;
+    // The table comes first, and only its sender matters.
+    auto got = enabled_ && !peer_table_ ? ReceiveWithSender(rings_.socket(), bytes, &sender)
+                                        : ReceiveWithFds(rings_.socket(), bytes, false);
     if (!got.ok()) {
       // Any other status: the peer is gone or breaks the rules.
       hung_up_ = got.code() != StatusCode::kDeviceBusy;
@@ -61,14 +70,16 @@ void SharedMemory::ReadSocket() {
     if (got->size == 1) rings_.OnDoorbell();
     if (got->size != sizeof message || message.magic != ShareMessage::kMagic || got->fds.size() != 1)
       continue;
-    Adopt(message, std::move(got->fds[0]));
+    Adopt(message, std::move(got->fds[0]), sender);
   }
 }
 
-void SharedMemory::Adopt(const ShareMessage& message, UniqueFd fd) {
+void SharedMemory::Adopt(const ShareMessage& message, UniqueFd fd, std::uint32_t sender) {
   if (!enabled_) return;
   if (message.kind == ShareMessage::kRegionTable) {
-    if (!peer_table_) peer_table_ = queue_pair_.core().peer_tables.Take(fd.get());
+    if (peer_table_) return;
+    peer_table_ = queue_pair_.core().peer_tables.Take(fd.get());
+    peer_process_.SetNumber(sender);
     return;
   }
   if (message.kind != ShareMessage::kBuffer || peer_buffers_.size() >= kMaxSharedBuffers) return;

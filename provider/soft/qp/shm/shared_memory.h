@@ -14,6 +14,7 @@
 #include "base/unique_fd.h"
 #include "provider/soft/qp/queue_pair.h"
 #include "provider/soft/qp/segment_layout.h"
+#include "provider/soft/qp/shm/peer_process.h"
 #include "provider/soft/qp/shm/rings.h"
 #include "provider/soft/qp/token_table.h"
 
@@ -21,8 +22,9 @@ namespace nd::provider::soft {
 
 class SharedMemory {
  public:
-  // `enabled`: both ends may share. Sends this process' table then.
-  SharedMemory(SoftQueuePair& queue_pair, ShmRings& rings, bool enabled);
+  // `enabled`: both ends may share. Sends this process' table then, and with the peer's table `peer_process`
+  // gets the number of the process.
+  SharedMemory(SoftQueuePair& queue_pair, ShmRings& rings, PeerProcess& peer_process, bool enabled);
 
   bool enabled() const { return enabled_; }
 
@@ -48,10 +50,11 @@ class SharedMemory {
     std::uint32_t id = 0;
     Mapping mapping;
   };
-  void Adopt(const ShareMessage& message, UniqueFd fd);
+  void Adopt(const ShareMessage& message, UniqueFd fd, std::uint32_t sender);
 
   SoftQueuePair& queue_pair_;
   ShmRings& rings_;
+  PeerProcess& peer_process_;
   const bool enabled_;
   bool hung_up_ = false;
   std::shared_ptr<const Mapping> peer_table_;

@@ -55,12 +55,27 @@ ShmTransport::ShmTransport(SoftQueuePair& queue_pair, const HandOffRecord& recor
                            UniqueFd socket)
     : state_(queue_pair, record, std::move(segment), std::move(socket)), receiver_(state_), sender_(state_) {}
 
+// A copy of the peer that is running now is awaited by the end of the registration, not here.
+ShmTransport::~ShmTransport() {
+  if (state_.rings.segment() == nullptr) return;
+  state_.rings.mine().closed.store(1, std::memory_order_relaxed);
+  // As in PeerTouches().
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (state_.rings.theirs().hazard.load(std::memory_order_acquire) == 0 || !state_.peer_process.Lives())
+    return;
+  const PeerIdentity identity = state_.peer_process.identity();
+  state_.queue_pair.core().former_peers.Keep({state_.rings.TakeMapping(), 1 - state_.rings.side(), identity});
+}
+
 bool ShmTransport::Progress(bool look_at_fd) {
   SoftQueuePair& queue_pair = state_.queue_pair;
   bool moved = false;
   if (look_at_fd) state_.memory.ReadSocket();
   if (queue_pair.live()) {
     if (state_.rings.outstanding()) moved |= state_.rings.Acknowledge();
+    if (state_.pace.timing() && !state_.rings.outstanding()) {
+      state_.pace.Leave(std::chrono::steady_clock::now());
+    }
     if (queue_pair.live()) moved |= receiver_.Consume();
     if (queue_pair.live()) moved |= sender_.Transmit();
   } else if (state_.rings.outstanding()) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A connection inside one host: two rings in shared memory, and direct copies into the peer's buffers.
+// A connection inside one host: two rings in shared memory, and direct copies to and from the peer's memory.
 #pragma once
 
 #include <memory>
@@ -22,6 +22,7 @@ Result<std::unique_ptr<Transport>> MakeShmTransport(SoftQueuePair& queue_pair, H
 class ShmTransport final : public Transport {
  public:
   ShmTransport(SoftQueuePair& queue_pair, const HandOffRecord& record, Mapping segment, UniqueFd socket);
+  ~ShmTransport() override;
 
   int fd() const override { return state_.rings.socket(); }
   void Transmit() override;
@@ -38,6 +39,8 @@ class ShmTransport final : public Transport {
   void SayTerminate(EndCode code) override;
   Status cause() const override { return cause_; }
   bool PeerTouches(std::uint32_t stag) override;
+  bool PeerLives() override { return state_.peer_process.Lives(); }
+  void OnProtection() override { state_.rings.PublishProtection(); }
   void OnDeadline(Time now) override;
   void Abandon() override { state_.rings.Abandon(); }
 
