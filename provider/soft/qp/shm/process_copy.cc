@@ -12,13 +12,14 @@ Way ShmSender::WayOf(const InitiatorRequest& request) {
   // Answers keep the order of their requests: none overtakes an atomic operation.
   const bool busy = state_.rings.request_in_ring() || (IsAnswered(request.op) && !state_.reads.empty());
   // The peer has to take the immediate data in any case.
-  if (request.op == Op::kWriteImmediate && request.list.length <= kMaxChunk) return Way::kRing;
+  if (request.op == Op::kWriteImmediate && request.list.length < kCopyFrom) return Way::kRing;
   RingPace& pace = state_.pace;
   WayFacts facts{.length = request.list.length, .ring_busy = busy};
-  facts.peer_slow = pace.slow() || state_.rings.theirs().armed.load(std::memory_order_relaxed) != 0;
+  facts.peer_slow = pace.Slow(state_.rings.theirs().armed.load(std::memory_order_relaxed) != 0);
   if (facts.peer_slow && !busy) facts.in_stream = pace.InStream(std::chrono::steady_clock::now());
   const Way way = ChooseWay(facts);
-  if (way == Way::kRing && !busy && pace.Times()) pace.Enter(std::chrono::steady_clock::now());
+  if (way == Way::kRing && !busy && pace.Times())
+    pace.Enter(std::chrono::steady_clock::now(), state_.rings.head());
   return way;
 }
 

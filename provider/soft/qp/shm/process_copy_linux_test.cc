@@ -16,6 +16,7 @@
 #include "provider/soft/qp/memory.h"
 #include "provider/soft/qp/segment_layout.h"
 #include "provider/soft/qp/shm/peer_process.h"
+#include "provider/soft/qp/shm/ring_pace.h"
 #include "provider/soft/qp/testing.h"
 
 namespace nd::provider::soft {
@@ -36,6 +37,11 @@ struct Pair {
     EXPECT_TRUE(b.qp->Attach(std::move(both.passive)).ok());
     EXPECT_TRUE(a.qp->Attach(std::move(both.active)).ok());
     mine.Fill(1);
+    BLooksAsleep(true);
+  }
+  // What a sees. What a publishes in the ring wakes b.
+  void BLooksAsleep(bool asleep) {
+    reinterpret_cast<Segment*>(segment.data())->side[1].armed = asleep ? 1 : 0;
   }
   // The next completion of a, if it comes without b.
   StatusCode Alone() {
@@ -69,11 +75,12 @@ class ProcessCopyTest : public testing::Test {
   StatusCode Alone() { return pair_.Alone(); }
   StatusCode WithB() {
     Completion done;
-    while (a_.cq->Poll({&done, 1}) == 0) {
+    for (const Time end = In(ms(5000)); Time(std::chrono::steady_clock::now()) < end;) {
+      if (a_.cq->Poll({&done, 1}) == 1) return done.status;
       Completion none;
       b_.cq->Poll({&none, 1});
     }
-    return done.status;
+    return StatusCode::kDeviceBusy;
   }
   bool Same(std::size_t at, std::size_t size) const {
     return std::memcmp(mine_.data + at, theirs_.data + at, size) == 0;
@@ -85,7 +92,7 @@ class ProcessCopyTest : public testing::Test {
 };
 
 TEST_F(ProcessCopyTest, LargeRequestsNeedNoThreadOfThePeer) {
-  for (const std::size_t size : {kLarge, std::size_t{kMaxChunk} + 1, std::size_t{4} << 20}) {
+  for (const std::size_t size : {kLarge, std::size_t{kCopyFrom}, std::size_t{4} << 20}) {
     mine_.Fill(static_cast<unsigned>(size));
     ASSERT_TRUE(Write(0, size).ok());
     EXPECT_EQ(Alone(), StatusCode::kSuccess);
@@ -101,6 +108,7 @@ TEST_F(ProcessCopyTest, LargeRequestsNeedNoThreadOfThePeer) {
 }
 
 TEST_F(ProcessCopyTest, SmallRequestsToASleepingPeerNeedNoThreadOfIt) {
+  pair_.BLooksAsleep(false);
   auto sleeper = std::async(std::launch::async, [&] { return b_.cq->Wait(In(ms(500))).code(); });
   ASSERT_TRUE(a_.Until([&] { return pair_.BSleeps(); }));
   ASSERT_TRUE(Write(0, 8).ok());
@@ -111,6 +119,27 @@ TEST_F(ProcessCopyTest, SmallRequestsToASleepingPeerNeedNoThreadOfIt) {
   EXPECT_EQ(Alone(), StatusCode::kSuccess);
   EXPECT_EQ(sleeper.get(), StatusCode::kIoTimeout);
   EXPECT_EQ(b_.counters.rx_writes.load() + b_.counters.rx_reads.load(), 0u);
+}
+
+TEST_F(ProcessCopyTest, APeerThatPollsTakesRequestsOutOfTheRing) {
+  pair_.BLooksAsleep(false);
+  ASSERT_TRUE(Write(0, kLarge).ok());
+  EXPECT_EQ(Alone(), StatusCode::kDeviceBusy);
+  EXPECT_EQ(WithB(), StatusCode::kSuccess);
+  EXPECT_EQ(b_.counters.rx_writes.load(), 1u);
+}
+
+// It did not sleep, and yet took long for the request before.
+TEST_F(ProcessCopyTest, APeerThatWasSlowIsNotWaitedForAgain) {
+  pair_.BLooksAsleep(false);
+  ASSERT_TRUE(Write(0, 8).ok());
+  std::this_thread::sleep_for(ms(1));
+  EXPECT_EQ(WithB(), StatusCode::kSuccess);
+  pair_.BLooksAsleep(false);
+  std::this_thread::sleep_for(ms(1));
+  ASSERT_TRUE(Write(64, 8).ok());
+  EXPECT_EQ(Alone(), StatusCode::kSuccess);
+  EXPECT_TRUE(Same(64, 8));
 }
 
 TEST_F(ProcessCopyTest, ListsAreCopiedInTheirOrder) {
@@ -130,7 +159,9 @@ TEST_F(ProcessCopyTest, ListsAreCopiedInTheirOrder) {
 TEST_F(ProcessCopyTest, ALargeWriteDoesNotOvertakeASmallOneInTheRing) {
   const std::byte other{0x5A};
   mine_.data[8] = mine_.data[kLarge] = other;
+  pair_.BLooksAsleep(false);
   ASSERT_TRUE(Write(8, 8).ok());
+  pair_.BLooksAsleep(true);
   mine_.data[8] = std::byte{0};  // The ring has the bytes already.
   ASSERT_TRUE(Write(0, kLarge).ok());
   EXPECT_EQ(Alone(), StatusCode::kDeviceBusy);
@@ -144,6 +175,7 @@ TEST_F(ProcessCopyTest, AReadDoesNotOvertakeASend) {
   const Sge out = mine_.At(0, 8), in = theirs_.At(0, 8);
   ASSERT_TRUE(b_.qp->Receive(Tag(1), {&in, 1}).ok());
   ASSERT_TRUE(a_.qp->Send(Tag(1), {&out, 1}, 0).ok());
+  pair_.BLooksAsleep(true);
   const Sge to = mine_.At(kLarge, kLarge);
   ASSERT_TRUE(a_.qp->Read(Tag(2), {&to, 1}, theirs_.Address(), theirs_.token(), 0).ok());
   EXPECT_EQ(Alone(), StatusCode::kDeviceBusy);
@@ -230,9 +262,11 @@ TEST_F(ProcessCopyTest, ItCanBeTurnedOff) {
   for (const bool here : {true, false}) {
     End a(here ? off : Tuning{}), b(here ? Tuning{} : off, false);
     HandOffs both = MakeHandOffs(Link::kShared);
+    Mapping segment = Mapping::Map(both.active.fds[0].get(), kSegmentSize, true).value();
     ASSERT_TRUE(b.qp->Attach(std::move(both.passive)).ok());
     ASSERT_TRUE(a.qp->Attach(std::move(both.active)).ok());
     Memory from(a, kLarge, false), to(b, kLarge, false);
+    reinterpret_cast<Segment*>(segment.data())->side[1].armed = 1;
     const Sge all = from.At(0, kLarge);
     ASSERT_TRUE(a.qp->Write(Tag(1), {&all, 1}, to.Address(), to.token(), 0).ok());
     Completion none;
@@ -266,6 +300,7 @@ TEST(ProcessCopyHostile, ATableThatNamesNoMemoryLeadsToTheRing) {
       SendInMyName(both.passive.fds[1].get(), std::as_bytes(std::span(&message, 1)), std::span(&fd, 1)).ok());
   End end;
   ASSERT_TRUE(end.qp->Attach(std::move(both.active)).ok());
+  layout.side[1].armed = 1;
   Memory mine(end, kLarge, false, kAll);
   const Sge from = mine.At(0, kLarge);
   const auto address = reinterpret_cast<std::uintptr_t>(pages);

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 namespace nd::provider::soft {
 namespace {
 
@@ -19,10 +21,12 @@ TEST(ChooseWay, OfEachSituation) {
       {{.length = 8, .peer_slow = true, .in_stream = true}, Way::kRing},
       // In its order behind those in the ring.
       {{.length = 8, .ring_busy = true, .peer_slow = true}, Way::kRing},
-      {{.length = kMaxChunk}, Way::kRing},
-      {{.length = kMaxChunk + 1}, Way::kCopy},
-      {{.length = kMaxChunk + 1, .in_stream = true}, Way::kCopy},
-      {{.length = kMaxChunk + 1, .ring_busy = true}, Way::kWait},
+      {{.length = kCopyFrom - 1, .peer_slow = true, .in_stream = true}, Way::kRing},
+      {{.length = kCopyFrom, .peer_slow = true, .in_stream = true}, Way::kCopy},
+      {{.length = kCopyFrom, .peer_slow = true}, Way::kCopy},
+      {{.length = kCopyFrom, .ring_busy = true, .peer_slow = true}, Way::kWait},
+      {{.length = kCopyFrom}, Way::kRing},
+      {{.length = kCopyFrom, .ring_busy = true}, Way::kRing},
   };
   for (const Row& row : rows) {
     EXPECT_EQ(ChooseWay(row.facts), row.way)
@@ -33,7 +37,7 @@ TEST(ChooseWay, OfEachSituation) {
 // A peer that takes each request `after` so long.
 void Exchange(RingPace& pace, Time& now, Duration after) {
   if (!pace.Times()) return;
-  pace.Enter(now);
+  pace.Enter(now, 0);
   now += after;
   pace.Leave(now);
 }
@@ -41,11 +45,12 @@ void Exchange(RingPace& pace, Time& now, Duration after) {
 TEST(RingPace, APeerIsAsFastAsItWasLast) {
   RingPace pace;
   Time now{us(1)};
-  EXPECT_FALSE(pace.slow());
+  EXPECT_FALSE(pace.Slow(false));
+  EXPECT_TRUE(pace.Slow(true));
   Exchange(pace, now, us(11));
-  EXPECT_TRUE(pace.slow());
+  EXPECT_TRUE(pace.Slow(false));
   Exchange(pace, now, us(9));
-  EXPECT_FALSE(pace.slow());
+  EXPECT_FALSE(pace.Slow(false));
 }
 
 TEST(RingPace, FewRequestsToAFastPeerAreTimed) {
@@ -55,7 +60,7 @@ TEST(RingPace, FewRequestsToAFastPeerAreTimed) {
   for (unsigned i = 0; i < 10 * RingPace::kTimed; ++i) {
     if (!pace.Times()) continue;
     ++timed;
-    pace.Enter(now);
+    pace.Enter(now, 0);
     EXPECT_FALSE(pace.Times()) << "one at a time";
     pace.Leave(now + us(1));
   }
@@ -63,30 +68,40 @@ TEST(RingPace, FewRequestsToAFastPeerAreTimed) {
 }
 
 TEST(RingPace, ASlowPeerIsTriedAgainAfterMoreAndMoreCopies) {
-  RingPace pace;
-  Time now{us(1)};
-  Exchange(pace, now, us(100));
-  for (std::uint32_t pause = RingPace::kCopies; pause < 4 * RingPace::kMostCopies; pause *= 2) {
-    const std::uint32_t copies = std::min(pause, RingPace::kMostCopies);
-    for (std::uint32_t i = 0; i < copies; ++i) {
-      ASSERT_TRUE(pace.slow()) << i << " of " << copies;
-      pace.Copied(now);
+  for (const bool armed : {false, true}) {
+    RingPace pace;
+    Time now{us(1)};
+    if (!armed) Exchange(pace, now, us(100));
+    for (std::uint32_t pause = RingPace::kCopies; pause < 4 * RingPace::kMostCopies; pause *= 2) {
+      const std::uint32_t copies = std::min(pause, RingPace::kMostCopies);
+      for (std::uint32_t i = 0; i < copies; ++i) {
+        ASSERT_TRUE(pace.Slow(armed)) << i << " of " << copies;
+        pace.Copied(now);
+      }
+      ASSERT_FALSE(pace.Slow(armed));
+      Exchange(pace, now, us(100));
     }
-    ASSERT_FALSE(pace.slow());
-    Exchange(pace, now, us(100));
+    for (std::uint32_t i = 0; i < RingPace::kMostCopies; ++i) pace.Copied(now);
+    ASSERT_FALSE(pace.Slow(armed));
+    Exchange(pace, now, us(1));
+    EXPECT_FALSE(pace.Slow(false)) << "it is fast now";
+    EXPECT_TRUE(pace.Slow(true));
   }
-  for (std::uint32_t i = 0; i < RingPace::kMostCopies; ++i) pace.Copied(now);
-  Exchange(pace, now, us(1));
-  Exchange(pace, now, us(1));
-  EXPECT_FALSE(pace.slow());
 }
 
 TEST(RingPace, AStreamIsWithoutPauses) {
-  RingPace pace;
   const Time now{us(100)};
-  pace.Copied(now);
-  EXPECT_TRUE(pace.InStream(now + RingPace::kStream / 2));
-  EXPECT_FALSE(pace.InStream(now + RingPace::kStream));
+  for (const bool copied : {true, false}) {
+    RingPace pace;
+    if (copied) {
+      pace.Copied(now);
+    } else {
+      pace.Enter(now - us(50), 0);
+      pace.Leave(now);
+    }
+    EXPECT_TRUE(pace.InStream(now + RingPace::kStream / 2));
+    EXPECT_FALSE(pace.InStream(now + RingPace::kStream));
+  }
 }
 
 }  // namespace

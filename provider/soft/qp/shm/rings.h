@@ -80,6 +80,12 @@ class ShmRings {
   bool write_in_ring() const { return write_in_ring_; }
   // A Send or a Write. Immediate data behind a Write do not count.
   bool request_in_ring() const { return request_in_ring_; }
+  // The position of the next slot.
+  std::uint32_t head() const { return head_; }
+  // The peer has consumed the slot.
+  bool Passed(std::uint32_t position) const {
+    return static_cast<std::int32_t>(acknowledged_ - position) > 0;
+  }
   // The peer has not consumed everything.
   bool outstanding() const { return head_ != acknowledged_; }
   bool AcknowledgementWaits() const {

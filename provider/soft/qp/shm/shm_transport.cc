@@ -73,7 +73,7 @@ bool ShmTransport::Progress(bool look_at_fd) {
   if (look_at_fd) state_.memory.ReadSocket();
   if (queue_pair.live()) {
     if (state_.rings.outstanding()) moved |= state_.rings.Acknowledge();
-    if (state_.pace.timing() && !state_.rings.outstanding()) {
+    if (state_.pace.timing() && state_.rings.Passed(state_.pace.position())) {
       state_.pace.Leave(std::chrono::steady_clock::now());
     }
     if (queue_pair.live()) moved |= receiver_.Consume();
