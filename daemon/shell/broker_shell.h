@@ -27,6 +27,7 @@
 #include "daemon/service/reaper.h"
 #include "daemon/service/worker.h"
 #include "daemon/shell/away_listeners.h"
+#include "daemon/shell/ended_sessions.h"
 #include "daemon/shell/reclaim_pace.h"
 #include "daemon/shell/record_sink.h"
 #include "daemon/shell/watch_hub.h"
@@ -138,8 +139,10 @@ class BrokerShell final : public provider::CmSink {
   void Drain();
   // Posts the next slice of reclaiming the objects of ended sessions, behind other work of the loop.
   void PostReclaim();
-  // Forgets sessions that hold no more objects in the core.
+  // Destroys some of the ended sessions that hold no more objects in the core.
   void ForgetEnded();
+  // Posts ForgetEnded(), unless it is posted already.
+  void PostForget();
   void ArmTimer();
   // Passes requests on that waited for listeners.
   void Resume(std::vector<provider::InboundRequest> requests);
@@ -223,8 +226,8 @@ class BrokerShell final : public provider::CmSink {
   ReclaimPace reclaim_pace_;
   std::deque<core::Event> events_;
   core::Actions actions_;
-  bool running_ = false, drain_posted_ = false, reclaim_posted_ = false, adapters_changed_ = false,
-       stopped_ = false;
+  bool running_ = false, drain_posted_ = false, reclaim_posted_ = false, forget_posted_ = false,
+       adapters_changed_ = false, stopped_ = false;
   std::optional<EventLoop::TimerId> timer_;
   Time timer_due_{};
 
@@ -239,7 +242,7 @@ class BrokerShell final : public provider::CmSink {
   std::map<std::uint64_t, Network> networks_;
   std::multimap<std::uint32_t, core::SessionId> by_pid_;  // Lanes that wait for Hello.
   // Kept until no caller of theirs is on the stack and the core has reported the end of their connections.
-  std::vector<std::unique_ptr<ClientSession>> ended_;
+  EndedSessions<ClientSession> ended_;
   // Streams that are flushing their last messages, with the timer that cuts them.
   std::map<std::uint64_t, std::pair<EventLoop::TimerId, std::shared_ptr<SessionSink>>> retiring_;
   std::uint64_t last_retired_ = 0;

@@ -20,8 +20,6 @@
 namespace nd::service {
 namespace {
 
-constexpr std::size_t kForgottenAtOnce = 8;
-
 std::string Who(const Peer& peer) {
   return "uid " + std::to_string(peer.uid) + " (pid " + std::to_string(peer.pid) + ")";
 }
@@ -259,24 +257,27 @@ void BrokerShell::EndSession(core::SessionId id, const Status& why, bool logged)
   }
   session->lane().Close();  // After the last messages were sent.
   LeaveNetwork(*session);
-  ended_.push_back(std::move(session));
-  loop_.Post([this] { ForgetEnded(); });
+  ended_.Add(std::move(session));
+  PostForget();
   if (opened) {
     for (RecordSink* const sink : record_sinks_) sink->OnSessionEnd(id, why);
   }
   if (opened) Run(core::SessionClosed{id, ordinary ? Status::Ok() : why});
 }
 
-// Each of them closes descriptors and gives memory back, so that a thousand clients that end together would
-// hold the loop up for a long time if all went in one step.
 void BrokerShell::ForgetEnded() {
-  std::size_t left = kForgottenAtOnce;
-  std::erase_if(ended_, [&](const auto& session) {
-    if (left == 0 || core_->HasSession(session->id())) return false;
-    --left;
-    return true;
+  ended_.Forget([this](const ClientSession& session) { return core_->HasSession(session.id()); });
+  // Each step of reclaiming forgets some as well.
+  if (!ended_.empty() && !core_->reclaiming()) PostForget();
+}
+
+void BrokerShell::PostForget() {
+  if (forget_posted_ || stopped_) return;
+  forget_posted_ = true;
+  loop_.Post([this] {
+    forget_posted_ = false;
+    ForgetEnded();
   });
-  if (left == 0) loop_.Post([this] { ForgetEnded(); });
 }
 
 void BrokerShell::Stop() {
@@ -292,7 +293,7 @@ void BrokerShell::Stop() {
     }
     session->lane().Close();
     LeaveNetwork(*session);
-    ended_.push_back(std::move(session));
+    ended_.Add(std::move(session));
   }
   sessions_.clear();
   by_pid_.clear();
