@@ -3,7 +3,7 @@
 # Prints the table of the reliability targets: target, measured, verdict, command.
 # usage: tests/reliability/run.sh [--quick] [--rows R] [BUILD]
 #   --quick  200 connections and 3 kills instead of 10,000 and 20, fewer seeds and races, ten seconds of mutated shared
-#            memory; without the tests that build the tree again or need a system of their own
+#            memory; without the tests that build the tree again or need a system of their own, unless --rows names them
 #   --rows R only these rows, for example "16 17"
 # Verdicts: met, missed: measured against the target. unclear: measured, but the run could not show it. passed, failed:
 # a test or a smaller count, which the row says, so that it does not show that the target is met. skipped, not run: no
@@ -28,6 +28,8 @@ while [ $# -gt 0 ]; do
   esac
 done
 [ -x "$build/bin/nd_reliability" ] || { echo "run.sh: $build/bin/nd_reliability is missing; build it first" >&2; exit 2; }
+[ -z "$rows" ] || except='^$'
+restarts=$(sed -n 's/.*--restarts \([0-9]*\).*/\1/p' tests/system/CMakeLists.txt)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 bad=0
@@ -122,7 +124,7 @@ coverage_row() {
       if (lines == "" || branches == "" || mutants == "") print "not run"
       else print ((lines >= 100 && branches >= 98 && mutants >= 95) ? "met" : "missed")
     }')
-  line "$1" "$2" "$3" "$verdict" "recorded $covered; recorded $killed" '`tests/coverage/run.sh`, `tests/mutation/run.py --sample 100`'
+  line "$1" "$2" "$3" "$verdict" "recorded $covered; recorded $killed" '`tests/coverage/run.sh`, `tests/mutation/run.py --sample 0`'
 }
 # stalled NUMBER PROMISE TARGET: the longest round of the loop under each attack of a client. The kernel runs the loop
 # first, so that a long round is work of the broker.
@@ -156,7 +158,7 @@ measured 1 "connections survive kill -9 of the broker" "10,000 connections, 20 k
 measured 2 "delay of data added by a kill" "5 ms at p99.9" restarts
 measured 3 "listeners accept again after a kill" "250 ms at p99" restarts
 measured 4 "10,000 connections are known again" "2 s" restarts
-tested 5 "refused handshakes at a restart under load" "0 of 1,000,000 over 100 restarts" '^system.restarts$' "20 restarts under traffic; the long form is tests/system/run.sh --restarts 1000 restarts"
+tested 5 "refused handshakes at a restart under load" "0 of 1,000,000 over 100 restarts" '^system.restarts$' "$restarts restarts under traffic; the long form is tests/system/run.sh --restarts 1000 restarts"
 measured 6 "objects of a killed application are reclaimed" "20 ms + 50 us each; one: 5 ms" reclaim
 measured 7 "its peers learn of its end" "the same and a round trip" reclaim
 tested 8 "malformed frames" "1,000,000,000 in all, 10,000,000 a change: 0 crashes" '^fuzz\.' "the corpora and $(sed -n 's/.*MUTATIONS \([0-9]*\).*/\1/p' tests/fuzz/CMakeLists.txt | awk '{ n += $1 } END { print n }') mutations of them"
@@ -180,7 +182,7 @@ tested 25 "historical bugs" "25 of 25 caught" '^teeth\.some$' "the six of this h
 failing 26 "each allocation and system call fails" "all points: 0 aborts, 0 leaks"
 coverage_row 27 "coverage; mutants killed" "100 % of lines, 98 % of branches; 95 %"
 tested 28 "a damaged journal" "every cut, 100,000 flips" '^Journal\.(Truncated|Flipped|Forged|Garbage|Records)' "each cut of a journal of 120 leases, 100,000 flips of one bit, 2,000 more one after another; the time is not measured"
-tested 29 "1,000 restarts" "descriptors and ports as before" '^system.restarts$' "20 restarts under traffic; the long form is tests/system/run.sh --restarts 1000 restarts"
+tested 29 "1,000 restarts" "descriptors and ports as before" '^system.restarts$' "$restarts restarts under traffic; the long form is tests/system/run.sh --restarts 1000 restarts"
 measured 30 "memory of a broker with 10,000 connections" "140 MiB" restarts
 measured 31 "an honest user against 100 greedy processes" "45 % of the throughput, p99 three times idle" fairness
 tested 32 "sandbox" "systemd-analyze security: 2.0" '^system.units$' "the units of the package"
