@@ -77,10 +77,10 @@ TEST(Guards, AnOperationNamesAnObjectOfItsSessionAndKind) {
       if (std::string(on.name) != "Connect" && std::string(on.name) != "Accept") continue;
       EXPECT_EQ(w.Try(thief, on.op), SC::kInvalidHandle) << on.name << " with " << bad.value;
     }
+    if (!bad) continue;  // No endpoint is given, and Reattach makes its queue pair.
     ReattachOp back = w.Returning(thief, "10.0.0.1:6100", "10.0.5.1:7000", false);
     back.queue_pair = bad;
     EXPECT_EQ(w.Try(thief, back), SC::kInvalidHandle);
-    if (!bad) continue;  // No endpoint is given.
     ConnectOp shared{own, qp, Ip("10.0.1.1:7000"), {1, 1}, {}, 0, {}, {}};
     shared.shared_endpoint = bad;
     EXPECT_EQ(w.Try(thief, shared), SC::kInvalidHandle);

@@ -118,12 +118,30 @@ TEST_F(LaneSessionTest, ProtocolErrorsEndOnlyTheirOwnSession) {
   ends(bytes() + length(3) + "\xff\xff\xff");
   ends(bytes() + length(3) + "\x08");
   ends(bytes() + "\x01\x02");
-  ends(bytes() + length(0) + length(0));
+  ends(bytes() + length(0) + "\x01\x02");
   ends(bytes().substr(0, 5));
   ends(bytes() + std::string(provider::kMaxClientMessage + 5, 'x'));
   record.version = 2;
   ends(bytes());
   EXPECT_EQ(good.Ask(ListOp(0)).adapters_size(), 1);
+}
+
+TEST_F(LaneSessionTest, MessagesOfOneDatagramAreAnsweredInOrder) {
+  Client client(directory_);
+  const provider::MessageRecord record;
+  std::string datagram(reinterpret_cast<const char*>(&record), sizeof record);
+  constexpr std::uint64_t kOps = 100;
+  for (std::uint64_t i = 1; i <= kOps; ++i) {
+    const std::string message = ListOp(1000 + i).SerializeAsString();
+    const auto length = static_cast<std::uint32_t>(message.size());
+    datagram.append(reinterpret_cast<const char*>(&length), sizeof length).append(message);
+  }
+  ASSERT_EQ(::send(client.lane.fd(), datagram.data(), datagram.size(), 0),
+            static_cast<ssize_t>(datagram.size()));
+  for (std::uint64_t i = 1; i <= kOps; ++i) {
+    ASSERT_EQ(client.lane.ReceiveMessage().completion().op_id(), 1000 + i);
+  }
+  EXPECT_EQ(client.Ask(ListOp(0)).adapters_size(), 1);
 }
 
 // The broker takes no descriptors from clients. TearDown compares the number of its open ones.
