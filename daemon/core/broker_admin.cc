@@ -99,7 +99,7 @@ void Broker::Impl::RemoveFromUse(AdapterNo adapter, SendAdapterEvent::What what)
     }
   }
   TellAdapter(adapter, what);
-  LaunchWaiting();
+  LaunchWaiting();  // Others may have waited behind connects of an ended session.
 }
 
 void Broker::Impl::On(const SetAdapter& event) {
@@ -135,7 +135,6 @@ void Broker::Impl::AddAdapter(const provider::AdapterDescription& description) {
   if (no == adapters_.size()) {
     adapters_.push_back({description, true, true, 0});
   } else {
-    ports_.ForgetPools(no);
     adapters_[no] = {description, true, true, 0};
   }
   if (description.problem.ok()) {
@@ -169,7 +168,7 @@ void Broker::Impl::On(const AdaptersChanged& event) {
     Note(served ? Notice::Level::kInfo : Notice::Level::kWarning, "adapter.removed", name,
          "The provider no longer has it.");
     ports_.ForgetLeasesOf(no);
-    if (!served || adapters_[no].objects != 0) RemoveFromUse(no, SendAdapterEvent::What::kRemoved);
+    if (adapters_[no].objects != 0) RemoveFromUse(no, SendAdapterEvent::What::kRemoved);
     ports_.DropReservationsOf(no);
     if (served) ports_.ForgetPools(no);
   }
@@ -233,7 +232,6 @@ void Broker::Impl::On(const KillConnection& event) {
     default:
       break;  // The connector is not on the wire, or is ending already.
   }
-  LaunchWaiting();
 }
 
 void Broker::Impl::On(const SettingsChanged& event) {

@@ -35,7 +35,6 @@ void Broker::Impl::On(const CmReserved& event) {
   ND_CORE_CHECK(object != nullptr);
   if (SessionOf(object->session).closed) {
     Reclaim(*object);
-    LaunchWaiting();
     return;
   }
   if (object->kind == ObjectKind::kConnector) {

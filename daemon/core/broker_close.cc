@@ -148,10 +148,7 @@ void Broker::Impl::DestroyConnector(Connector& c, Ending ending) {
 
 void Broker::Impl::Close(Listener& l) {
   l.closing = true;
-  if (l.op) {
-    Finish(l.session, l.op, Canceled());
-    ports_.Drop(&l.claim);
-  }
+  Finish(l.session, l.op, Canceled());
   StopListening(l, Detail::kListenerClosed, Canceled());
   ports_.SetClosing(l.claim, l.handle);
   MaybeFinishClose(l.handle);
@@ -159,10 +156,7 @@ void Broker::Impl::Close(Listener& l) {
 
 void Broker::Impl::Close(SharedEndpoint& e) {
   e.closing = true;
-  if (e.op) {
-    Finish(e.session, e.op, Canceled());
-    ports_.Drop(&e.claim);
-  }
+  Finish(e.session, e.op, Canceled());
   ports_.SetClosing(e.claim, e.handle);
   MaybeFinishClose(e.handle);
 }
@@ -215,7 +209,6 @@ void Broker::Impl::Reclaim(Object& object) {
         Emit(CmReject{*c.cm, Detail::kPeerProcessDied, {}});
         ForgetCm(c, false);
       }
-      c.closing = true;
       DestroyConnector(c, std::move(ending));
       return;
     }

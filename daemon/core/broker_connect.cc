@@ -146,7 +146,6 @@ Status Broker::Impl::ConnectLocal(Session& s, Connector& c, const ConnectOp& op,
 
 void Broker::Impl::Launch(Connector& c) {
   attempts_.Add(c.handle, UserOf(SessionOf(c.session).who), c.remote);
-  LaunchWaiting();
 }
 
 void Broker::Impl::SendConnect(Connector& c) {
@@ -330,7 +329,6 @@ void Broker::Impl::On(const CmRejected& event) {
   FailConnect(c, event.status.ok() || event.status.pending()
                      ? Status(StatusCode::kConnectionRefused, "The peer refused.", Detail::kPeerRejected)
                      : event.status);
-  LaunchWaiting();
 }
 
 // Takes the connector of an attempt that the wire ended before its answer.
@@ -348,7 +346,6 @@ void Broker::Impl::On(const CmFailed& event) {
   FailConnect(*c, event.status.ok() || event.status.pending()
                       ? Status(StatusCode::kConnectionRefused, "The attempt failed.", Detail::kTransport)
                       : event.status);
-  LaunchWaiting();
 }
 
 void Broker::Impl::Do(Session& s, Pending p, const CompleteConnectOp& op) {

@@ -18,9 +18,7 @@ void Broker::Impl::BeginAttempt(Connector& c, Time began) {
   ND_CORE_CHECK(!c.recording);
   c.recording = true;
   c.phases = PhaseTimes{began, {}};
-  c.established.reset();
   c.reason = DisconnectReason::kUnknown;
-  c.other_end.reset();
 }
 
 ConnectionRecord Broker::Impl::RecordOf(const Connector& c) {

@@ -55,7 +55,7 @@ void Broker::Impl::On(const ReclaimSome& event) {
 
 bool Broker::Impl::ReclaimSlice(Session& s) {
   std::uint32_t left = std::max(reclaim_slice_, 1u);
-  const auto spend = [&left] { return left > 0 && left-- > 0; };
+  const auto spend = [&left] { return left-- > 0; };
   // Successors first, so that no object refers to a destroyed one.
   for (const ObjectKind kind : {ObjectKind::kConnector, ObjectKind::kQueuePair, ObjectKind::kSharedEndpoint,
                                 ObjectKind::kListener, ObjectKind::kAdapter}) {
@@ -88,7 +88,6 @@ void Broker::Impl::On(const ClientOp& event) {
   const auto* const report = std::get_if<TransportReportOp>(&event.op);
   if (event.op_id == 0 && report != nullptr) {  // An operation of this kind has no completion.
     Do(*s, Pending{}, *report);
-    LaunchWaiting();
     return;
   }
   if (event.op_id == 0) {

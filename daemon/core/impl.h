@@ -188,7 +188,7 @@ class Broker::Impl {
   // CONNECTION_ACTIVE: in use; INVALID_DEVICE_STATE: was connected before.
   Status CheckQueuePair(const QueuePair& q);
   Status ConnectLocal(Session& s, Connector& c, const ConnectOp& op, SharedEndpoint* endpoint);
-  void Launch(Connector& c);  // Sends it or queues it.
+  void Launch(Connector& c);  // Queues it; the event that it belongs to ends with LaunchWaiting().
   void SendConnect(Connector& c);
   void LaunchWaiting();
   // Removes it from the queue or from the flights; others may be sent in its place.
