@@ -334,6 +334,49 @@ TEST(Rows, NameTheStateOfEachObject) {
   EXPECT_EQ(w.broker(0).Ports()[0].state, "lingering") << "until Close";
 }
 
+TEST(Rows, CountConnectionsAndNameTheirQueuePairs) {
+  World w(2);
+  const World::Up up = w.Pair(Stage::kConnected);
+  const Handle idle = w.Connector(up.a);
+  EXPECT_EQ(w.broker(0).Adapters()[0].connections, 1u);
+  EXPECT_EQ(w.broker(0).Adapters()[1].connections, 0u);
+  EXPECT_EQ(w.broker(1).Listeners()[0].accepted, 1u);
+  for (const ConnectionRow& row : w.broker(0).Connections()) EXPECT_EQ(row.has_queue_pair, row.id != idle);
+  ASSERT_EQ(w.Try(up.p, DisconnectOp{up.pc}), SC::kSuccess);
+  EXPECT_EQ(w.broker(0).Adapters()[0].connections, 0u);
+}
+
+// A handle's place is used again, so that the order of places is not that of creation.
+TEST(Rows, AreInOrderOfCreation) {
+  World w;
+  const auto c = w.Open();
+  const Handle first = w.Connector(c), second = w.Connector(c), third = w.Connector(c);
+  w.Close(c, first);
+  const Handle fourth = w.Connector(c);
+  std::vector<Handle> order;
+  for (const ConnectionRow& row : w.broker().Connections()) order.push_back(row.id);
+  EXPECT_EQ(order, (std::vector{second, third, fourth}));
+}
+
+TEST(Rows, PortOfAListenerWithADeadConnectionIsHeld) {
+  World w(2);
+  const World::Up up = w.Pair(Stage::kConnected);
+  w.Bound(up.a, "10.0.0.1:6100");
+  for (const PortRow& row : w.broker(0).Ports()) EXPECT_EQ(row.state, "held");
+  ASSERT_EQ(w.Try(up.p, DisconnectOp{up.pc}), SC::kSuccess);
+  ASSERT_EQ(w.broker(1).Ports().size(), 1u);
+  EXPECT_EQ(w.broker(1).Ports()[0].state, "held") << "its listener listens";
+}
+
+TEST(SettingsOfTheBroker, SameRangeKeepsTheOrderOfPorts) {
+  World w;
+  const auto c = w.Open();
+  const auto bind = [&] { return w.Call(c, BindOp{w.Connector(c), Ip("10.0.0.1:0")}).reply.address.port(); };
+  const int first = bind();
+  w.Step(0, SettingsChanged{Settings(), {}});
+  EXPECT_EQ(bind(), first == 65535 ? 49152 : first + 1);
+}
+
 TEST(Rows, AnswersAboutSessionsAndUsers) {
   Rule rule;
   rule.name = "only";
@@ -354,6 +397,9 @@ TEST(Rows, AnswersAboutSessionsAndUsers) {
   w.Step(0, SessionOpened{SessionId{4242}, idle});
   w.Step(0, SessionOpened{SessionId{4242}, Identity{}});
   ASSERT_EQ(w.broker().Sessions().size(), 2u);
+  const std::uint64_t operations = w.broker().Sessions()[0].operations;
+  w.Qp(c);
+  EXPECT_EQ(w.broker().Sessions()[0].operations, operations + 1);
   EXPECT_EQ(w.broker().Sessions()[1].owner.uid, 78u) << "the first one stays";
   EXPECT_EQ(w.broker().Sessions()[1].adapter, "");
 }

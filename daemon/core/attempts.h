@@ -45,6 +45,7 @@ class Attempts {
 
   std::size_t waiting() const { return entries_.size() - flying_; }
   std::uint32_t flying() const { return flying_; }
+  std::size_t users() const { return users_.size(); }  // With an attempt that waits or is in flight.
 
  private:
   struct Entry {

@@ -92,6 +92,28 @@ TEST_F(AttemptsTest, OneDestinationInOrderSeveralInTurn) {
   EXPECT_EQ(attempts_.Remove(a1), Attempts::Place::kNone);
 }
 
+TEST_F(AttemptsTest, ConnectThatIsGivenUpLeavesItsLine) {
+  attempts_.set_limit(1);
+  const Handle flies = Add(1, 7000);
+  EXPECT_EQ(Launch(), std::vector{flies});
+  const Handle given_up = Add(1, 7000), next = Add(1, 7000);
+  EXPECT_EQ(attempts_.Remove(given_up), Attempts::Place::kWaits);
+  attempts_.Remove(flies);
+  EXPECT_EQ(Launch(), std::vector{next});
+}
+
+TEST_F(AttemptsTest, UserWithoutAttemptsIsForgotten) {
+  for (std::uint32_t uid = 1; uid <= 50; ++uid) {
+    const Handle flies = Add(uid, 7000), waits = Add(uid, 7001);
+    attempts_.Next();
+    EXPECT_EQ(attempts_.users(), 1u);
+    attempts_.Remove(waits);
+    EXPECT_EQ(attempts_.users(), 1u);
+    attempts_.Remove(flies);
+    EXPECT_EQ(attempts_.users(), 0u);
+  }
+}
+
 TEST_F(AttemptsTest, LowerLimitEndsNoFlightAndStartsNone) {
   AddMany(1, 20, 7000);
   EXPECT_EQ(Launch().size(), 20u);

@@ -35,6 +35,7 @@ TEST(Endings, EachAttemptThatIsGivenUpCountsAsAFailure) {
   const std::vector<void (*)(World&, const World::Up&)> ways = {
       [](World& w, const World::Up& up) { EXPECT_EQ(w.Close(up.a, up.ac), SC::kSuccess); },
       [](World& w, const World::Up& up) { EXPECT_EQ(w.Close(up.a, up.ac, true), SC::kSuccess); },
+      [](World& w, const World::Up& up) { EXPECT_EQ(w.Close(up.a, up.aq), SC::kSuccess); },
       [](World& w, const World::Up& up) { w.Step(0, KillConnection{up.ac}); },
       [](World& w, const World::Up& up) { EXPECT_EQ(w.Try(up.a, CancelOp{up.ac}), SC::kSuccess); },
       [](World& w, const World::Up&) {
@@ -45,7 +46,7 @@ TEST(Endings, EachAttemptThatIsGivenUpCountsAsAFailure) {
   for (std::size_t i = 0; i < ways.size(); ++i) {
     World w(2);
     const World::Up up = w.Pair(Stage::kConnecting);
-    w.Bound(up.a, "10.0.0.1:6100");  // Not an attempt.
+    for (const char* idle : {"10.0.0.1:6100", "10.0.0.1:6101"}) w.Bound(up.a, idle);  // Not attempts.
     ways[i](w, up);
     EXPECT_EQ(w.broker(0).counters().connect_failure, 1u) << i;
   }
@@ -107,6 +108,172 @@ TEST(Endings, ReplyThatIsKilledCannotBeCompleted) {
   const Complete complete = w.Call(up.a, CompleteConnectOp{up.ac, false});
   EXPECT_EQ(complete.status.code(), SC::kConnectionAborted);
   EXPECT_EQ(complete.status.detail(), Detail::kLocalAdministrator);
+}
+
+// The end of a reply says nothing about a request.
+TEST(Endings, OnlyCompleteConnectSaysWhatEndedAReply) {
+  World w(2);
+  const World::Up up = w.Pair(Stage::kReplied);
+  w.Step(0, CmLost{w.broker(0).Connections()[0].cm_id, {SC::kIoTimeout}, {}});
+  EXPECT_EQ(w.Try(up.a, AcceptOp{up.ac, w.Qp(up.a), {}, {}}), SC::kConnectionInvalid);
+  EXPECT_EQ(w.Try(up.a, RejectOp{up.ac}), SC::kConnectionInvalid);
+  EXPECT_EQ(w.Try(up.a, CompleteConnectOp{up.ac, false}), SC::kIoTimeout);
+}
+
+// The transport of this side took the end of the other one for a goodbye.
+TEST(Endings, EndByOrderIsNotAGoodbyeOfThePeer) {
+  const auto reason_after = [](const auto& end) {
+    World w;
+    const auto a = w.Open(), p = w.Open(0, 1000, 0, "a1");
+    const Handle listener = w.Listener(p, "10.1.0.1:7000");
+    const Handle ac = w.Bound(a, "10.0.0.1:6000");
+    w.Connect(a, ac, w.Qp(a), "10.1.0.1:7000");
+    const Handle pc = w.Incoming(p, listener);
+    w.Submit(p, AcceptOp{pc, w.Qp(p), {1, 1}, {}, 0, false});
+    EXPECT_EQ(w.Try(a, CompleteConnectOp{ac, false}), SC::kSuccess);
+    w.wire_is_cut = true;  // Only the report below tells this side.
+    end(w, a, ac);
+    w.Try(p, TransportReportOp{
+                 pc, TransportReportOp::What::kPeerClosed, DisconnectReason::kPeerDisconnected, {}});
+    EXPECT_EQ(w.State(p, pc), ConnectorState::kPeerClosed);
+    return w.Seen<ConnectionRecord>().back().reason;
+  };
+  EXPECT_EQ(reason_after([](World& w, const World::Client&, Handle ac) { w.Step(0, KillConnection{ac}); }),
+            DisconnectReason::kLocalAdministrator);
+  EXPECT_EQ(reason_after([](World& w, const World::Client&, Handle) {
+              w.Step(0, SetAdapter{"a0", false});
+            }),
+            DisconnectReason::kAdapterDisabled);
+  EXPECT_EQ(
+      reason_after([](World& w, const World::Client& a, Handle) { w.Step(0, SessionClosed{a.session}); }),
+      DisconnectReason::kPeerDisconnected)
+      << "the goodbye may have been said before the session ended";
+  EXPECT_EQ(
+      reason_after([](World& w, const World::Client& a, Handle ac) {
+        w.Try(a,
+              TransportReportOp{
+                  ac, TransportReportOp::What::kPeerClosed, DisconnectReason::kTransportRetryExceeded, {}});
+      }),
+      DisconnectReason::kPeerDisconnected)
+      << "no order ended the other side";
+}
+
+TEST(Endings, RefusalWithoutDataHasNone) {
+  const auto data_after = [](Detail detail, const Bytes& data) {
+    World w(2);
+    const World::Up up = w.Pair(Stage::kConnecting);
+    w.Step(0, CmRejected{w.Seen<CmConnect>(0)[0].params.id, {SC::kConnectionRefused, "", detail}, data});
+    return w.Try(up.a, GetPrivateDataOp{up.ac});
+  };
+  EXPECT_EQ(data_after(Detail::kPeerRejected, Data("no")), SC::kSuccess);
+  EXPECT_EQ(data_after(Detail::kPeerRejected, {}), SC::kConnectionInvalid);
+  EXPECT_EQ(data_after(Detail::kBacklogFull, Data("no")), SC::kConnectionInvalid);
+}
+
+// The connector was refused with data before it took a request.
+TEST(Endings, DataOfARefusalIsNotThatOfALaterRequest) {
+  World w(2);
+  const World::Up up = w.Pair(Stage::kConnecting);
+  const Handle listener = w.Listener(up.a, "10.0.0.2:7100"), used = w.Connector(up.a);
+  const Handle waits = w.Incoming(up.p, up.listener);
+  EXPECT_EQ(w.Try(up.p, RejectOp{waits, Data("no"), 2}), SC::kSuccess);
+  ASSERT_EQ(w.Try(up.a, GetPrivateDataOp{up.ac}), SC::kSuccess);
+  ConnectOp op{used, w.Qp(up.a), Ip("10.0.1.1:7000"), {1, 1}, {}, 0, {}, {}};
+  op.source = Ip("10.0.0.1:0");
+  w.Submit(up.a, op);
+  EXPECT_EQ(w.Try(up.p, RejectOp{w.Incoming(up.p, up.listener), Data("no"), 2}), SC::kSuccess);
+  ASSERT_EQ(w.Try(up.a, GetPrivateDataOp{used}), SC::kSuccess);
+  w.Connect(up.p, w.Bound(up.p, "10.0.1.1:6200"), w.Qp(up.p), "10.0.0.2:7100");
+  ASSERT_EQ(w.Try(up.a, GetConnectionRequestOp{listener, used}), SC::kSuccess);
+  EXPECT_EQ(w.Try(up.a, RejectOp{used}), SC::kSuccess);
+  EXPECT_EQ(w.Try(up.a, GetPrivateDataOp{used}), SC::kConnectionInvalid);
+}
+
+// The first attempt ended before its client was asked to prepare.
+TEST(Endings, NextAttemptIsNotPreparedUnasked) {
+  World w(2);
+  const World::Up up = w.Pair(Stage::kConnecting);
+  w.Step(0, CmFailed{w.Seen<CmConnect>(0)[0].params.id, {SC::kIoTimeout}});
+  ASSERT_EQ(w.State(up.a, up.ac), ConnectorState::kBound);
+  w.wire_is_cut = true;
+  w.Connect(up.a, up.ac, up.aq, "10.0.1.1:7000");
+  ASSERT_EQ(w.State(up.a, up.ac), ConnectorState::kConnecting);
+  w.Try(up.a, TransportReportOp{up.ac, TransportReportOp::What::kPrepared, {}, {}});
+  EXPECT_TRUE(w.Seen<CmPrepared>(0).empty());
+}
+
+TEST(Endings, PassiveConnectionHoldsTheAddressOfItsListener) {
+  World w(2);
+  const World::Up up = w.Pair(Stage::kConnected);
+  EXPECT_EQ(w.broker(1).Ports()[0].references, 2u);
+  ASSERT_EQ(w.Try(up.p, DisconnectOp{up.pc}), SC::kSuccess);
+  ASSERT_EQ(w.State(up.p, up.pc), ConnectorState::kDead);
+  EXPECT_EQ(w.Call(up.p, GetLocalAddressOp{up.pc}).reply.address, Ip("10.0.1.1:7000"));
+}
+
+TEST(Endings, OneListenerComesBackToThePortOfItsConnections) {
+  World w;
+  const auto c = w.Open();
+  ASSERT_EQ(w.Try(c, w.Returning(c, "10.0.0.1:7000", "10.0.5.1:6000", true)), SC::kSuccess);
+  w.Listener(c, "10.0.0.1:7000");
+  const Handle second = w.Call(c, CreateListenerOp{c.adapter}).reply.handle;
+  EXPECT_EQ(w.Try(c, BindOp{second, Ip("10.0.0.1:7000")}), SC::kSharingViolation);
+}
+
+TEST(Endings, TimeForEstablishmentEndsWithIt) {
+  Settings settings;
+  settings.establish_timeout = std::chrono::seconds(3);
+  World w(2, settings);
+  const World::Up up = w.Pair(Stage::kConnected);
+  w.Advance(std::chrono::seconds(10));
+  EXPECT_EQ(w.State(up.a, up.ac), ConnectorState::kConnected);
+  EXPECT_EQ(w.State(up.p, up.pc), ConnectorState::kConnected);
+}
+
+TEST(Endings, WithdrawalBringsItsData) {
+  for (const bool passive : {false, true}) {
+    World w(2);
+    const World::Up up = w.Pair(passive ? Stage::kIncoming : Stage::kReplied);
+    const int host = passive ? 1 : 0;
+    const CmId id = w.broker(host).Connections()[0].cm_id;
+    w.Step(host, CmLost{id, {SC::kConnectionAborted, "", Detail::kPeerRejected}, Data("no")});
+    const Complete data =
+        passive ? w.Call(up.p, GetPrivateDataOp{up.pc}) : w.Call(up.a, GetPrivateDataOp{up.ac});
+    EXPECT_EQ(data.status.code(), SC::kSuccess);
+    EXPECT_EQ(data.reply.private_data, Data("no"));
+    EXPECT_EQ(w.broker(host).counters().connect_failure, passive ? 0u : 1u);
+  }
+}
+
+// The disconnect of the peer overtakes the confirmation.
+TEST(Endings, ConnectionThatEndsBeforeItIsReportedHasBothRecords) {
+  World w(2);
+  const World::Up up = w.Pair(Stage::kReplied);
+  w.wire_is_cut = true;
+  const OpId complete = w.Submit(up.a, CompleteConnectOp{up.ac, false});
+  w.ClearLog();
+  w.Step(0, CmPeerClosed{w.broker(0).Connections()[0].cm_id, DisconnectReason::kPeerDisconnected});
+  EXPECT_EQ(w.Code(up.a, complete), SC::kSuccess);
+  std::vector<ConnectionRecord::Outcome> outcomes;
+  for (const ConnectionRecord& record : w.Seen<ConnectionRecord>(0)) outcomes.push_back(record.outcome);
+  EXPECT_EQ(outcomes,
+            (std::vector{ConnectionRecord::Outcome::kEstablished, ConnectionRecord::Outcome::kClosed}));
+}
+
+TEST(Endings, EachRefusalIsCountedByItsReason) {
+  World w(2);
+  const auto a = w.Open(0);
+  for (std::uint64_t count = 1; count <= 2; ++count) {
+    w.Connect(a, w.Bound(a, "10.0.0.1:0"), w.Qp(a), "10.0.1.1:7000");
+    const Counters counters = w.broker(1).counters();
+    ASSERT_EQ(counters.refusals.size(), 1u);
+    EXPECT_EQ(counters.refusals[0].first, Detail::kNoListener);
+    EXPECT_EQ(counters.refusals[0].second, count);
+    const Counters failures = w.broker(0).counters();
+    ASSERT_EQ(failures.failures.size(), 1u);
+    EXPECT_EQ(failures.failures[0].first, SC::kConnectionRefused);
+    EXPECT_EQ(failures.failures[0].second, count);
+  }
 }
 
 TEST(Endings, AnswersToAnEndedRequestSayWhatEndedIt) {

@@ -124,6 +124,83 @@ TEST(Guards, AnAdapterThatIsGoneTakesItsObjectsWithIt) {
   EXPECT_EQ(w.State(up.a, live), ConnectorState::kBound) << "nothing was consumed";
 }
 
+// Only a listener may have a wildcard address.
+TEST(Guards, WildcardIsNoLocalAddressOfAConnection) {
+  World w;
+  const auto c = w.Open();
+  EXPECT_EQ(w.Try(c, OpenAdapterOp{"", Ip("0.0.0.0:0")}), SC::kInvalidParameter);
+  EXPECT_EQ(w.Try(c, CheckAddressOp{c.adapter, Ip("0.0.0.0:0")}), SC::kInvalidAddress);
+  EXPECT_EQ(w.Try(c, CreateSharedEndpointOp{c.adapter, Ip("0.0.0.0:6000")}), SC::kInvalidAddress);
+  EXPECT_EQ(w.Try(c, w.Returning(c, "0.0.0.0:6000", "10.0.5.1:7000", false)), SC::kInvalidAddress);
+  ConnectOp op{w.Connector(c), w.Qp(c), Ip("10.0.5.1:7000"), {1, 1}, {}, 0, {}, {}};
+  op.source = Ip("0.0.0.0:6000");
+  EXPECT_EQ(w.Try(c, op), SC::kInvalidAddress);
+}
+
+TEST(Guards, ListenerWithoutRequestsToGetSaysWhy) {
+  World w;
+  const auto c = w.Open();
+  const Handle bound = w.Call(c, CreateListenerOp{c.adapter}).reply.handle;
+  ASSERT_EQ(w.Try(c, BindOp{bound, Ip("10.0.0.1:7000")}), SC::kSuccess);
+  const Handle events = w.NdkListener(c, "10.0.0.1:7001");
+  const auto why = [&](Handle listener) {
+    return w.Call(c, GetConnectionRequestOp{listener, w.Connector(c)}).status.message();
+  };
+  EXPECT_EQ(why(bound), "The listener does not listen.");
+  EXPECT_EQ(why(events), "The listener delivers its requests as events.");
+}
+
+TEST(Guards, PrivilegedPortsEndBelowTheirBound) {
+  Settings settings;
+  settings.privileged_ports_below = 1024;
+  World w(1, settings);
+  const auto user = w.Open(0, 1000), root = w.Open(0, 0);
+  EXPECT_EQ(w.Try(user, BindOp{w.Connector(user), Ip("10.0.0.1:1023")}), SC::kAccessDenied);
+  EXPECT_EQ(w.Try(user, BindOp{w.Connector(user), Ip("10.0.0.1:1024")}), SC::kSuccess);
+  EXPECT_EQ(w.Try(root, BindOp{w.Connector(root), Ip("10.0.0.1:1023")}), SC::kSuccess);
+}
+
+// A client that knows extensions says so in its Hello; the wire is told for each of its attempts.
+TEST(Guards, ExtensionsAreThoseOfTheClient) {
+  World w(2);
+  const auto open = [&w](int host, SessionId id, bool extensions) {
+    Identity who;
+    who.uid = 1000;
+    if (extensions) who.features = session::kClientExtensions;
+    w.Step(host, SessionOpened{id, who});
+    World::Client client{host, id, {}, 1000, "a0"};
+    client.adapter = w.Call(client, OpenAdapterOp{"a0", {}}).reply.handle;
+    return client;
+  };
+  const auto old = open(0, SessionId{901}, false), knows = open(0, SessionId{902}, true);
+  const auto server = open(1, SessionId{903}, true);
+  const Handle listener = w.Listener(server, "10.0.1.1:7000");
+  for (const World::Client& client : {old, knows}) {
+    w.Connect(client, w.Bound(client, "10.0.0.1:0"), w.Qp(client), "10.0.1.1:7000");
+    w.Submit(server, AcceptOp{w.Incoming(server, listener), w.Qp(server), {1, 1}, {}, 0, false});
+  }
+  ASSERT_EQ(w.Seen<CmConnect>(0).size(), 2u);
+  EXPECT_FALSE(w.Seen<CmConnect>(0)[0].params.extensions);
+  EXPECT_TRUE(w.Seen<CmConnect>(0)[1].params.extensions);
+  ASSERT_EQ(w.Seen<CmAccept>(1).size(), 2u);
+  EXPECT_TRUE(w.Seen<CmAccept>(1)[0].params.extensions);
+}
+
+// The handle of an endpoint that waits for its port is not known to its client yet.
+TEST(Guards, EndpointThatWaitsForItsPortCannotBeUsed) {
+  World w;
+  w.KeepPorts();
+  const auto c = w.Open();
+  const Handle qp = w.Qp(c), connector = w.Connector(c);
+  w.answer_reserves = false;
+  const OpId create = w.Submit(c, CreateSharedEndpointOp{c.adapter, Ip("10.0.0.1:6000")});
+  ASSERT_EQ(w.Code(c, create), SC::kPending);
+  ConnectOp op{connector, qp, Ip("10.0.5.1:7000"), {1, 1}, {}, 0, {}, {}};
+  op.shared_endpoint = w.broker().Endpoints()[0].id;
+  EXPECT_EQ(w.Try(c, op), SC::kInvalidHandle);
+  EXPECT_EQ(w.Try(c, GetLocalAddressOp{op.shared_endpoint}), SC::kInvalidHandle);
+}
+
 // The attempt begins with the submission of Connect or Accept. A queue pair that was connected cannot be used
 // again.
 TEST(Guards, AQueuePairTakesPartInOneAttempt) {

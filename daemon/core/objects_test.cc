@@ -386,5 +386,20 @@ TEST(Expiry, EndsTheReplyThatTheApplicationDoesNotTake) {
   EXPECT_EQ(w.State(p, k), ConnectorState::kDead) << "the peer withdrew";
 }
 
+TEST(CounterSlots, LowestFreeOneIsNextAndNoneIsUsedTwice) {
+  World w;
+  const auto c = w.Open();
+  const auto create = [&] { return w.Call(c, CreateQueuePairOp{c.adapter, 1, 1, 0}).reply; };
+  const Reply first = create(), second = create(), third = create();
+  EXPECT_EQ(first.counter_slot, 0u);
+  EXPECT_EQ(second.counter_slot, 1u);
+  EXPECT_EQ(third.counter_slot, 2u);
+  w.Close(c, second.handle);
+  w.Close(c, first.handle);
+  EXPECT_EQ(create().counter_slot, 0u);
+  EXPECT_EQ(create().counter_slot, 1u);
+  EXPECT_EQ(create().counter_slot, 3u);
+}
+
 }  // namespace
 }  // namespace nd::core

@@ -106,6 +106,37 @@ TEST_F(ReclaimTest, WaitingRequestsAndNotificationsCountToo) {
   for (const OpId dial : dials) EXPECT_EQ(w_.Code(client, dial), SC::kConnectionRefused);
 }
 
+TEST_F(ReclaimTest, NotificationsOfOneConnectionAreReclaimedInSlices) {
+  World w(2, {}, {}, 10);
+  w.reclaim_at_once = false;
+  const auto up = w.Pair(World::Stage::kConnected);
+  for (int i = 0; i < 50; ++i) w.Submit(up.a, NotifyDisconnectOp{up.ac});
+  w.Step(0, SessionClosed{up.a.session});
+  int steps = 1;
+  for (; w.broker(0).reclaiming() && steps < 100; ++steps) {
+    const auto rows = w.broker(0).Sessions();
+    ASSERT_EQ(rows.size(), 1u);
+    EXPECT_EQ(rows[0].pending_operations, 50u - 10u * static_cast<unsigned>(steps));
+    w.Step(0, ReclaimSome{});
+  }
+  EXPECT_EQ(steps, 6);
+  EXPECT_FALSE(w.broker(0).HasSession(up.a.session));
+}
+
+// The attempt failed after its session had ended: its application ended it.
+TEST_F(ReclaimTest, RecordOfAConnectorThatWaitsForReclaimSaysThatItsApplicationEnded) {
+  World w(1, {}, {}, 1);
+  w.reclaim_at_once = false;
+  w.pair_has_older_connectors = true;
+  const auto up = w.Pair(World::Stage::kConnecting);
+  w.Step(0, SessionClosed{up.a.session});
+  w.Step(0, CmFailed{w.Seen<CmConnect>().back().params.id, {SC::kIoTimeout}});
+  while (w.broker().reclaiming()) w.Step(0, ReclaimSome{});
+  const ConnectionRecord record = w.Seen<ConnectionRecord>().back();
+  EXPECT_EQ(record.id, up.ac);
+  EXPECT_EQ(record.outcome, ConnectionRecord::Outcome::kDied);
+}
+
 // Events of the wire in the meantime have no effect and leave nothing behind.
 TEST_F(ReclaimTest, EventsForConnectorsThatWaitForReclaimAreIgnored) {
   using Stage = World::Stage;
@@ -157,6 +188,46 @@ TEST_F(ReclaimTest, ConnectsOfAnEndedSessionAreNotSent) {
   EXPECT_TRUE(w.Seen<CmConnect>().back().params.local.same_ip(Ip("10.0.0.2")));
 }
 
+// Connects of ended sessions leave the line a slice at a time, so that they hold no event up.
+TEST_F(ReclaimTest, WaitingConnectsOfAnEndedSessionLeaveInSlices) {
+  Settings settings;
+  settings.max_handshakes_in_flight = 1;
+  World w(2, settings, {}, 2);
+  w.reclaim_at_once = false;
+  w.wire_is_cut = true;
+  const auto dead = w.Open(0, 1000), living = w.Open(0, 1000);
+  for (int i = 0; i < 40; ++i) w.Connector(dead);  // Reclaimed first.
+  for (int i = 0; i < 21; ++i) w.Connect(dead, w.Bound(dead, "10.0.0.1:0"), w.Qp(dead), "10.0.1.1:7000");
+  w.Connect(living, w.Bound(living, "10.0.0.2:0"), w.Qp(living), "10.0.1.1:7000");
+  ASSERT_EQ(w.Seen<CmConnect>().size(), 1u);
+  w.Step(0, SessionClosed{dead.session});
+  w.Step(0, CmFailed{w.Seen<CmConnect>()[0].params.id, {SC::kIoTimeout}});  // The place is free.
+  int events = 0;
+  for (; w.Seen<CmConnect>().size() == 1 && events < 100; ++events) w.Step(0, Tick{});
+  EXPECT_EQ(events, 100) << "a tick sends nothing";
+  for (events = 0; w.Seen<CmConnect>().size() == 1 && events < 100; ++events) w.Step(0, ReclaimSome{});
+  EXPECT_EQ(events, 6) << "three at a time";
+}
+
+// A connect on another adapter waits behind them.
+TEST_F(ReclaimTest, ConnectsOfAnEndedSessionLeaveWithTheirAdapter) {
+  Settings settings;
+  settings.max_handshakes_in_flight = 1;
+  World w(2, settings, {}, 2);
+  w.reclaim_at_once = false;
+  w.wire_is_cut = true;
+  const auto dead = w.Open(0, 1000), living = w.Open(0, 1000, 0, "a1");
+  for (int i = 0; i < 40; ++i) w.Connector(dead);  // Reclaimed first.
+  for (int i = 0; i < 21; ++i) w.Connect(dead, w.Bound(dead, "10.0.0.1:0"), w.Qp(dead), "10.0.1.1:7000");
+  w.Connect(living, w.Bound(living, "10.1.0.1:0"), w.Qp(living), "10.0.1.1:7000");
+  w.Step(0, SessionClosed{dead.session});
+  w.Step(0, CmFailed{w.Seen<CmConnect>()[0].params.id, {SC::kIoTimeout}});
+  ASSERT_EQ(w.Seen<CmConnect>().size(), 1u);
+  w.Step(0, SetAdapter{"a0", false});
+  EXPECT_EQ(w.Seen<CmConnect>().size(), 2u);
+  while (w.broker().reclaiming()) w.Step(0, ReclaimSome{});
+}
+
 // The answer of the host for a port arrives after its session ended.
 TEST_F(ReclaimTest, HostPortGrantedTooLateIsReleased) {
   for (const bool granted : {true, false}) {
@@ -181,8 +252,8 @@ TEST_F(ReclaimTest, HostPortGrantedTooLateIsReleased) {
 TEST_F(ReclaimTest, StoppingBrokerRecordsTheEndOfConnections) {
   World w(1, {}, {}, 1);
   w.reclaim_at_once = false;
+  w.pair_has_older_connectors = true;  // They are reclaimed first.
   const auto up = w.Pair(World::Stage::kConnected);
-  for (int i = 0; i < 5; ++i) w.Connector(up.a);
   w.Step(0, SessionClosed{up.a.session});
   w.Step(0, Stopping{});
   std::uint32_t ends = 0;

@@ -240,5 +240,24 @@ TEST(Drain, RefusesNewWorkAndKeepsExistingConnections) {
   EXPECT_EQ(w.Try(up.p, ListenOp{listener, 0, {}, false}), StatusCode::kSuccess);
 }
 
+// A wildcard concerns both adapters; the host refuses the port of one.
+TEST(Reserve, RefusedReservationLeavesNothingOnOtherAdapters) {
+  World w;
+  w.KeepPorts();
+  w.reserve_answers[7000] = StatusCode::kSharingViolation;
+  w.Step(0, ReservePort{Ip("0.0.0.0:7000"), {}, "", 1});
+  ASSERT_EQ(w.Seen<ReserveDone>().size(), 1u);
+  EXPECT_FALSE(w.Seen<ReserveDone>()[0].status.ok());
+  EXPECT_TRUE(w.broker().Ports().empty());
+}
+
+TEST(Reserve, ReleaseIsReported) {
+  World w;
+  w.Step(0, ReservePort{Ip("10.0.0.1:7000"), {}, "", 1});
+  w.Step(0, ReleasePort{Ip("10.0.0.1:7000")});
+  EXPECT_EQ(w.Seen<Notice>().back().type, "port.released");
+  EXPECT_TRUE(w.broker().Ports().empty());
+}
+
 }  // namespace
 }  // namespace nd::core

@@ -14,6 +14,7 @@
 #include "daemon/core/op_log.h"
 #include "daemon/core/port_space.h"
 #include "daemon/core/quota.h"
+#include "daemon/core/read_limits.h"
 #include "daemon/core/slot_table.h"
 #include "daemon/core/tuple_table.h"
 
@@ -62,6 +63,44 @@ TEST(PortPool, WildcardTakesAPortFromEachAddressOfItsFamily) {
   EXPECT_EQ(FreeAt(space, 2, "10.0.0.1"), 4u);
   space.Release(KeyOf(1, "0.0.0.0:50001"));
   EXPECT_EQ(FreeAt(space, 1, "10.0.0.1"), 4u);
+}
+
+TEST(PortPool, ExcludesTheFirstAndTheLastPortToo) {
+  PortSpace space(1, 50000, 50003);
+  space.Reserve(KeyOf(1, "10.0.0.1:50000"), {});
+  space.Reserve(KeyOf(1, "10.0.0.1:50003"), {});
+  EXPECT_EQ(FreeAt(space, 1, "10.0.0.1"), 2u);
+}
+
+TEST(PortSpace, CountsTheEphemeralPortsOfEachUser) {
+  PortSpace space(1, 50000, 50003);
+  const auto take = [&](const char* local, std::uint32_t uid) {
+    PortEntry entry;
+    entry.owner.uid = uid;
+    space.Add(KeyOf(1, local), std::move(entry));
+  };
+  const auto held = [&](const char* ip, std::uint32_t uid) {
+    return space.EphemeralUse(KeyOf(1, ip), uid).held;
+  };
+  take("10.0.0.1:50000", 7);
+  take("10.0.0.1:50001", 7);
+  take("10.0.0.2:50001", 7);
+  take("10.0.0.1:50002", 8);
+  take("10.0.0.1:49999", 7);
+  EXPECT_EQ(held("10.0.0.1", 7), 2u);
+  EXPECT_EQ(held("10.0.0.1", 8), 1u);
+  EXPECT_EQ(held("0.0.0.0", 7), 3u);
+  EXPECT_EQ(space.EphemeralUsed(1), 4u);
+  EXPECT_EQ(space.EphemeralUsed(2), 0u);
+  space.Release(KeyOf(1, "10.0.0.1:50001"));
+  space.Release(KeyOf(1, "10.0.0.1:50002"));
+  EXPECT_EQ(held("10.0.0.1", 7), 1u);
+  EXPECT_EQ(held("10.0.0.1", 8), 0u);
+  EXPECT_EQ(space.EphemeralUsed(1), 2u);
+  space.SetRange(49999, 50000);
+  EXPECT_EQ(held("10.0.0.1", 7), 2u);
+  EXPECT_EQ(held("10.0.0.2", 7), 0u);
+  EXPECT_EQ(space.EphemeralUsed(1), 2u);
 }
 
 TEST(PortPool, FollowsTheRange) {
@@ -121,6 +160,11 @@ TEST(Attempts, WithoutAFreePlaceNoAttemptStarts) {
   EXPECT_FALSE(Attempts::MayFly(0, 5, 5));
   EXPECT_TRUE(Attempts::MayFly(6, 4, 5));
   EXPECT_FALSE(Attempts::MayFly(7, 4, 5));
+}
+
+TEST(ReadLimits, PeerMayHaveAllThatWasOffered) {
+  EXPECT_TRUE(ActiveFinal({20, 20}, {20, 20}, {16, 16}).has_value());
+  EXPECT_FALSE(ActiveFinal({20, 20}, {20, 21}, {16, 16}).has_value());
 }
 
 TEST(LocalAddress, WildcardNeedsAnAddressOfItsFamily) {

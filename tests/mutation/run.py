@@ -15,16 +15,17 @@ usage: tests/mutation/run.py [--sample N] [--minutes M] [--seed S] [--jobs N] [-
   --sample N   N mutants chosen at random (default: 50; 0: all of them)
   --minutes M  no further mutant after M minutes; those that were judged are a smaller sample of the same choice
   --seed S     the choice (default: 1)
+  --jobs N     compiles N files, and judges N mutants, at the same time (default: the number of processors)
   --dir DIR    where the copy is built (default: build/mutation)
-  --record     writes the result into docs/proof.md
+  --record     writes into docs/proof.md the result of each file whose mutants were all judged, and the sum of all files
 Exit 0: at least 95 of 100 mutants were killed. A mutant that does not compile does not count.
 """
 import argparse
+import concurrent.futures
 import datetime
 import os
 import random
 import re
-import resource
 import shutil
 import subprocess
 import sys
@@ -38,28 +39,33 @@ from compose import compose  # noqa: E402
 TOP = Path(__file__).resolve().parents[2]
 ENOUGH = 0.95
 
-# The sources of a group, and the program that judges it. The core's is made here, of all its tests but the random
+# The sources of a library, and the program that judges them. The core's is made here, of all its tests but the random
 # one, which takes minutes without optimisation; so one link serves a mutant.
 GROUPS = {
-    "core": ("daemon/core/*.cc", "core_quick"),
-    "session": ("session/*.cc", "session_codec_test"),
-    "wire": ("provider/soft/wire/*.cc", "soft_wire_test"),
-    "journal": ("daemon/state/journal_image.cc", "state_journal_test"),
+    "nd_core": ("daemon/core/*.cc", "core_quick"),
+    "nd_session": ("session/*.cc", "session_codec_test"),
+    "nd_soft_wire": ("provider/soft/wire/*.cc", "soft_wire_test"),
+    "nd_journal": ("daemon/state/journal_image.cc", "state_journal_test"),
 }
 CORE_QUICK = """
 file(GLOB quick *_test.cc)
 list(FILTER quick EXCLUDE REGEX random_test)
 nd_executable(core_quick ${quick})
 target_link_libraries(core_quick PRIVATE nd_core_harness absl::btree absl::flat_hash_map GTest::gtest GTest::gtest_main)
+target_compile_options(core_quick PRIVATE -O0)
+target_precompile_headers(core_quick PRIVATE <gtest/gtest.h> "${PROJECT_SOURCE_DIR}/daemon/core/core_harness.h")
 """
-# All mutants of a source make it long; its optimisation would take a minute.
-QUICK_COMPILE = 'set_property(SOURCE "{name}" DIRECTORY "{folder}" PROPERTY COMPILE_OPTIONS -O0)\n'
+# All mutants of a source make it long; its optimisation would take a minute. A mutant that reads past the end of a
+# container ends the program.
+QUICK_COMPILE = "target_compile_options({library} PRIVATE -O0 -D_GLIBCXX_ASSERTIONS)\n"
 REACH = """
 foreach(program core_quick session_codec_test soft_wire_test state_journal_test)
   target_sources(${program} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/tests/mutation/reach.cc)
 endforeach()
 """
 MEMORY = 4 << 30
+# Seconds of a test. Most mutants are killed by a quick one. Tests that are too slow judge none.
+QUICK, TOO_SLOW = 0.02, 1.0
 # A mutant may leave a variable unused; other flags would miss the cache.
 WITHOUT_ERRORS = dict(os.environ, CCACHE_PREFIX=str(TOP / "tests/teeth/compile.sh"))
 # Checks and recounting are tests themselves; names and sentences are compared with nothing.
@@ -72,6 +78,7 @@ REPLACEMENTS = [(r" < ", " <= "), (r" <= ", " < "), (r" > ", " >= "), (r" >= ", 
                 (r"\+\+(?=\w)", "--"), (r"--(?=\w)", "++"), (r"std::min\b", "std::max"),
                 (r"std::max\b", "std::min")]
 CALL = re.compile(r"^\s+(?!return\b|if\b|for\b|while\b|switch\b|else\b|using\b)[\w.>\-\[\]]+\([^{}]*\);$")
+BEGINS = re.compile(r"(^|[;{}):]|\belse)$")  # The line before a call that is a statement of its own.
 
 
 def code_of(line):
@@ -110,17 +117,18 @@ class Mutant:
 
 
 def mutants_of(path, program):
-    name, text, offset = str(path.relative_to(TOP)), path.read_text(), 0
+    name, text, offset, before = str(path.relative_to(TOP)), path.read_text(), 0, ""
     for number, line in enumerate(text.split("\n")):
         found = []
         if not SKIPPED_LINE.search(line):
             code = code_of(line)
             for pattern, new in REPLACEMENTS:
                 found += [(match.start(), match.end(), new) for match in re.finditer(pattern, code)]
-            if CALL.match(code):
+            if CALL.match(code) and BEGINS.search(before):
                 found.append((len(line) - len(line.lstrip()), len(line), ";"))
         for begin, end, new in found:
             yield Mutant(name, program, number, offset + begin, end - begin, new, text)
+        before = code_of(line).rstrip() or before
         offset += len(line) + 1
 
 
@@ -135,9 +143,7 @@ def copy_tree(to, all_mutants):
             if name == "daemon/core/CMakeLists.txt":
                 text += CORE_QUICK.encode()
             if name == "CMakeLists.txt":
-                text += (REACH + "".join(QUICK_COMPILE.format(name="${CMAKE_CURRENT_SOURCE_DIR}/" + source_name,
-                                                              folder=os.path.dirname(source_name))
-                                         for source_name in all_mutants)).encode()
+                text += (REACH + "".join(QUICK_COMPILE.format(library=library) for library in GROUPS)).encode()
             write(to / name, text)
             shutil.copymode(source, to / name)
     for name, text in all_mutants.items():
@@ -189,7 +195,7 @@ class Build:
     def configure(self):
         if not (self.build / "build.ninja").exists():
             status, log = self.run("cmake", "--preset", "release", "-S", self.src, "-B", self.build,
-                                   "-DNDBROKER_TESTS=ON", cwd=self.src)
+                                   "-DNDBROKER_TESTS=ON", "-DNDBROKER_UNITY=24", cwd=self.src)
             if status:
                 sys.exit(log[-4000:])
 
@@ -216,13 +222,11 @@ class Build:
 
     def passes(self, program, tests, seconds, number):
         """True, False, or None for a time-out. A mutant may loop for ever, and use memory meanwhile."""
-        command = [str(self.build / "bin" / program), "--gtest_brief=1", "--gtest_fail_fast",
-                   f"--gtest_filter={':'.join(tests)}"]
+        command = ["prlimit", f"--as={MEMORY}", str(self.build / "bin" / program), "--gtest_brief=1",
+                   "--gtest_fail_fast", f"--gtest_filter={':'.join(tests)}"]
         try:
             return subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=seconds,
-                                  env=dict(os.environ, NDBROKER_MUTANT=str(number)), check=False,
-                                  preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-                                  ).returncode == 0
+                                  env=dict(os.environ, NDBROKER_MUTANT=str(number)), check=False).returncode == 0
         except subprocess.TimeoutExpired:
             return None
 
@@ -244,10 +248,10 @@ class Build:
                                           if mutant.number in entry[1] or "Death" in test}, mutant.number)
 
     def fate(self, program, tests, number):
-        quick = [test for test, (seconds, _) in tests.items() if seconds <= 0.1]
-        slow = [test for test, (seconds, _) in tests.items() if seconds > 0.1]
+        quick = [test for test, (seconds, _) in tests.items() if seconds <= QUICK]
+        slow = [test for test, (seconds, _) in tests.items() if QUICK < seconds <= TOO_SLOW]
         for chosen in filter(None, (quick, slow)):
-            passed = self.passes(program, chosen, 30 + 10 * sum(tests[t][0] for t in chosen), number)
+            passed = self.passes(program, chosen, 15 + 10 * sum(tests[t][0] for t in chosen), number)
             if not passed:
                 return "killed by time" if passed is None else "killed"
         return "survived"
@@ -273,9 +277,9 @@ def main():
     if not everything:
         sys.exit("no file with a decision was named; files are " +
                  ", ".join(pattern for pattern, _ in GROUPS.values()))
-    chosen = list(everything)
-    random.Random(options.seed).shuffle(chosen)
+    chosen = list(everything)  # All of them in the order of the files, so that --minutes leaves whole files.
     if options.sample:
+        random.Random(options.seed).shuffle(chosen)
         chosen = chosen[:options.sample]
 
     # All mutants are compiled in at once, whatever the sample, so that samples share a build.
@@ -288,7 +292,7 @@ def main():
         if not status:
             break
         if not together.drop(log):
-            sys.exit(log[-4000:])
+            sys.exit("\n".join(line for line in log.split("\n") if "error" in line) or log[-4000:])
     reach = {program: build.reach(program) for program in programs}
     reached = {program: set().union(*(numbers for _, numbers in reach[program].values())) for program in programs}
 
@@ -296,25 +300,60 @@ def main():
     def alone(mutant):
         return mutant.number in together.alone or mutant.number not in reached[mutant.program]
 
-    fates, until = {}, time.monotonic() + 60 * options.minutes
-    # These last: each leaves a program behind that has no other mutant of its source.
-    for mutant in sorted(chosen, key=alone):
+    judged, until = [], time.monotonic() + 60 * options.minutes
+
+    def judge(mutant):
         if time.monotonic() > until:
-            break
+            return
         fate = build.judge(mutant, reach, alone(mutant))
-        fates[fate] = fates.get(fate, 0) + 1
+        judged.append((mutant, fate))
         if fate != "killed":
             print(f"{fate}: {mutant.name}:{mutant.line + 1}\n  - {mutant.old_line}\n  + {mutant.new_line}", flush=True)
-    valid = sum(fates.values()) - fates.get("does not compile", 0)
-    killed = valid - fates.get("survived", 0)
-    summary = (f"{killed} of {valid} mutants killed ({100 * killed / max(valid, 1):.1f} %), "
-               f"{fates.get('killed by time', 0)} of them by time; sample of {len(everything):,}, seed {options.seed}")
-    print(summary)
+
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        list(pool.map(judge, (m for m in chosen if not alone(m))))
+    # These last and one by one: each leaves a program behind that has no other mutant of its source.
+    for mutant in filter(alone, chosen):
+        judge(mutant)
+    result = Result(fate for _, fate in judged)
+    print(f"{result}; sample of {len(everything):,}, seed {options.seed}")
     if options.record:
-        subprocess.run([sys.executable, TOP / "tests/figures/figures.py", "--record", "mutants",
-                        f"{datetime.date.today()}: {summary}; unit tests alone, without the random test and the simulator"],
-                       check=True)
-    sys.exit(0 if killed >= ENOUGH * valid else 1)
+        record(everything, judged)
+    sys.exit(0 if result.killed >= ENOUGH * result.valid else 1)
+
+
+class Result:
+    """The number of mutants that compile, of those that were killed, and of those killed by time."""
+
+    def __init__(self, fates):
+        fates = [fate for fate in fates if fate != "does not compile"]
+        self.valid, self.killed = len(fates), sum(fate != "survived" for fate in fates)
+        self.by_time = fates.count("killed by time")
+
+    def __str__(self):
+        return (f"{self.killed:,} of {self.valid:,} mutants killed ({100 * self.killed / max(self.valid, 1):.1f} %), "
+                f"{self.by_time} of them by time")
+
+
+def record(everything, judged):
+    """Each completely judged file has a row in docs/proof.md; the sum of all rows is in the table of proofs."""
+    proof, today = TOP / "docs/proof.md", datetime.date.today()
+    text = proof.read_text()
+    found = re.search(r"(?<=\| file \| mutants \| killed \| by time \| date \|\n\|---\|--:\|--:\|--:\|---\|\n)(\| .*\n)*", text)
+    rows = {row.split(" | ")[0]: row for row in found.group().splitlines()}
+    for name in sorted({mutant.name for mutant in everything}):
+        fates = [fate for mutant, fate in judged if mutant.name == name]
+        if len(fates) == sum(mutant.name == name for mutant in everything):
+            result = Result(fates)
+            rows[f"| {name}"] = f"| {name} | {result.valid} | {result.killed} | {result.by_time} | {today} |"
+    proof.write_text(text[:found.start()] + "".join(rows[name] + "\n" for name in sorted(rows)) + text[found.end():])
+    total = Result([])
+    for row in rows.values():
+        valid, killed, by_time = (int(column) for column in row.split(" | ")[1:4])
+        total.valid, total.killed, total.by_time = total.valid + valid, total.killed + killed, total.by_time + by_time
+    subprocess.run([sys.executable, TOP / "tests/figures/figures.py", "--record", "mutants",
+                    f"{today}: {total}: every mutant of {len(rows)} files (below); unit tests alone, without the random "
+                    "test and the simulator"], check=True)
 
 
 if __name__ == "__main__":
