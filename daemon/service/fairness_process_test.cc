@@ -207,6 +207,30 @@ TEST_F(FairnessTest, UserWithThousandsOfConnectsDelaysNobodyElse) {
   client.lane.Close();
 }
 
+// One place on the wire, which an attempt that is not answered leaves after 20 ms. The other user has 600
+// attempts waiting, so that without turns a later one would wait for 12 s.
+TEST_F(FairnessTest, UsersTakeTurnsAtTheWire) {
+  if (::getuid() != 0) GTEST_SKIP() << "needs two users";
+  constexpr int kConnects = 600;
+  StartDaemon(
+      "[core]\nmax-backlog = 65536\nmax-handshakes-in-flight = 1\n[timeouts]\nhandshake-pace = \"20ms\"\n");
+  LaneClient me(directory_);
+  me.Listener(kHonestPort, true);
+  const std::uint64_t connector = me.Connector();
+  const pb::ClientMessage connect = me.Connect(connector, me.QueuePair(), kHonestPort);
+  UniqueFd said;
+  const pid_t greedy = Spawn({"--connect-to-myself", directory_, std::to_string(kConnects), "0"}, &said);
+  for (std::string line; line != "ATTACKING";) ASSERT_NE(line = ReadLine(said), "");
+  ASSERT_TRUE(me.lane.SendMessage(connect));
+  ASSERT_EQ(me.lane.ReceiveMessage().kind_case(), pb::ServerMessage::kConnectEvent);
+  const pb::ConnectionList connections = Call(&pb::Admin::Stub::ListConnections, All());
+  const auto flown = std::count_if(connections.items().begin(), connections.items().end(),
+                                   [](const auto& row) { return row.state() == "Incoming"; });
+  EXPECT_LT(flown, kConnects / 2) << "the attempts that left before this user's only one";
+  End(greedy);
+  me.lane.Close();
+}
+
 // With a turn for each lane the honest user would have a hundredth of the answers.
 TEST_F(FairnessTest, UserWithManyLanesLeavesOthersTheirShare) {
   if (::getuid() != 0) GTEST_SKIP() << "needs two users";

@@ -4,7 +4,6 @@
 // attacker.
 #include <gtest/gtest.h>
 #include <poll.h>
-#include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -12,8 +11,6 @@
 
 #include <algorithm>
 #include <array>
-#include <filesystem>
-#include <fstream>
 #include <optional>
 #include <string>
 #include <thread>
@@ -21,40 +18,15 @@
 #include "daemon/service/client_lane.h"
 #include "daemon/service/raw_client.h"
 #include "daemon/service/service_fixture.h"
+#include "tests/testing/stopped_thread.h"
 
 namespace nd::service {
 namespace {
 
 using std::chrono::steady_clock;
+using testing::StoppedThread;
 
 constexpr std::uint32_t kInsufficientResources = 0xC000009A;
-
-// Stops one thread of another process during its lifetime.
-class StoppedThread {
- public:
-  StoppedThread(pid_t process, const std::string& name) {
-    const std::string tasks = "/proc/" + std::to_string(process) + "/task/";
-    for (const auto& entry : std::filesystem::directory_iterator(tasks)) {
-      std::string comm;
-      std::getline(std::ifstream(entry.path() / "comm"), comm);
-      if (comm == name) thread_ = std::stoi(entry.path().filename().string());
-    }
-    stopped_ = thread_ != 0 && ::ptrace(PTRACE_SEIZE, thread_, nullptr, nullptr) == 0 &&
-               ::ptrace(PTRACE_INTERRUPT, thread_, nullptr, nullptr) == 0 &&
-               ::waitpid(thread_, nullptr, __WALL) == thread_;
-  }
-  ~StoppedThread() {
-    if (stopped_) ::ptrace(PTRACE_DETACH, thread_, nullptr, nullptr);
-  }
-  StoppedThread(const StoppedThread&) = delete;
-  StoppedThread& operator=(const StoppedThread&) = delete;
-  bool found() const { return thread_ != 0; }
-  bool stopped() const { return stopped_; }
-
- private:
-  pid_t thread_ = 0;
-  bool stopped_ = false;
-};
 
 class StallTest : public ServiceTest {
  protected:

@@ -46,6 +46,7 @@ int RunApp() {
     if (program == "transfer") return RunTransfer(words);
     if (program == "order") return RunOrder(words);
     if (program == "flips") return RunFlips(words);
+    if (program == "sleep") return RunSleep(words);
     return "no program called \"" + program + "\"";
   });
   std::_Exit(0);

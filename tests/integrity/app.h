@@ -39,6 +39,8 @@ T Must(Result<T> result, const char* what) {
 std::string RunTransfer(const Words& words);
 std::string RunOrder(const Words& words);
 std::string RunFlips(const Words& words);
+// One step of sleep.cc: the objects stay from step to step.
+std::string RunSleep(const Words& words);
 
 int RunApp();
 

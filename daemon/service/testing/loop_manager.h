@@ -65,11 +65,15 @@ class LoopManager final : public provider::ConnectionManager {
     request.private_data = params.private_data;
     sink_.OnRequest(request);
   }
+  // The broker may answer an attempt that its other side has given up: the news of that is on its way.
   void Accept(provider::CmId id, const provider::AcceptParams& params) override {
-    sink_.OnReply(other_.at(id), true, params.limits, params.private_data);
+    if (const auto it = other_.find(id); it != other_.end())
+      sink_.OnReply(it->second, true, params.limits, params.private_data);
   }
   void Reject(provider::CmId id, Detail detail, const provider::Bytes& data) override {
-    const provider::CmId peer = other_.at(id);
+    const auto it = other_.find(id);
+    if (it == other_.end()) return;
+    const provider::CmId peer = it->second;
     if ((static_cast<std::uint64_t>(id) & provider::kInboundBit) != 0) {
       sink_.OnRejected(peer, Status(StatusCode::kConnectionRefused, "refused", detail), data);
     } else {
@@ -78,7 +82,9 @@ class LoopManager final : public provider::ConnectionManager {
     Forget(id, peer);
   }
   void Confirm(provider::CmId id) override {
-    const provider::CmId peer = other_.at(id);
+    const auto it = other_.find(id);
+    if (it == other_.end()) return;
+    const provider::CmId peer = it->second;
     UniqueFd a, b;
     if (!(tcp_ ? MakeTcpPair(&a, &b) : MakeSeqpacketPair(&a, &b).ok())) {
       const Status none(StatusCode::kInsufficientResources, "no descriptor is left");
