@@ -173,7 +173,9 @@ Arena::~Arena() {
 Arena::Loop Arena::ReadLoop() {
   // A scrape may be refused while the broker is under attack.
   constexpr char kRounds[] = "ndbroker_loop_round_duration_seconds_";
-  if (!scale_.brief) ::usleep(110'000);  // A page is up to 100 ms old.
+  // A page is up to 100 ms old: without the pause two readings may be one page, in which nothing took any
+  // time.
+  if (!scale_.brief || scale_.stalls) ::usleep(110'000);
   std::string page;
   Eventually([&] {
     return (page = Scrape(attacked().directory())).find(std::string(kRounds) + "count") != std::string::npos;
