@@ -12,7 +12,10 @@
 namespace nd::service {
 namespace {
 
-constexpr int kPerRound = 64;  // Bounds one round, so that other callbacks of the loop run in between.
+// The bounds of one round. The loop learns of other descriptors only between rounds, so a flood of
+// connections must not extend one.
+constexpr int kPerRound = 64;
+constexpr Duration kRound = std::chrono::microseconds(200);
 constexpr Duration kPause = std::chrono::milliseconds(50);
 
 }  // namespace
@@ -36,7 +39,8 @@ bool Acceptor::Watch() {
 }
 
 void Acceptor::OnReadable() {
-  for (int i = 0; i < kPerRound && !(i > 0 && loop_.TurnIsOver()); ++i) {
+  const Time end = loop_.clock().Now() + kRound;
+  for (int i = 0; i < kPerRound && (i == 0 || loop_.clock().Now() < end); ++i) {
     os::Accepted accepted = os::Accept(listener_.get());
     if (accepted.result == os::Accepted::Result::kNone) return;
     if (!accepted.fd) return OutOfDescriptors(accepted.error);

@@ -65,12 +65,32 @@ TEST_F(AcceptorTest, NamesThePeer) {
   EXPECT_NE(peers[0].cookie, peers[1].cookie);
 }
 
+// A clock of which each accepted connection takes a millisecond.
+struct ClockOfWork final : Clock {
+  Time Now() const override { return now; }
+  Time now{};
+};
+
+TEST_F(AcceptorTest, RoundIsBoundedInTime) {
+  ClockOfWork clock;
+  EventLoop loop(clock);
+  int taken = 0;
+  Acceptor acceptor(loop, "test", door_,
+                    ListenUnix(path_, os::SocketKind::kStream, 0600, std::nullopt).value(),
+                    [&](UniqueFd, const Peer&) {
+                      ++taken;
+                      clock.now += std::chrono::milliseconds(1);
+                    });
+  std::vector<UniqueFd> clients;
+  for (int i = 0; i < 4; ++i) clients.push_back(Connect());
+  for (int round = 1; round <= 4; ++round) {
+    loop.RunOnce(Duration::zero());
+    EXPECT_EQ(taken, round) << "although nothing else waits";
+  }
+}
+
 TEST_F(AcceptorTest, NewClientsTakeTurnsWithUsers) {
-  // Accepting one takes a millisecond of this clock.
-  struct : Clock {
-    Time Now() const override { return now; }
-    Time now{};
-  } clock;
+  ClockOfWork clock;
   EventLoop loop(clock);
   int taken = 0, taken_before = 0, most = 0;
   Acceptor acceptor(loop, "test", door_,
