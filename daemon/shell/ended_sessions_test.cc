@@ -20,7 +20,7 @@ struct Ended {
   std::set<int>* destroyed_;
 };
 
-class EndedSessionsTest : public testing::Test {
+class EndedSessionsTest : public ::testing::Test {
  protected:
   using Sessions = EndedSessions<Ended>;
 

@@ -25,7 +25,7 @@ namespace {
 using ms = std::chrono::milliseconds;
 
 constexpr std::size_t kLarge = 64 * 1024;
-constexpr std::uint32_t kAll =
+constexpr std::uint32_t kAllRights =
     kAllowRemoteRead | kAllowRemoteWrite | kAllowLocalWrite | kRdmaReadSink | kAllowRemoteAtomic;
 
 // The application of b does nothing, and b has no progress thread: what happens, a does.
@@ -59,10 +59,10 @@ struct Pair {
 
   Mapping segment;
   End a, b{{}, false};
-  Memory mine{a, 4 << 20, false, kAll}, theirs{b, 4 << 20, false, kAll};
+  Memory mine{a, 4 << 20, false, kAllRights}, theirs{b, 4 << 20, false, kAllRights};
 };
 
-class ProcessCopyTest : public testing::Test {
+class ProcessCopyTest : public ::testing::Test {
  protected:
   Status Write(std::size_t at, std::size_t size) {
     const Sge from = mine_.At(at, size);
@@ -249,7 +249,8 @@ TEST(ProcessCopyRules, NothingIsCopiedAgainstThem) {
 TEST_F(ProcessCopyTest, TheRegionOfADomainIsReached) {
   ASSERT_TRUE(b_.qp->SetProtection({.domain = 7, .receive_domain = 7}).ok());
   ASSERT_TRUE(
-      theirs_.region->Change(theirs_.data, theirs_.size, kAll, {.domain = 7, .remote_base = 4096}).ok());
+      theirs_.region->Change(theirs_.data, theirs_.size, kAllRights, {.domain = 7, .remote_base = 4096})
+          .ok());
   const Sge from = mine_.At(0, kLarge);
   ASSERT_TRUE(a_.qp->Write(Tag(1), {&from, 1}, 4096 + 64, theirs_.token(), 0).ok());
   EXPECT_EQ(Alone(), StatusCode::kSuccess);
@@ -301,7 +302,7 @@ TEST(ProcessCopyHostile, ATableThatNamesNoMemoryLeadsToTheRing) {
   End end;
   ASSERT_TRUE(end.qp->Attach(std::move(both.active)).ok());
   layout.side[1].armed = 1;
-  Memory mine(end, kLarge, false, kAll);
+  Memory mine(end, kLarge, false, kAllRights);
   const Sge from = mine.At(0, kLarge);
   const auto address = reinterpret_cast<std::uintptr_t>(pages);
   ASSERT_TRUE(end.qp->Write(Tag(1), {&from, 1}, address, stag, 0).ok());
@@ -370,7 +371,7 @@ TEST(PeerProcessTest, AnotherSegmentAtThePlaceIsNotThePeer) {
 }
 
 // A peer that was stopped in the middle of a copy may finish it when it goes on.
-class StoppedPeerTest : public testing::Test {
+class StoppedPeerTest : public ::testing::Test {
  protected:
   StoppedPeerTest() {
     HandOffs both = MakeHandOffs(Link::kShared);
