@@ -54,9 +54,8 @@ void ExpectReads(World& w, const Link& link, bool active, std::uint32_t limit) {
   const Qp& reader = active ? link.aq : link.pq;
   const ReadCounts counts(w, link, active);
   Actor& target = active ? w.P() : w.A();
-  // Not a Buffer, because the reader would copy from mapped memory itself, with no Read in flight.
   constexpr std::uint32_t kSize = 4096, kSink = 2 << 20;
-  const Memory source = target.Allocate(kSize, kAllowLocalWrite | kAllowRemoteRead, false);
+  Memory source = target.Allocate(kSize, kAllowLocalWrite | kAllowRemoteRead, false);
   if (limit == 0) {
     EXPECT_ND(reader.Read(1, source, 0, 64), INVALID_DEVICE_REQUEST);
     EXPECT_EQ(counts.most(), 0u);
@@ -69,7 +68,16 @@ void ExpectReads(World& w, const Link& link, bool active, std::uint32_t limit) {
   target.Scratch();
   // A device answers Reads even when its process is stopped, and does not count them.
   const bool held = !w.verbs();
-  if (held) target.process().Pause();
+  if (held) {
+    // Only the target answers Reads of ordinary memory behind a window. The reader itself copies from other
+    // memory of a process that is stopped, with no Read in flight.
+    const Qp& owner = active ? link.pq : link.aq;
+    const Window window = target.CreateWindow();
+    ASSERT_ND(owner.BindWindow(99, source, window, 0, kSize, kOpAllowRead), SUCCESS);
+    ASSERT_ND(owner.cq.Next(), SUCCESS);
+    source.token = window.token();
+    target.process().Pause();
+  }
   for (std::uint32_t i = 0; i < count; ++i) {
     EXPECT_ND(reader.Read(100 + i, source, 0, kSize, kSink + i * kSize), SUCCESS);
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The last output of `ndsim --golden`: the hash of a run depends on its seed alone, not on build or machine.
-// Changed last when Reattach learned to make the queue pair and applications to use that, and a refusal in tcp mode
-// began to leave the close to the peer.
+// Changed last when Reattach learned to make the queue pair and applications to use that, and a refusal in
+// tcp mode began to leave the close to the peer.
 #pragma once
 
 #include <cstdint>
