@@ -8,6 +8,7 @@
 #include "base/os/self.h"
 #include "client-lib/core/session_link.h"
 #include "session/codec.h"
+#include "session/makes_queue_pair.h"
 
 namespace nd::client {
 namespace {
@@ -16,12 +17,6 @@ thread_local const BrokerSession* reading = nullptr;
 thread_local bool reads_for_itself = false;  // This thread is in AwaitReply().
 
 constexpr Duration kCloseTimeout = std::chrono::seconds(10);
-
-bool MakesQueuePair(const session::Operation& op) {
-  const auto* const reattach = std::get_if<session::ReattachOp>(&op);
-  return std::holds_alternative<session::CreateQueuePairOp>(op) ||
-         (reattach != nullptr && !reattach->queue_pair);
-}
 
 }  // namespace
 
@@ -78,7 +73,7 @@ Status BrokerSession::Send(session::ClientMessage message, bool early, std::uint
                            Ticket* ticket, Sender sender) {
   const bool unhurried = sender != Sender::kApplication && sender != Sender::kKeeper;
   const auto* op = std::get_if<session::Operation>(&message.content);
-  const bool makes_queue_pair = op != nullptr && MakesQueuePair(*op);
+  const bool makes_queue_pair = op != nullptr && session::MakesQueuePair(*op);
   std::shared_ptr<Link> link;
   {
     std::lock_guard lock(mutex_);

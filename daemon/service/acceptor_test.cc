@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -21,6 +22,12 @@
 
 namespace nd::service {
 namespace {
+
+// A clock of which each accepted connection takes a millisecond.
+struct ClockOfWork final : Clock {
+  Time Now() const override { return now; }
+  Time now{};
+};
 
 class AcceptorTest : public ::testing::Test {
  protected:
@@ -38,6 +45,20 @@ class AcceptorTest : public ::testing::Test {
     std::memcpy(address.sun_path, path_.data(), path_.size());
     EXPECT_EQ(::connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
     return fd;
+  }
+  // `taken` counts the accepted connections.
+  std::unique_ptr<Acceptor> AcceptSlowly(EventLoop& loop, ClockOfWork& clock, int* taken) {
+    return std::make_unique<Acceptor>(loop, "test", door_,
+                                      ListenUnix(path_, os::SocketKind::kStream, 0600, std::nullopt).value(),
+                                      [&clock, taken](UniqueFd, const Peer&) {
+                                        ++*taken;
+                                        clock.now += std::chrono::milliseconds(1);
+                                      });
+  }
+  std::vector<UniqueFd> ConnectMany(int count) {
+    std::vector<UniqueFd> clients;
+    while (count-- > 0) clients.push_back(Connect());
+    return clients;
   }
   template <typename Condition>
   bool RunUntil(Condition done) {
@@ -65,24 +86,12 @@ TEST_F(AcceptorTest, NamesThePeer) {
   EXPECT_NE(peers[0].cookie, peers[1].cookie);
 }
 
-// A clock of which each accepted connection takes a millisecond.
-struct ClockOfWork final : Clock {
-  Time Now() const override { return now; }
-  Time now{};
-};
-
 TEST_F(AcceptorTest, RoundIsBoundedInTime) {
   ClockOfWork clock;
   EventLoop loop(clock);
   int taken = 0;
-  Acceptor acceptor(loop, "test", door_,
-                    ListenUnix(path_, os::SocketKind::kStream, 0600, std::nullopt).value(),
-                    [&](UniqueFd, const Peer&) {
-                      ++taken;
-                      clock.now += std::chrono::milliseconds(1);
-                    });
-  std::vector<UniqueFd> clients;
-  for (int i = 0; i < 4; ++i) clients.push_back(Connect());
+  const auto acceptor = AcceptSlowly(loop, clock, &taken);
+  const std::vector<UniqueFd> clients = ConnectMany(4);
   for (int round = 1; round <= 4; ++round) {
     loop.RunOnce(Duration::zero());
     EXPECT_EQ(taken, round) << "although nothing else waits";
@@ -93,14 +102,8 @@ TEST_F(AcceptorTest, NewClientsTakeTurnsWithUsers) {
   ClockOfWork clock;
   EventLoop loop(clock);
   int taken = 0, taken_before = 0, most = 0;
-  Acceptor acceptor(loop, "test", door_,
-                    ListenUnix(path_, os::SocketKind::kStream, 0600, std::nullopt).value(),
-                    [&](UniqueFd, const Peer&) {
-                      ++taken;
-                      clock.now += std::chrono::milliseconds(1);
-                    });
-  std::vector<UniqueFd> clients;
-  for (int i = 0; i < 32; ++i) clients.push_back(Connect());
+  const auto acceptor = AcceptSlowly(loop, clock, &taken);
+  const std::vector<UniqueFd> clients = ConnectMany(32);
   const UniqueFd user(::eventfd(1, EFD_CLOEXEC));
   const auto readable = [&](std::uint32_t) {
     most = std::max(most, taken - std::exchange(taken_before, taken));

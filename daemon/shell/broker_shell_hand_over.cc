@@ -6,6 +6,7 @@
 
 #include "daemon/ops/probes.h"
 #include "daemon/shell/broker_shell.h"
+#include "session/makes_queue_pair.h"
 
 namespace nd::service {
 namespace {
@@ -13,12 +14,6 @@ namespace {
 bool NeedsHandOver(const session::Operation& op) {
   return std::holds_alternative<core::ConnectOp>(op) || std::holds_alternative<core::AcceptOp>(op) ||
          std::holds_alternative<core::CompleteConnectOp>(op);
-}
-
-bool MakesQueuePair(const session::Operation& op) {
-  const auto* const reattach = std::get_if<core::ReattachOp>(&op);
-  return std::holds_alternative<core::CreateQueuePairOp>(op) ||
-         (reattach != nullptr && !reattach->queue_pair);
 }
 
 }  // namespace
@@ -29,7 +24,7 @@ Status BrokerShell::Provide(core::SessionId id, const session::Operation& op) {
     return {StatusCode::kInsufficientResources,
             "too many sockets of this user wait to be closed; connect again when they are", Detail::kQuota};
   }
-  if (!MakesQueuePair(op)) return Status::Ok();
+  if (!session::MakesQueuePair(op)) return Status::Ok();
   if (!running_) Drain();  // Queued events could change the next slot.
   const std::uint32_t slot = core_->NextCounterSlot(id);
   if (session.pages.Has(slot)) return Status::Ok();

@@ -118,6 +118,8 @@ TEST_F(RefusedPeer, IsClosedWithTheManager) {
   const UniqueFd raw = Refused();
   p.cm.reset();
   EXPECT_TRUE(RawClosed(raw.get()));
+  clock.Skip(RejectedPeers::kPatience);
+  Settle();  // Its timer is gone.
 }
 
 TEST_F(TcpMode, ListenerOnTheUnspecifiedAddressHoldsEveryAddressOfItsAdapter) {
