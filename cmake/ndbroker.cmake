@@ -64,12 +64,14 @@ function(nd_precompile_standard)
   endif()
 endfunction()
 
-# nd_test(NAME SOURCES... [OS STEMS...] [LINUX SOURCES...] [WINDOWS SOURCES...] LIBS...): a GoogleTest program whose
-# cases ctest knows one by one. OS: as in nd_library. LINUX, WINDOWS: sources of the program on one system only;
+# nd_test(NAME SOURCES... [OS STEMS...] [LINUX SOURCES...] [WINDOWS SOURCES...] LIBS... [SLOW FILTER] [QUICK_PROGRAM NAME]):
+# a GoogleTest program whose cases ctest knows one by one. SLOW: the cases that take seconds; they have the label slow,
+# and NDBROKER_TESTS=QUICK leaves them out. QUICK_PROGRAM: there, the program that has the sources of several, because
+# what they include is compiled once; nd_quick_program() makes it. OS: as in nd_library. LINUX, WINDOWS: sources of the program on one system only;
 # docs/windows.md has the reason for each of LINUX. A program without other sources does not exist on Windows, and one
 # whose PROPERTIES say slow does not exist with NDBROKER_TESTS=QUICK.
 function(nd_test name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;OS;LINUX;WINDOWS;LIBS;PROPERTIES" ${ARGN})
+  cmake_parse_arguments(ARG "" "SLOW;QUICK_PROGRAM" "SOURCES;OS;LINUX;WINDOWS;LIBS;PROPERTIES" ${ARGN})
   if(WIN32)
     set(system win)
     list(APPEND ARG_SOURCES ${ARG_WINDOWS})
@@ -85,17 +87,34 @@ function(nd_test name)
   if(NDBROKER_TESTS STREQUAL QUICK AND "slow" IN_LIST ARG_PROPERTIES)
     return()
   endif()
+  if(NDBROKER_TESTS STREQUAL QUICK AND ARG_QUICK_PROGRAM)
+    set_property(GLOBAL APPEND PROPERTY ${ARG_QUICK_PROGRAM}_SOURCES ${ARG_SOURCES})
+    set_property(GLOBAL APPEND PROPERTY ${ARG_QUICK_PROGRAM}_LIBS ${ARG_LIBS})
+    return()
+  endif()
   nd_executable(${name} ${ARG_SOURCES})
   if(NDBROKER_UNITY)
     nd_unity(${name})
     # Optimizing a test takes longer than the test gains.
-    target_compile_options(${name} PRIVATE -O1)
+    target_compile_options(${name} PRIVATE -O0)
   endif()
   target_link_libraries(${name} PRIVATE ${ARG_LIBS} GTest::gtest GTest::gtest_main)
   if(WIN32)
     # Run by tests/windows/run.sh: asking a program for its cases would need Wine for each build.
     set_property(GLOBAL APPEND PROPERTY NDBROKER_WINDOWS_TESTS ${name})
   else()
-    gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 NO_PRETTY_VALUES PROPERTIES TIMEOUT 120 ${ARG_PROPERTIES})
+    set(common DISCOVERY_TIMEOUT 60 NO_PRETTY_VALUES PROPERTIES TIMEOUT 120 ${ARG_PROPERTIES})
+    gtest_discover_tests(${name} TEST_FILTER "-${ARG_SLOW}" ${common})
+    if(ARG_SLOW AND NOT NDBROKER_TESTS STREQUAL QUICK)
+      gtest_discover_tests(${name} TEST_FILTER "${ARG_SLOW}" ${common} LABELS slow)
+    endif()
   endif()
+endfunction()
+
+# nd_quick_program(NAME): with NDBROKER_TESTS=QUICK, the program of the tests that name it.
+function(nd_quick_program name)
+  get_property(sources GLOBAL PROPERTY ${name}_SOURCES)
+  get_property(libraries GLOBAL PROPERTY ${name}_LIBS)
+  list(REMOVE_DUPLICATES libraries)
+  nd_test(${name} SOURCES ${sources} LIBS ${libraries})
 endfunction()

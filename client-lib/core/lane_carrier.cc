@@ -82,7 +82,7 @@ class LaneCarrier final : public LaneMessages {
       if (!resting_ || caller_reads_ || attend_ || over_) return;
       caller_reads_ = true;
     }
-    // Also when the thread is cancelled.
+    // The caller leaves also when its thread is cancelled.
     struct Leaver {
       ~Leaver() { carrier.Leave(more); }
       LaneCarrier& carrier;

@@ -16,12 +16,6 @@ namespace {
 using SC = StatusCode;
 using Stage = World::Stage;
 
-std::vector<provider::AdapterDescription> AdaptersOf(const World& w) {
-  std::vector<provider::AdapterDescription> adapters;
-  for (const AdapterRow& row : w.broker().Adapters()) adapters.push_back(row.description);
-  return adapters;
-}
-
 // The names of the adapters that this client sees.
 std::string Listed(World& w, const World::Client& client) {
   std::string names;

@@ -13,12 +13,6 @@ namespace {
 using SC = StatusCode;
 using Stage = World::Stage;
 
-std::vector<provider::AdapterDescription> AdaptersOf(const World& w, int host = 0) {
-  std::vector<provider::AdapterDescription> adapters;
-  for (const AdapterRow& row : w.broker(host).Adapters()) adapters.push_back(row.description);
-  return adapters;
-}
-
 std::vector<std::string> Notes(const World& w, const std::string& prefix) {
   std::vector<std::string> types;
   for (const Notice& notice : w.Seen<Notice>()) {

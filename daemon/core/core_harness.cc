@@ -447,4 +447,19 @@ void World::ClearLog() {
   for (Host& host : hosts_) host.log.clear();
 }
 
+std::vector<provider::AdapterDescription> AdaptersOf(const World& w, int host) {
+  std::vector<provider::AdapterDescription> adapters;
+  for (const AdapterRow& row : w.broker(host).Adapters()) adapters.push_back(row.description);
+  return adapters;
+}
+
+Complete BindNew(World& w, const World::Client& c, const std::string& local) {
+  return w.Call(c, BindOp{w.Connector(c), Ip(local)});
+}
+
+StatusCode ListenNew(World& w, const World::Client& c, const std::string& local) {
+  const Handle l = w.Call(c, CreateListenerOp{c.adapter}).reply.handle;
+  return w.Try(c, ListenOp{l, 0, Ip(local), false});
+}
+
 }  // namespace nd::core

@@ -186,4 +186,10 @@ class World {
   Complete pending_;
 };
 
+// The adapters of a host as their provider describes them, to be changed and sent by AdaptersChanged.
+std::vector<provider::AdapterDescription> AdaptersOf(const World& w, int host = 0);
+// Bind a new connector, and a new listener that listens.
+Complete BindNew(World& w, const World::Client& c, const std::string& local);
+StatusCode ListenNew(World& w, const World::Client& c, const std::string& local);
+
 }  // namespace nd::core

@@ -24,12 +24,6 @@ void ExpectNothingAfterReject(const World& w, int host) {
   }
 }
 
-std::vector<provider::AdapterDescription> AdaptersOf(const World& w) {
-  std::vector<provider::AdapterDescription> adapters;
-  for (const AdapterRow& row : w.broker().Adapters()) adapters.push_back(row.description);
-  return adapters;
-}
-
 // ND_228: an attempt that is given up in whatever way counts once.
 TEST(Endings, EachAttemptThatIsGivenUpCountsAsAFailure) {
   const std::vector<void (*)(World&, const World::Up&)> ways = {

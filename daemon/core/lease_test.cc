@@ -14,14 +14,6 @@ using std::chrono::seconds;
 
 constexpr std::uint32_t kOwner = 4242, kStranger = 4243;
 
-Complete BindNew(World& w, const World::Client& c, const std::string& local) {
-  return w.Call(c, BindOp{w.Connector(c), Ip(local)});
-}
-SC ListenNew(World& w, const World::Client& c, const std::string& local) {
-  const Handle l = w.Call(c, CreateListenerOp{c.adapter}).reply.handle;
-  return w.Try(c, ListenOp{l, 0, Ip(local), false});
-}
-
 // A broker that died while process kOwner of uid 1000 had a listener, a binding, an ephemeral port and an
 // endpoint. `leases` is the contents of its journal.
 struct AfterCrash {

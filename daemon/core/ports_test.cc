@@ -9,13 +9,6 @@ namespace {
 
 using SC = StatusCode;
 
-SC BindNew(World& w, const World::Client& c, const std::string& local) {
-  return w.Try(c, BindOp{w.Connector(c), Ip(local)});
-}
-SC ListenNew(World& w, const World::Client& c, const std::string& local) {
-  const Handle l = w.Call(c, CreateListenerOp{c.adapter}).reply.handle;
-  return w.Try(c, ListenOp{l, 0, Ip(local), false});
-}
 SC EndpointNew(World& w, const World::Client& c, const std::string& local) {
   return w.Try(c, CreateSharedEndpointOp{c.adapter, Ip(local)});
 }
@@ -34,7 +27,7 @@ TEST(Ports, ND_001_To_007_EphemeralCapacity) {
     ASSERT_TRUE(ports.insert(bound.reply.address.port()).second);
     ASSERT_TRUE(bound.reply.address.same_ip(Ip("10.0.0.1")));
   }
-  EXPECT_EQ(BindNew(w, c, "10.0.0.1:0"), SC::kTooManyAddresses);
+  EXPECT_EQ(BindNew(w, c, "10.0.0.1:0").status, SC::kTooManyAddresses);
   EXPECT_EQ(ListenNew(w, c, "10.0.0.1:0"), SC::kTooManyAddresses);
   EXPECT_EQ(EndpointNew(w, c, "10.0.0.1:0"), SC::kTooManyAddresses);
   ConnectOp ndk;
@@ -43,35 +36,35 @@ TEST(Ports, ND_001_To_007_EphemeralCapacity) {
   ndk.remote = Ip("10.0.0.2:7000");
   ndk.source = Ip("10.0.0.1:0");
   EXPECT_EQ(w.Try(c, ndk), SC::kTooManyAddresses);
-  EXPECT_EQ(BindNew(w, c, "10.0.0.1:20000"), SC::kSuccess);
+  EXPECT_EQ(BindNew(w, c, "10.0.0.1:20000").status, SC::kSuccess);
   const Address freed = w.Call(c, GetLocalAddressOp{held[77]}).reply.address;
   EXPECT_EQ(w.Close(c, held[77]), SC::kSuccess);
   EXPECT_EQ(w.Call(c, BindOp{w.Connector(c), Ip("10.0.0.1:0")}).reply.address, freed);
-  for (int i = 0; i < 16384; ++i) ASSERT_EQ(BindNew(w, c, "10.0.0.2:0"), SC::kSuccess);
-  EXPECT_EQ(BindNew(w, c, "10.0.0.2:0"), SC::kTooManyAddresses);
+  for (int i = 0; i < 16384; ++i) ASSERT_EQ(BindNew(w, c, "10.0.0.2:0").status, SC::kSuccess);
+  EXPECT_EQ(BindNew(w, c, "10.0.0.2:0").status, SC::kTooManyAddresses);
   EXPECT_EQ(w.broker().CheckInvariants(), "");
 }
 
 TEST(Ports, ND_008_To_019_Conflicts) {
   World w;
   const auto c = w.Open(), other = w.Open(0, 1001), a1 = w.Open(0, 1000, 0, "a1");
-  EXPECT_EQ(BindNew(w, c, "10.0.0.1:6000"), SC::kSuccess);
-  EXPECT_EQ(BindNew(w, other, "10.0.0.1:6000"), SC::kSharingViolation);
+  EXPECT_EQ(BindNew(w, c, "10.0.0.1:6000").status, SC::kSuccess);
+  EXPECT_EQ(BindNew(w, other, "10.0.0.1:6000").status, SC::kSharingViolation);
   w.Listener(c, "10.0.0.1:7000");
-  EXPECT_EQ(BindNew(w, c, "10.0.0.1:7000"), SC::kSharingViolation);
+  EXPECT_EQ(BindNew(w, c, "10.0.0.1:7000").status, SC::kSharingViolation);
   EXPECT_EQ(ListenNew(w, c, "10.0.0.1:6000"), SC::kSharingViolation);
   EXPECT_EQ(EndpointNew(w, c, "10.0.0.1:7000"), SC::kSharingViolation);
   EXPECT_EQ(EndpointNew(w, c, "10.0.0.1:9999"), SC::kSuccess);
   EXPECT_EQ(ListenNew(w, c, "10.0.0.1:9999"), SC::kSharingViolation);
   EXPECT_EQ(EndpointNew(w, c, "10.0.0.1:9999"), SC::kSharingViolation);
   w.Listener(c, "0.0.0.0:7100");
-  EXPECT_EQ(BindNew(w, c, "10.0.0.2:7100"), SC::kSharingViolation);
-  EXPECT_EQ(BindNew(w, c, "[fd00::1]:7100"), SC::kSuccess);
-  EXPECT_EQ(BindNew(w, c, "[fd00::1]:6000"), SC::kSuccess);
+  EXPECT_EQ(BindNew(w, c, "10.0.0.2:7100").status, SC::kSharingViolation);
+  EXPECT_EQ(BindNew(w, c, "[fd00::1]:7100").status, SC::kSuccess);
+  EXPECT_EQ(BindNew(w, c, "[fd00::1]:6000").status, SC::kSuccess);
   EXPECT_EQ(ListenNew(w, c, "0.0.0.0:6000"), SC::kSharingViolation);
-  EXPECT_EQ(BindNew(w, a1, "10.1.0.1:6000"), SC::kSuccess);
-  EXPECT_EQ(BindNew(w, c, "9.9.9.9:6001"), SC::kInvalidAddress);
-  EXPECT_EQ(BindNew(w, c, "0.0.0.0:6001"), SC::kInvalidAddress);
+  EXPECT_EQ(BindNew(w, a1, "10.1.0.1:6000").status, SC::kSuccess);
+  EXPECT_EQ(BindNew(w, c, "9.9.9.9:6001").status, SC::kInvalidAddress);
+  EXPECT_EQ(BindNew(w, c, "0.0.0.0:6001").status, SC::kInvalidAddress);
   EXPECT_EQ(EndpointNew(w, c, "0.0.0.0:6001"), SC::kInvalidAddress);  // ND_172
   const Handle k = w.Connector(c);
   EXPECT_EQ(w.Try(c, BindOp{k, Address::FromParts(Address::Family::kIpv4, "ab", 1)}), SC::kInvalidAddress);
@@ -79,7 +72,7 @@ TEST(Ports, ND_008_To_019_Conflicts) {
   EXPECT_EQ(w.Try(c, BindOp{k, Ip("10.0.0.1:6003")}), SC::kAddressAlreadyAssociated);
   EXPECT_EQ(w.Call(c, GetLocalAddressOp{k}).reply.address, Ip("10.0.0.1:6002"));
   EXPECT_EQ(w.Close(c, k), SC::kSuccess);
-  EXPECT_EQ(BindNew(w, other, "10.0.0.1:6002"), SC::kSuccess);  // ND_021
+  EXPECT_EQ(BindNew(w, other, "10.0.0.1:6002").status, SC::kSuccess);  // ND_021
 }
 
 TEST(Ports, ND_022_023_027_HeldUntilClose) {
@@ -87,28 +80,28 @@ TEST(Ports, ND_022_023_027_HeldUntilClose) {
   const auto up = w.Pair(World::Stage::kPeerClosed);
   const auto c = w.Open();
   EXPECT_EQ(w.State(up.a, up.ac), ConnectorState::kDead);
-  EXPECT_EQ(BindNew(w, c, "10.0.0.1:6000"), SC::kSharingViolation);
+  EXPECT_EQ(BindNew(w, c, "10.0.0.1:6000").status, SC::kSharingViolation);
   EXPECT_EQ(w.broker().Ports().back().state, "lingering");
   EXPECT_EQ(w.Close(up.a, up.ac), SC::kSuccess);
-  EXPECT_EQ(BindNew(w, c, "10.0.0.1:6000"), SC::kSuccess);
+  EXPECT_EQ(BindNew(w, c, "10.0.0.1:6000").status, SC::kSuccess);
   const OpId close = w.Submit(up.p, CloseOp{up.listener, false});
   EXPECT_EQ(w.Code(up.p, close), SC::kPending);
   EXPECT_EQ(ListenNew(w, c, "10.0.0.1:7000"), SC::kSharingViolation);
-  EXPECT_EQ(BindNew(w, c, "10.0.0.1:7000"), SC::kSharingViolation);
+  EXPECT_EQ(BindNew(w, c, "10.0.0.1:7000").status, SC::kSharingViolation);
   EXPECT_EQ(EndpointNew(w, c, "10.0.0.1:7000"), SC::kSharingViolation);
   EXPECT_EQ(w.Close(up.p, up.pc), SC::kSuccess);
   EXPECT_EQ(w.Code(up.p, close), SC::kSuccess);
   EXPECT_EQ(ListenNew(w, c, "10.0.0.1:7000"), SC::kSuccess);
   w.Die(c);
-  EXPECT_EQ(BindNew(w, w.Open(), "10.0.0.1:7000"), SC::kSuccess);
+  EXPECT_EQ(BindNew(w, w.Open(), "10.0.0.1:7000").status, SC::kSuccess);
 }
 
 TEST(Ports, ND_028_PrivilegedPorts) {
   Settings s;
   s.privileged_ports_below = 1024;
   World w(1, s);
-  EXPECT_EQ(BindNew(w, w.Open(0, 1000), "10.0.0.1:80"), SC::kAccessDenied);
-  EXPECT_EQ(BindNew(w, w.Open(0, 0), "10.0.0.1:80"), SC::kSuccess);
+  EXPECT_EQ(BindNew(w, w.Open(0, 1000), "10.0.0.1:80").status, SC::kAccessDenied);
+  EXPECT_EQ(BindNew(w, w.Open(0, 0), "10.0.0.1:80").status, SC::kSuccess);
 }
 
 TEST(Ports, ND_029_SameOwnerSharing) {
@@ -117,13 +110,13 @@ TEST(Ports, ND_029_SameOwnerSharing) {
   World w(1, s);
   const auto c = w.Open(0, 1000, 50), same = w.Open(0, 1000, 50), other = w.Open(0, 1001, 50);
   w.Listener(c, "10.0.0.1:7000");
-  EXPECT_EQ(BindNew(w, c, "10.0.0.1:7000"), SC::kSuccess);
-  EXPECT_EQ(BindNew(w, same, "10.0.0.1:7000"), SC::kSuccess);
-  EXPECT_EQ(BindNew(w, other, "10.0.0.1:7000"), SC::kSharingViolation);
+  EXPECT_EQ(BindNew(w, c, "10.0.0.1:7000").status, SC::kSuccess);
+  EXPECT_EQ(BindNew(w, same, "10.0.0.1:7000").status, SC::kSuccess);
+  EXPECT_EQ(BindNew(w, other, "10.0.0.1:7000").status, SC::kSharingViolation);
   World strict;
   const auto d = strict.Open();
   strict.Listener(d, "10.0.0.1:7000");
-  EXPECT_EQ(BindNew(strict, d, "10.0.0.1:7000"), SC::kSharingViolation);
+  EXPECT_EQ(BindNew(strict, d, "10.0.0.1:7000").status, SC::kSharingViolation);
 }
 
 TEST(Ports, ND_030_FailedNdkConnectFreesItsPort) {
@@ -136,7 +129,7 @@ TEST(Ports, ND_030_FailedNdkConnectFreesItsPort) {
   ndk.source = Ip("10.0.0.1:6000");
   for (int i = 0; i < 3; ++i) EXPECT_EQ(w.Try(c, ndk), SC::kConnectionRefused);  // ND_086
   EXPECT_EQ(w.State(c, ndk.connector), ConnectorState::kUnbound);
-  EXPECT_EQ(BindNew(w, c, "10.0.0.1:6000"), SC::kSuccess);
+  EXPECT_EQ(BindNew(w, c, "10.0.0.1:6000").status, SC::kSuccess);
 }
 
 void ReservePorts(World& w) {
@@ -151,7 +144,7 @@ TEST(Reserve, ProviderReservesAndReleases) {
   const auto c = w.Open();
   w.reserve_answers[6001] = SC::kSharingViolation;
   const Handle k = w.Bound(c, "10.0.0.1:6000");
-  EXPECT_EQ(BindNew(w, c, "10.0.0.1:6001"), SC::kSharingViolation);
+  EXPECT_EQ(BindNew(w, c, "10.0.0.1:6001").status, SC::kSharingViolation);
   ASSERT_EQ(w.Seen<CmReserve>().size(), 2u);
   EXPECT_TRUE(w.Seen<CmRelease>().empty());
   EXPECT_EQ(w.Close(c, k), SC::kSuccess);
@@ -169,7 +162,7 @@ TEST(Reserve, PortZeroTriesTheNextCandidate) {
   const auto c = w.Open();
   const Complete bound = w.Call(c, BindOp{w.Connector(c), Ip("10.0.0.1:0")});
   EXPECT_EQ(bound.reply.address.port(), 50009);
-  EXPECT_EQ(BindNew(w, c, "10.0.0.1:0"), SC::kTooManyAddresses);
+  EXPECT_EQ(BindNew(w, c, "10.0.0.1:0").status, SC::kTooManyAddresses);
   EXPECT_EQ(ListenNew(w, c, "10.0.0.1:0"), SC::kTooManyAddresses);
   EXPECT_EQ(EndpointNew(w, c, "10.0.0.1:0"), SC::kTooManyAddresses);
 }
@@ -223,7 +216,7 @@ TEST(Quotas, EachResourceIsLimitedAndARefusalChangesNothing) {
   w.Close(c, k);
   w.Bound(c, "10.0.0.1:3");
   const auto other = w.Open(0, 1001);
-  EXPECT_EQ(BindNew(w, other, "10.0.0.1:4"), SC::kSuccess);
+  EXPECT_EQ(BindNew(w, other, "10.0.0.1:4").status, SC::kSuccess);
   const std::size_t ports = w.broker().Ports().size();
   EXPECT_EQ(ports, 4u);
 }
@@ -254,7 +247,7 @@ TEST(Ports, ND_232_ForeignNetworkHasNoAddresses) {
   const auto host = w.Open();
   const Handle l = w.Listener(host, "10.0.0.1:7000");
   for (const char* own : {"10.0.0.1:6000", "10.0.0.2:0", "[fd00::1]:0", "10.99.0.1:6000", "0.0.0.0:6000"}) {
-    EXPECT_EQ(BindNew(w, guest, own), SC::kInvalidAddress) << own;
+    EXPECT_EQ(BindNew(w, guest, own).status, SC::kInvalidAddress) << own;
     EXPECT_EQ(ListenNew(w, guest, own), SC::kInvalidAddress) << own;
     EXPECT_EQ(EndpointNew(w, guest, own), SC::kInvalidAddress) << own;
     EXPECT_EQ(w.Try(guest, CheckAddressOp{guest.adapter, Ip(own)}), SC::kInvalidAddress) << own;
@@ -283,7 +276,7 @@ TEST(Ports, ND_232_ForeignNetworkHasNoAddresses) {
     for (const AdapterInfo& info : seen.reply.adapters) EXPECT_TRUE(info.addresses.empty());
   }
   EXPECT_EQ(w.Call(host, ListAdaptersOp{}).reply.adapters[0].addresses.size(), 3u);
-  EXPECT_EQ(BindNew(w, host, "10.0.0.2:6000"), SC::kSuccess);
+  EXPECT_EQ(BindNew(w, host, "10.0.0.2:6000").status, SC::kSuccess);
   EXPECT_EQ(w.Close(host, l), SC::kSuccess);
 }
 
