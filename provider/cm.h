@@ -46,6 +46,9 @@ struct AdapterDescription {
   std::uint64_t network = 0;
   // True: the client half disconnects (soft). False: the daemon half does (verbs).
   bool client_disconnects = true;
+  // Connectors of a listener's process can have the listener's port (allow-same-owner-bind-sharing). False:
+  // the listener would miss requests while they live.
+  bool shares_listening_ports = true;
   // Registered memory is pinned, and counts against the memlock limit of its process.
   bool pins_memory = false;
 };

@@ -72,9 +72,16 @@ Status Ports::Take(const PortTaker& taker, const Address& local, PortClaim* clai
     const PortKey key = PortKey::Of(taker.adapter, local);
     PortEntry* const held = space_.Find(key);
     const bool mine = held != nullptr && held->owner.uid == owner.uid && held->owner.pid == owner.pid;
+    const provider::AdapterDescription& adapter = adapters_[taker.adapter].description;
     const bool own_binding = mine && Settled(*held) && taker.kind == PortKind::kConnector &&
                              settings_.allow_same_owner_bind_sharing && held->kind != PortKind::kLease &&
                              held->kind != PortKind::kSharedEndpoint && !held->closing;
+    if (own_binding && held->kind == PortKind::kListener && !adapter.shares_listening_ports) {
+      return {StatusCode::kSharingViolation,
+              local.ToString() + " is the port of a listener of this process, and on adapter " +
+                  adapter.info.name +
+                  " a listener cannot share its port. Bind the connector to another port, or to port 0."};
+    }
     // A listener that returns after a restart of the broker to the port of its surviving connections.
     const bool comes_back = held != nullptr && Settled(*held) && held->reattached &&
                             held->owner.session == owner.session && taker.kind == PortKind::kListener;

@@ -119,6 +119,20 @@ TEST(Ports, ND_029_SameOwnerSharing) {
   EXPECT_EQ(BindNew(strict, d, "10.0.0.1:7000").status, SC::kSharingViolation);
 }
 
+TEST(Ports, ND_029_ListenersOfDevicesShareNoPort) {
+  Settings s;
+  s.allow_same_owner_bind_sharing = true;
+  World w(1, s);
+  auto adapters = w.broker().Adapters();
+  adapters[0].description.shares_listening_ports = false;
+  w.Step(0, AdaptersChanged{{adapters[0].description, adapters[1].description}});
+  const auto c = w.Open();
+  w.Listener(c, "10.0.0.1:7000");
+  EXPECT_EQ(BindNew(w, c, "10.0.0.1:7000").status, SC::kSharingViolation);
+  w.Bound(c, "10.0.0.1:7001");
+  EXPECT_EQ(BindNew(w, c, "10.0.0.1:7001").status, SC::kSuccess);
+}
+
 TEST(Ports, ND_030_FailedNdkConnectFreesItsPort) {
   World w;
   const auto c = w.Open();

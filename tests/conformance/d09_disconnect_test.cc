@@ -34,7 +34,9 @@ TEST_P(D09, ND_175_OwnRequestsAreCanceledInOrder) {
   for (std::uint64_t context = 1; context <= 3; ++context) EXPECT_ND(up.aq.Receive(context), SUCCESS);
   // P has posted no receives, so these Sends wait.
   for (std::uint64_t context = 11; context <= 13; ++context) EXPECT_ND(up.aq.Send(context), SUCCESS);
-  EXPECT_TRUE(sends.Poll().empty());
+  if (!w.one_phase()) {  // A Send of siw completes once it is sent.
+    EXPECT_TRUE(sends.Poll().empty());
+  }
   EXPECT_ND(up.a.Disconnect(), SUCCESS);
   // The completions are present when Disconnect completes, without a wait.
   const std::vector<Work> received = receives.Poll(), sent = sends.Poll();
@@ -43,11 +45,12 @@ TEST_P(D09, ND_175_OwnRequestsAreCanceledInOrder) {
     EXPECT_ND(received[i], CANCELED);
     EXPECT_EQ(received[i].context, 1 + i);
   }
-  if (w.one_phase()) return;  // A send of siw completes once it is sent.
+  if (w.one_phase()) return;
   ASSERT_EQ(sent.size(), 3u);
-  // Disconnect first sends what was posted before it. The oldest Send finds no receive within its time.
+  // Disconnect of soft first sends what was posted before it. The oldest Send finds no receive within its
+  // time. A device cancels all at once.
   for (std::uint64_t i = 0; i < 3; ++i) {
-    EXPECT_ND(sent[i], i == 0 ? IO_TIMEOUT : CANCELED);
+    EXPECT_ND(sent[i], i == 0 && !w.verbs() ? IO_TIMEOUT : CANCELED);
     EXPECT_EQ(sent[i].context, 11 + i);
   }
 }

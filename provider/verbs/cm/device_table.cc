@@ -242,6 +242,8 @@ void DeviceTable::SyncDevices() {
       mine.max_outbound_read_limit = std::min(mine.max_outbound_read_limit, options_.max_outbound_read_limit);
       port.description.reserve_ports = true;
       port.description.client_disconnects = false;
+      // rdma_cm gives a request to the newest id of its port, and drops it when that id does not listen.
+      port.description.shares_listening_ports = false;
       port.description.pins_memory = true;
       device->ports.push_back(std::move(port));
     }
