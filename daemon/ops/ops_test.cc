@@ -4,8 +4,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cinttypes>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <limits>
 #include <new>
 #include <thread>
@@ -109,6 +113,14 @@ TEST(Process, CountsItsDescriptors) {
   const std::uint32_t before = OpenFds();
   UniqueFd one(::dup(0)), two(::dup(0));
   EXPECT_EQ(OpenFds(), before + 2);
+}
+
+TEST(Process, TheTableOfDescriptorsIsLargeFromTheStart) {
+  const std::uint64_t limit = RaiseFdLimit();
+  std::ifstream status("/proc/self/status");
+  std::uint64_t size = 0;
+  for (std::string line; std::getline(status, line);) std::sscanf(line.c_str(), "FDSize: %" SCNu64, &size);
+  EXPECT_GE(size, std::min<std::uint64_t>(limit, 65536));
 }
 
 TEST(Process, ReadsItsOwnNameAndAge) {

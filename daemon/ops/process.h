@@ -17,7 +17,9 @@ std::uint64_t RandomNumber();
 // broker that ends is restarted, and recovers its clients and ports.
 void EndWhenMemoryRunsOut();
 
-// Raises the soft limit of RLIMIT_NOFILE to the hard one; returns the new limit.
+// Raises the soft limit of RLIMIT_NOFILE to the hard one; returns the new limit. Linux also makes the table
+// of descriptors large: in a process with threads, the descriptor that makes it grow waits for other
+// processors, up to 20 ms on the loop.
 std::uint64_t RaiseFdLimit();
 std::uint64_t FdLimit();
 std::uint32_t OpenFds();

@@ -7,6 +7,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdio>
@@ -19,6 +20,9 @@
 
 namespace nd::ops {
 namespace {
+
+// The kernel's table takes 8 bytes for each.
+constexpr std::uint64_t kRoomForFds = 65536;
 
 std::string ReadSmallFile(const std::string& path) {
   UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
@@ -51,6 +55,9 @@ std::uint64_t RaiseFdLimit() {
     limit.rlim_cur = limit.rlim_max;
     ::setrlimit(RLIMIT_NOFILE, &limit);
   }
+  const std::uint64_t room = std::min<std::uint64_t>(FdLimit(), kRoomForFds);
+  const UniqueFd any(::open("/", O_PATH | O_CLOEXEC));
+  const UniqueFd highest(::fcntl(any.get(), F_DUPFD_CLOEXEC, static_cast<int>(room) - 1));
   return FdLimit();
 }
 

@@ -18,13 +18,24 @@ ControlConnections::ControlConnections(EventLoop& loop, const char* name, ops::D
       door_(door),
       hello_timeout_(hello_timeout),
       hand_over_(std::move(hand_over)),
-      gate_(name, door, limits, [this](UniqueFd fd, const Peer& peer) { Admit(std::move(fd), peer); }) {}
+      gate_(
+          name, door, limits, [this](UniqueFd fd, const Peer& peer) { Admit(std::move(fd), peer); },
+          [this] { AdmitWaitingSoon(); }) {}
 
 ControlConnections::~ControlConnections() {
+  if (soon_) loop_.Cancel(*soon_);
   for (auto& [cookie, connection] : connections_) {
     if (connection.deadline) loop_.Cancel(*connection.deadline);
     loop_.Remove(connection.fd.get());
   }
+}
+
+void ControlConnections::AdmitWaitingSoon() {
+  if (soon_) return;
+  soon_ = loop_.At(loop_.clock().Now(), [this] {
+    soon_.reset();
+    gate_.AdmitWaiting();
+  });
 }
 
 void ControlConnections::Admit(UniqueFd fd, const Peer& peer) {

@@ -36,6 +36,7 @@ class ControlConnections {
     bool proven = false;
     std::optional<EventLoop::TimerId> deadline;
   };
+  void AdmitWaitingSoon();
   void Admit(UniqueFd fd, const Peer& peer);
   void Ended(std::uint64_t cookie);
 
@@ -46,6 +47,7 @@ class ControlConnections {
   const HandOver hand_over_;
   std::map<std::uint64_t, Connection> connections_;
   Gate gate_;
+  std::optional<EventLoop::TimerId> soon_;  // AdmitWaitingSoon() was called.
 };
 
 }  // namespace nd::service

@@ -37,7 +37,7 @@ void Gate::Offer(UniqueFd fd, const Peer& peer) {
   if (place) return Admit(std::move(fd), peer);
   ++user.waiting;
   waiting_.push_back({std::move(fd), peer});
-  Wake();  // Every waiting connection may belong to a user who is at the limit.
+  AdmitWaiting();  // Every waiting connection may belong to a user who is at the limit.
 }
 
 void Gate::Admit(UniqueFd fd, const Peer& peer) {
@@ -46,13 +46,18 @@ void Gate::Admit(UniqueFd fd, const Peer& peer) {
   admitted_(std::move(fd), peer);
 }
 
-void Gate::Wake() {
-  if (waking_) return;  // Admitting a connection can end it at once, which calls this function again.
-  waking_ = true;
+void Gate::AdmitWaiting() {
+  if (admitting_) return;  // Admitting a connection can end it at once, which calls this function again.
+  admitting_ = true;
+  int admitted = 0;
   for (auto it = waiting_.begin(); it != waiting_.end() && unproven_ < limits_.unproven;) {
     if (!HasPlace(it->peer.uid)) {
       ++it;
       continue;
+    }
+    if (admitted++ == kAtOnce) {
+      rest_();
+      break;
     }
     Waiting next = std::move(*it);
     waiting_.erase(it);
@@ -60,13 +65,13 @@ void Gate::Wake() {
     Admit(std::move(next.fd), next.peer);
     it = waiting_.begin();
   }
-  waking_ = false;
+  admitting_ = false;
 }
 
 void Gate::Proven(std::uint32_t uid) {
   --unproven_;
   --users_[uid].unproven;
-  Wake();
+  AdmitWaiting();
 }
 
 void Gate::Gone(std::uint32_t uid, bool was_proven) {
@@ -77,7 +82,7 @@ void Gate::Gone(std::uint32_t uid, bool was_proven) {
     --user.unproven;
   }
   if (user.total == 0) users_.erase(uid);
-  Wake();
+  AdmitWaiting();
 }
 
 }  // namespace nd::service

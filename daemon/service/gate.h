@@ -27,15 +27,21 @@ class Gate {
   };
   using Admitted = std::function<void(UniqueFd, const Peer&)>;
 
-  // `name` is for the log. `door` counts refused connections and outlives this.
-  Gate(const char* name, ops::Door& door, Limits limits, Admitted admitted)
-      : name_(name), door_(door), limits_(limits), admitted_(std::move(admitted)) {}
+  // One call admits at most this many waiting connections. Each may fail at once, and leave its place to the
+  // next.
+  static constexpr int kAtOnce = 8;
+
+  // `name` is for the log. `door` counts refused connections and outlives this. `rest` has AdmitWaiting()
+  // called by the loop, after other work.
+  Gate(const char* name, ops::Door& door, Limits limits, Admitted admitted, std::function<void()> rest)
+      : name_(name), door_(door), limits_(limits), admitted_(std::move(admitted)), rest_(std::move(rest)) {}
 
   // Admits the connection now or later, or closes it.
   void Offer(UniqueFd fd, const Peer& peer);
   // An admitted connection has sent a valid Hello, or has closed.
   void Proven(std::uint32_t uid);
   void Gone(std::uint32_t uid, bool was_proven);
+  void AdmitWaiting();
 
   std::uint32_t unproven() const { return unproven_; }
   std::size_t waiting() const { return waiting_.size(); }
@@ -51,16 +57,16 @@ class Gate {
   };
   bool HasPlace(std::uint32_t uid) const;
   void Admit(UniqueFd fd, const Peer& peer);
-  void Wake();
 
   const char* name_;
   ops::Door& door_;
   const Limits limits_;
   const Admitted admitted_;
+  const std::function<void()> rest_;
   std::uint32_t unproven_ = 0;
   std::map<std::uint32_t, User> users_;
   std::deque<Waiting> waiting_;
-  bool waking_ = false;
+  bool admitting_ = false;
 };
 
 }  // namespace nd::service

@@ -13,9 +13,17 @@ struct Admissions {
   std::vector<std::uint32_t> uids;
   ops::Door door;
   Gate gate;
+  bool fail = false;  // Each connection has ended when it is admitted.
+  int rests = 0;
   std::uint64_t Refused(ops::Refusal why) const { return door.refused[static_cast<std::size_t>(why)]; }
   explicit Admissions(Gate::Limits limits)
-      : gate("test", door, limits, [this](UniqueFd, const Peer& peer) { uids.push_back(peer.uid); }) {}
+      : gate(
+            "test", door, limits,
+            [this](UniqueFd, const Peer& peer) {
+              uids.push_back(peer.uid);
+              if (fail) gate.Gone(peer.uid, false);
+            },
+            [this] { ++rests; }) {}
   void Offer(std::uint32_t uid) {
     Peer peer;
     peer.uid = uid;
@@ -53,6 +61,22 @@ TEST(Gate, PlacesAreGivenInOrder) {
   a.gate.Gone(3, false);
   EXPECT_EQ(a.gate.unproven(), 0u);
   EXPECT_EQ(a.gate.total(1) + a.gate.total(2) + a.gate.total(3), 0u);
+}
+
+TEST(Gate, ConnectionsThatHaveEndedAreAdmittedInSteps) {
+  Admissions a({.unproven = 1, .unproven_per_uid = 1, .per_uid = 100, .waiting = 100});
+  a.Offer(1);
+  for (int i = 0; i < 20; ++i) a.Offer(2);
+  a.fail = true;
+  a.gate.Gone(1, false);
+  EXPECT_EQ(a.uids.size(), 1u + Gate::kAtOnce);
+  EXPECT_EQ(a.rests, 1);
+  a.gate.AdmitWaiting();
+  a.gate.AdmitWaiting();
+  EXPECT_EQ(a.uids.size(), 21u);
+  EXPECT_EQ(a.rests, 2);
+  EXPECT_EQ(a.gate.waiting(), 0u);
+  EXPECT_EQ(a.gate.total(2), 0u);
 }
 
 TEST(Gate, ProvenConnectionsCountForTheUserOnly) {

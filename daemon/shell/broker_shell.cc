@@ -13,6 +13,7 @@
 #include "daemon/ops/logging.h"
 #include "daemon/ops/probes.h"
 #include "daemon/ops/process.h"
+#include "daemon/service/acceptor.h"
 #include "daemon/shell/id_text.h"
 #include "daemon/state/journal_file.h"
 #include "daemon/state/reattach_key.h"
@@ -46,10 +47,12 @@ BrokerShell::BrokerShell(const Threads& threads, WatchHub& hub, Options options)
       hub_(hub),
       options_(std::move(options)),
       in_flight_(ops::FdLimit()),
-      lane_gate_(kLaneSocketName, doors_[kLaneSocketName],
-                 {options_.config.limits.unauthenticated, options_.config.limits.unauthenticated_per_uid,
-                  options_.config.limits.connections_per_uid},
-                 [this](UniqueFd fd, const Peer& peer) { AdmitLane(std::move(fd), peer); }),
+      lane_gate_(
+          kLaneSocketName, doors_[kLaneSocketName],
+          {options_.config.limits.unauthenticated, options_.config.limits.unauthenticated_per_uid,
+           options_.config.limits.connections_per_uid},
+          [this](UniqueFd fd, const Peer& peer) { AdmitLane(std::move(fd), peer); },
+          [this] { loop_.PostFor(kArrivals, [this] { lane_gate_.AdmitWaiting(); }); }),
       leases_(loop_, {options_.directory, options_.config.broker.reclaim_grace,
                       [this](bool good, const std::string& line) { ReportJournal(good, line); }}) {
   doors_.try_emplace(kPeersDoor);

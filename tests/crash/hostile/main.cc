@@ -42,7 +42,8 @@ int Usage(const char* program) {
                "  --factor N    N times the processes of each attack\n"
                "  --connects N  connections of the honest tenant for each measurement\n"
                "  --seconds N   each attack lasts at least that long; the last measurement is printed\n"
-               "  --loop-first  the kernel runs the broker's loop before every other thread, so that its\n"
+               "  --loop-first  the kernel runs the broker's loop on a processor of its own before every "
+               "other thread, so that its\n"
                "                longest round is work of the broker and not waiting for a processor\n"
                "  --stalls      a fault when an attack makes a round more than 5 ms longer than without it\n",
                program, program);
