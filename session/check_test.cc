@@ -56,6 +56,8 @@ TEST(SessionCheck, ChecksEveryFieldOfHello) {
   EXPECT_EQ(code(), StatusCode::kNotSupported);
   hello.min_version = 1;
   EXPECT_EQ(code(), StatusCode::kSuccess);
+  hello.max_version = 1;
+  EXPECT_EQ(code(), StatusCode::kSuccess);
   EXPECT_EQ(code(0), StatusCode::kInvalidParameter);
   for (const char* bad : {"a b", "a\nb", "\xc3\xa4", "a/b"}) {
     hello.application = bad;

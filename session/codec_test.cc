@@ -128,6 +128,31 @@ TEST(SessionCodec, GivesNumbersOfANewerBrokerANeutralMeaning) {
   EXPECT_FALSE(unknown->has_value());
 }
 
+TEST(SessionCodec, ReplacesOnlyTheUnknownPartOfAStatus) {
+  const auto back = [](const Status& status) {
+    Completion completion;
+    completion.status = status;
+    const auto message = DecodeServerMessage(Encoded(ServerMessage(completion)));
+    return std::get<Completion>(**message).status;
+  };
+  const Status unknown_detail = back({StatusCode::kIoTimeout, "", static_cast<Detail>(200)});
+  EXPECT_EQ(unknown_detail.code(), StatusCode::kIoTimeout);
+  EXPECT_EQ(unknown_detail.detail(), Detail::kNone);
+  const Status unknown_code = back({static_cast<StatusCode>(0x12345678), "", Detail::kStaleConnection});
+  EXPECT_EQ(unknown_code.code(), StatusCode::kInternalError);
+  EXPECT_EQ(unknown_code.detail(), Detail::kStaleConnection);
+}
+
+TEST(SessionCodec, GivesNumbersOfANewerBrokerANeutralMeaningInCommandsAndAtTheEnd) {
+  TransportCommand command;
+  command.reason = static_cast<DisconnectReason>(99);
+  const auto sent = DecodeServerMessage(Encoded(ServerMessage(command)));
+  EXPECT_EQ(std::get<TransportCommand>(**sent).reason, DisconnectReason::kUnknown);
+  const Status newer(static_cast<StatusCode>(0x12345678));
+  const auto end = DecodeServerMessage(Encoded(ServerMessage(SessionEnd{newer})));
+  EXPECT_EQ(std::get<SessionEnd>(**end).status.code(), StatusCode::kInternalError);
+}
+
 TEST(SessionCodec, KnowsTheNameOfEachOperation) {
   EXPECT_STREQ(OperationName(Operation(ListAdaptersOp{}).index()), "ListAdapters");
   EXPECT_STREQ(OperationName(Operation(ReattachOp{}).index()), "Reattach");
@@ -169,6 +194,91 @@ TEST(SessionCodec, RefusesBadAndSecondContentOfEachMessage) {
   check(client, kHelloCase.number, kHelloCase.field);
   std::apply([&](const auto&... row) { (check(client, row.number, row.field), ...); }, kOperations);
   std::apply([&](const auto&... row) { (check(server, row.number, row.field), ...); }, kServerMessages);
+}
+
+// Begins and ends of `count` groups of field 15, each in the one before it.
+std::vector<std::byte> Groups(std::size_t count) {
+  std::vector<std::byte> bytes(count, std::byte{0x7B});
+  bytes.resize(2 * count, std::byte{0x7C});
+  return bytes;
+}
+
+// Protobuf allows 100 levels; each message around the groups is one.
+TEST(SessionCodec, CountsTheMessagesAroundUnknownGroups) {
+  const auto client = [](std::vector<std::byte> bytes) { return DecodeClientMessage(bytes).ok(); };
+  const auto server = [](std::vector<std::byte> bytes) { return DecodeServerMessage(bytes).ok(); };
+  EXPECT_TRUE(client(Groups(100)));
+  EXPECT_FALSE(client(Groups(101)));
+  EXPECT_TRUE(client(FieldBytes(12, Groups(99)))) << "in bind";
+  EXPECT_FALSE(client(FieldBytes(12, Groups(100))));
+  EXPECT_TRUE(client(FieldBytes(12, FieldBytes(2, Groups(98))))) << "in bind.local";
+  EXPECT_FALSE(client(FieldBytes(12, FieldBytes(2, Groups(99)))));
+  EXPECT_TRUE(client(FieldBytes(13, FieldBytes(7, Groups(98))))) << "in connect.source";
+  EXPECT_FALSE(client(FieldBytes(13, FieldBytes(7, Groups(99)))));
+  EXPECT_TRUE(server(FieldBytes(1, FieldBytes(8, Groups(98))))) << "in completion.adapters";
+  EXPECT_FALSE(server(FieldBytes(1, FieldBytes(8, Groups(99)))));
+}
+
+// The reader's error for `bytes`, or "".
+std::string NumberError(std::vector<std::byte> bytes) {
+  std::uint64_t number = 0;
+  WireReader in(bytes);
+  return in.Varint(&number) ? "" : in.error();
+}
+std::string LengthError(std::vector<std::byte> bytes) {
+  std::span<const std::byte> value;
+  WireReader in(bytes);
+  return in.LengthDelimited(&value) ? "" : in.error();
+}
+
+TEST(SessionWire, NumbersHaveAtMostTenBytes) {
+  std::vector<std::byte> number(9, std::byte{0xFF});
+  number.push_back(std::byte{1});
+  EXPECT_EQ(NumberError(number), "");
+  number.back() = std::byte{0x80};
+  number.push_back(std::byte{0});
+  EXPECT_EQ(NumberError(number), "its number has more than 10 bytes");
+}
+
+TEST(SessionWire, TagsAndLengthsHaveAtMostFiveBytes) {
+  const auto padded = [](unsigned low, std::size_t size) {
+    std::vector<std::byte> bytes(size, std::byte{0x80});
+    bytes.front() |= static_cast<std::byte>(low);
+    bytes.back() = std::byte{0};
+    return bytes;
+  };
+  WireTag tag;
+  EXPECT_TRUE(WireReader(padded(0x0D, 5)).Tag(&tag));
+  EXPECT_EQ(tag.number, 1u);
+  EXPECT_EQ(tag.type, WireType::kFixed32) << "the last wire type";
+  EXPECT_FALSE(WireReader(padded(0x0D, 6)).Tag(&tag));
+  EXPECT_EQ(LengthError(padded(0, 5)), "");
+  EXPECT_EQ(LengthError(padded(0, 6)), "its length is above 2 GiB");
+  const auto length = [](std::uint64_t value) {
+    std::vector<std::byte> bytes;
+    WireWriter(&bytes).Varint(value);
+    return LengthError(bytes);
+  };
+  EXPECT_EQ(length(0x7FFFFFFF), "its length goes beyond the end");
+  EXPECT_EQ(length(0x80000000), "its length is above 2 GiB");
+}
+
+TEST(SessionWire, SkipsNumbersOfFixedSize) {
+  for (const auto& [type, size] : {std::pair(WireType::kFixed32, 4u), std::pair(WireType::kFixed64, 8u)}) {
+    const std::vector<std::byte> bytes(size);
+    WireReader whole(bytes);
+    EXPECT_TRUE(whole.Skip({1, type}, 0));
+    EXPECT_TRUE(whole.done());
+    WireReader cut{std::span(bytes).first(size - 1)};
+    EXPECT_FALSE(cut.Skip({1, type}, 0));
+    EXPECT_STREQ(cut.error(), "its value is cut off");
+  }
+}
+
+TEST(SessionWire, TextEndsWithTheLastCodePoint) {
+  EXPECT_TRUE(IsUtf8("\xF4\x8F\xBF\xBF"));
+  EXPECT_FALSE(IsUtf8("\xF4\x90\x80\x80"));
+  EXPECT_FALSE(IsUtf8("\xF5\x80\x80\x80"));
 }
 
 TEST(SessionWire, SkipsNoEndOfAGroupAndNoGroupBeyondTheDepth) {

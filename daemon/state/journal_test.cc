@@ -13,8 +13,8 @@
 #include <random>
 #include <set>
 
+#include "daemon/state/journal_example.h"
 #include "daemon/state/journal_file.h"
-#include "provider/soft/wire/crc32c.h"
 
 namespace nd::state {
 namespace {
@@ -22,13 +22,6 @@ namespace {
 using core::Lease;
 using core::PortKind;
 using std::chrono::seconds;
-
-constexpr char kBoot[] = "4b1c1f52-6a43-4f6e-9d1c-0a86a2f3b7aa";
-constexpr Time kStart{std::chrono::hours(5)};
-
-Lease MakeLease(const std::string& local, std::uint32_t pid, PortKind kind = PortKind::kListener) {
-  return {"soft0", Address::Parse(local).value(), kind, {1000, pid, 77'000 + pid}};
-}
 
 // A medium that simulates a crash, a full disk and a foreign file.
 struct Disk {
@@ -228,55 +221,6 @@ TEST(Journal, RecordsOfAnotherIndexOrImageAreInvalid) {
   newer[7] = std::byte{'2'};  // "NDLEASE2"
   EXPECT_EQ(Recover(newer, kBoot).end, Recovery::End::kOtherVersion);
   EXPECT_TRUE(Recover(newer, kBoot).leases.empty());
-}
-
-// A forger can compute a correct checksum.
-TEST(Journal, ForgedFieldsAreRefusedBehindAValidChecksum) {
-  constexpr std::size_t kPort = 36, kFamily = 38, kKind = 39, kAdapter = 56, kChecksum = kRecordSize - 4;
-  const auto header = EncodeHeader({kBoot, 1, {kStart}});
-  const auto leases_with = [&](std::size_t at, const std::vector<std::uint8_t>& bytes) {
-    auto record = EncodeRecord(1, 0, MakeLease("10.0.0.1:7000", 1));
-    for (std::size_t i = 0; i < bytes.size(); ++i) record[at + i] = std::byte{bytes[i]};
-    const std::uint32_t checksum = provider::soft::wire::Crc32c(
-        std::span<const std::byte>(record).subspan(kMarkSize, kChecksum - kMarkSize));
-    std::memcpy(&record[kChecksum], &checksum, sizeof checksum);
-    std::vector<std::byte> image(header.begin(), header.end());
-    image.insert(image.end(), record.begin(), record.end());
-    return Recover(image, kBoot).leases.size();
-  };
-  EXPECT_EQ(leases_with(kPort, {0x58, 0x1B}), 1u) << "the port that it has";
-  EXPECT_EQ(leases_with(kPort, {0, 0}), 0u);
-  EXPECT_EQ(leases_with(kFamily, {6}), 1u);
-  EXPECT_EQ(leases_with(kFamily, {5}), 0u);
-  EXPECT_EQ(leases_with(kKind, {2}), 1u);
-  EXPECT_EQ(leases_with(kKind, {3}), 0u) << "a lease of a lease";
-  EXPECT_EQ(leases_with(kAdapter, {0, 0, 0, 0, 0}), 0u) << "no adapter";
-  EXPECT_EQ(leases_with(kAdapter, {'a', 0, 'b', 0, 0}), 0u) << "text behind its end";
-}
-
-// A header that counts more starts than it has room for.
-TEST(Journal, ForgedHeaderIsBad) {
-  constexpr std::size_t kChecksum = kHeaderSize - 4, kStartCount = 16 + kMaxBootId;
-  auto header = EncodeHeader({kBoot, 1, {kStart}});
-  header[kStartCount] = std::byte{kStarts + 1};
-  const std::uint32_t checksum =
-      provider::soft::wire::Crc32c(std::span<const std::byte>(header).first(kChecksum));
-  std::memcpy(&header[kChecksum], &checksum, sizeof checksum);
-  EXPECT_EQ(Recover(header, kBoot).end, Recovery::End::kBadHeader);
-}
-
-TEST(Journal, GarbageIsCheckedWithinBounds) {
-  std::mt19937 random(6);
-  for (int i = 0; i < 3000; ++i) {
-    std::vector<std::byte> image(random() % 1000);
-    for (std::byte& b : image) b = static_cast<std::byte>(random());
-    if (i % 2 == 0) {
-      // With a valid header before it.
-      const auto header = EncodeHeader({kBoot, 1, {kStart}});
-      image.insert(image.begin(), header.begin(), header.end());
-    }
-    EXPECT_TRUE(Recover(image, kBoot).leases.empty());
-  }
 }
 
 TEST(Journal, IsRewrittenWhenHalfOfItIsFreed) {

@@ -43,6 +43,14 @@ TEST(NdbHeader, EveryOtherMagicOrVersionIsForeign) {
   }
 }
 
+TEST(NdbHeader, EveryReasonIsKept) {
+  for (unsigned reason = 0; reason <= static_cast<unsigned>(Detail::kStaleConnection); ++reason) {
+    std::array<std::byte, kNdbHeaderSize> bytes;
+    EncodeNdbHeader({static_cast<Detail>(reason), 0, 1, 2}, bytes.data());
+    EXPECT_EQ(DecodeNdbHeader(bytes)->reason, static_cast<Detail>(reason));
+  }
+}
+
 TEST(NdbHeader, UnknownReasonIsAPeerRejection) {
   std::array<std::byte, kNdbHeaderSize> bytes;
   EncodeNdbHeader(kHeader, bytes.data());

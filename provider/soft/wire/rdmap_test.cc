@@ -216,6 +216,17 @@ TEST(Ddp, IgnoresReservedBits) {
   EXPECT_FALSE(DecodeSegment(bytes, &segment));
 }
 
+// Two bytes are enough to say that the version is another.
+TEST(Ddp, VersionIsJudgedBeforeTheLength) {
+  const std::array<std::byte, 2> untagged = {std::byte{0x42}, std::byte{0x43}};
+  const std::array<std::byte, 2> tagged = {std::byte{0xC2}, std::byte{0x40}};
+  DdpHeader header;
+  EXPECT_EQ(DecodeDdpPrefix(untagged, 2, &header), fault::kDdpUntaggedVersion);
+  EXPECT_EQ(DecodeDdpPrefix(untagged, 100, &header), fault::kDdpUntaggedVersion);
+  EXPECT_EQ(DecodeDdpPrefix(tagged, 2, &header), fault::kDdpTaggedVersion);
+  EXPECT_EQ(DecodeDdpPrefix(ByteSpan(tagged).first(1), 100, &header), fault::kLength);
+}
+
 // As much as has arrived of a segment whose length is known.
 TEST(Ddp, HeaderThatHasNotArrivedIsALengthFault) {
   Segment send;
@@ -257,6 +268,30 @@ TEST(RdmapExtensions, AreUnknownWithoutTheAgreement) {
     Segment got;
     EXPECT_EQ(DecodeSegment(unknown, &got, true), fault::kUnexpectedOpcode);
   }
+}
+
+// RFC 7306, sections 5.1 and 6.1: an atomic operation and Immediate Data are one segment each, and Send with
+// Immediate may be several.
+TEST(RdmapExtensions, HaveAsManySegmentsAsTheRfcSays) {
+  for (const Opcode opcode : kExtensions) {
+    const bool send = opcode == Opcode::kSendImmediate || opcode == Opcode::kSendSolicitedImmediate;
+    Segment got, first = Example(opcode);
+    first.message_offset = 0;
+    first.last = false;
+    const std::optional<Fault> of_first = DecodeSegment(Encode(first, TypicalPayload(opcode)), &got, true);
+    Segment second = first;
+    second.message_offset = 8;
+    second.last = true;
+    const std::optional<Fault> of_second = DecodeSegment(Encode(second, TypicalPayload(opcode)), &got, true);
+    if (send) {
+      EXPECT_FALSE(of_first || of_second) << RuleOf(opcode).name;
+    } else {
+      EXPECT_EQ(of_first, fault::kOperationUnspecified) << RuleOf(opcode).name;
+      EXPECT_EQ(of_second, fault::kMessageOffset) << RuleOf(opcode).name;
+    }
+  }
+  EXPECT_EQ(RuleOf(std::uint8_t{14}), nullptr);
+  EXPECT_NE(RuleOf(std::uint8_t{13}), nullptr);
 }
 
 // The figures of RFC 7306, sections 5.1.1, 5.2.1 and 5.2.2.

@@ -127,6 +127,36 @@ TEST(Terminate, QuotesTheOffendingSegment) {
   EXPECT_FALSE(MakeTerminate(fault::kRdmapVersion, ByteSpan(ulpdu).first(5)).ddp_header);
 }
 
+TEST(Terminate, LayoutIsThatOfTheBitsOfTheThirdByte) {
+  const auto layout = [](unsigned bits, std::size_t size = kMinTerminateSize) {
+    Payload payload(size);
+    if (size > 2) payload[2] = static_cast<std::byte>(bits);
+    return DetectTerminateLayout(payload);
+  };
+  for (const unsigned bit : {0x01u, 0x02u, 0x04u}) EXPECT_EQ(layout(bit), TerminateLayout::kSiw) << bit;
+  for (const unsigned bit : {0x80u, 0x40u, 0x20u}) EXPECT_EQ(layout(bit), TerminateLayout::kRfc) << bit;
+  EXPECT_EQ(layout(0), TerminateLayout::kRfc);
+  EXPECT_EQ(layout(0x81), TerminateLayout::kRfc) << "bits of both";
+  EXPECT_EQ(layout(0x07, 3), TerminateLayout::kRfc) << "too short for a Terminate message";
+}
+
+TEST(Terminate, TakesAReadRequestOnlyBehindItsHeader) {
+  for (const bool tagged : {true, false}) {
+    Terminate sent = Full();
+    sent.ddp_header->tagged = tagged;
+    if (!tagged) sent.ddp_header->ulp_control = 0x43;  // Send.
+    const auto got = DecodeTerminate(Encode(sent, TerminateLayout::kRfc), TerminateLayout::kRfc);
+    ASSERT_TRUE(got && got->ddp_header);
+    EXPECT_FALSE(got->read_request);
+  }
+}
+
+TEST(Terminate, QuotesTheHeaderOfTheLargestUlpdu) {
+  Payload ulpdu(kMaxUlpdu);
+  EncodeSegmentHeader(Segment{}, ulpdu.data());
+  EXPECT_EQ(MakeTerminate(fault::kBounds, ulpdu).segment_length, kMaxUlpdu);
+}
+
 TEST(Terminate, QuotesAHeaderWhoseOffsetWraps) {
   Segment tagged;
   tagged.opcode = Opcode::kWrite;
@@ -166,6 +196,10 @@ TEST(Fault, EveryKnownTripleHasAName) {
   EXPECT_EQ(known, 33u);
   EXPECT_EQ(Describe(fault::kNoBuffer), "DDP untagged buffer error: invalid MSN, no buffer available");
   EXPECT_EQ(Describe(Fault{static_cast<Layer>(7), 9, 3}), "layer 7 error type 9: code 3");
+  // The first type of each layer that has no name.
+  EXPECT_EQ(Describe(Fault{Layer::kRdmap, 3, 0}), "layer 0 error type 3: code 0");
+  EXPECT_EQ(Describe(Fault{Layer::kDdp, 3, 0}), "layer 1 error type 3: code 0");
+  EXPECT_EQ(Describe(Fault{Layer::kLlp, 1, 0}), "layer 2 error type 1: code 0");
 }
 
 }  // namespace
