@@ -9,7 +9,7 @@ namespace nd::gateway {
 namespace {
 
 constexpr std::string_view kService = "/ndbroker.v1.Admin/";
-constexpr std::string_view kLooking[] = {
+constexpr std::string_view kReadOnlyMethods[] = {
     "GetStatus",         "GetPolicy",       "GetStats",      "CheckPolicy", "CheckConfig",  "ListAdapters",
     "ListListeners",     "ListConnections", "ListEndpoints", "ListPorts",   "ListSessions", "ListQueuePairs",
     "ListMemoryRegions", "ListHistory",     "Watch",         "Diagnose"};
@@ -30,7 +30,7 @@ bool May(Role role, std::string_view method) {
   if (role == Role::kNone || !method.starts_with(kService)) return false;
   if (role == Role::kAdministrator) return true;
   method.remove_prefix(kService.size());
-  return std::ranges::find(kLooking, method) != std::end(kLooking);
+  return std::ranges::find(kReadOnlyMethods, method) != std::end(kReadOnlyMethods);
 }
 
 }  // namespace nd::gateway
