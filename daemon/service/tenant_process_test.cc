@@ -85,14 +85,16 @@ int Exhaust(const std::string& directory, const std::string& file) {
   for (;;) ::pause();
 }
 
+constexpr int kNoUserNamespace = 77;
+
 // Takes a privileged port, with `foreign` as root of a user namespace of its own.
 int TakePrivileged(const std::string& directory, bool foreign) {
   if (foreign) {
-    if (::unshare(CLONE_NEWUSER) != 0) return 77;
+    if (::unshare(CLONE_NEWUSER) != 0) return kNoUserNamespace;
     std::ofstream("/proc/self/setgroups") << "deny";
     std::ofstream("/proc/self/uid_map") << "0 0 1";
     std::ofstream("/proc/self/gid_map") << "0 0 1";
-    if (::getuid() != 0) return 77;
+    if (::getuid() != 0) return 3;
   }
   Result<Adapter> adapter = OpenAt(directory);
   if (!adapter.ok()) return 2;
@@ -229,7 +231,12 @@ TEST_F(TenantTest, RootOfAnotherUserNamespaceHasNoRightsOfRoot) {
   options.sections["core"] = "privileged-ports-below = 1024";
   StartBroker(options);
   EXPECT_EQ(ExitOf({"--privileged", directory()}), 0);
-  EXPECT_EQ(ExitOf({"--privileged-foreign", directory()}), 0);
+  const int foreign = ExitOf({"--privileged-foreign", directory()});
+  if (foreign == kNoUserNamespace) {
+    GTEST_SKIP() << "the kernel gives this process no user namespace: it runs under chroot, or "
+                    "/proc/sys/user/max_user_namespaces forbids it";
+  }
+  EXPECT_EQ(foreign, 0);
 }
 
 }  // namespace
