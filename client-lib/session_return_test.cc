@@ -14,7 +14,7 @@ TEST(SessionReturn, BringsLiveConnectionsToTheNewBroker) {
   FakeBroker broker;
   Adapter adapter = broker.Open();
   Watch watch(adapter);
-  Up up(broker, adapter);
+  Established up(broker, adapter);
   Connector idle = adapter.CreateConnector().value();
   Listener listener = adapter.CreateListener().value();
   broker.Kill();
@@ -43,7 +43,7 @@ TEST(SessionReturn, ReturningConnectionBringsItsQueuePairToABrokerThatMakesIt) {
   FakeBroker broker;
   Adapter adapter = broker.Open();
   Watch watch(adapter);
-  Up up(broker, adapter);
+  Established up(broker, adapter);
   broker.Kill();
   watch.Await(1);
   broker.SetFeatures(provider::kReattachMakesQueuePairs);
@@ -74,7 +74,7 @@ TEST(SessionReturn, QueuePairReturnsAloneWhenItsConnectionIsRefused) {
   FakeBroker broker;
   Adapter adapter = broker.Open();
   Watch watch(adapter);
-  Up up(broker, adapter);
+  Established up(broker, adapter);
   broker.Kill();
   watch.Await(1);
   broker.SetFeatures(provider::kReattachMakesQueuePairs);
@@ -148,7 +148,7 @@ TEST(SessionReturn, EndOfAReturningConnectionIsReportedToTheNewBroker) {
   FakeBroker broker;
   Adapter adapter = broker.Open();
   Watch watch(adapter);
-  Up up(broker, adapter);
+  Established up(broker, adapter);
   broker.Kill();
   watch.Await(1);
   broker.On<session::ReattachOp>([](const session::ClientMessage&) { return std::nullopt; });
@@ -207,7 +207,7 @@ TEST(SessionReturn, BringsListenersAndSharedEndpointsToTheNewBroker) {
   FakeBroker broker;
   Adapter adapter = broker.Open();
   Watch watch(adapter);
-  Up up(broker, adapter);
+  Established up(broker, adapter);
   Listener listener = adapter.CreateListener().value(), bound = adapter.CreateListener().value();
   const Address given = kHere.WithPort(50000);  // The fake broker gives this address, whatever was asked for.
   ASSERT_TRUE(listener.Bind(kHere).ok());
@@ -265,7 +265,7 @@ TEST(SessionReturn, TheNewBrokerSeesWhatALiveConnectionCounts) {
   broker.GiveCounters(3);
   Adapter adapter = broker.Open();
   Watch watch(adapter);
-  Up up(broker, adapter);
+  Established up(broker, adapter);
   provider::QpCounters* counted = up.fake->options.counters;
   counted->tx_bytes = 100;
   EXPECT_EQ(broker.counters(3)->tx_bytes, 100u);

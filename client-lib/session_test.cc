@@ -93,12 +93,12 @@ TEST(Session, PendingOperationsAreCanceledByClosing) {
 TEST(Session, CloseThatNobodyWaitsForDoesNotCallTheReader) {
   FakeBroker broker;
   Adapter adapter = broker.Open();
-  { Up up(broker, adapter); }
+  { Established up(broker, adapter); }
   const int before = broker.attended();
-  { Up up(broker, adapter); }
+  { Established up(broker, adapter); }
   broker.Await<session::CloseOp>(4);
   EXPECT_EQ(broker.attended(), before);
-  Up up(broker, adapter);
+  Established up(broker, adapter);
   Request request;
   static_cast<void>(up.connector.NotifyDisconnect(&request));
   EXPECT_EQ(broker.attended(), before + 1);
@@ -108,9 +108,9 @@ TEST(Session, CloseThatNobodyWaitsForDoesNotCallTheReader) {
 TEST(Session, OnlyACloseThatNobodyWaitsForIsPutOff) {
   FakeBroker broker;
   Adapter adapter = broker.Open();
-  { Up up(broker, adapter); }
+  { Established up(broker, adapter); }
   EXPECT_EQ(broker.put_off(), 2);
-  Up up(broker, adapter);
+  Established up(broker, adapter);
   EXPECT_TRUE(up.connector.Disconnect().ok());
   EXPECT_TRUE(up.connector.Close().ok());
   EXPECT_TRUE(up.queue_pair.Close().ok());
@@ -121,7 +121,7 @@ TEST(Session, WithoutTheBrokerTheConnectionLivesOn) {
   FakeBroker broker;
   Adapter adapter = broker.Open({.reconnect = false});
   Watch watch(adapter);
-  Up up(broker, adapter);
+  Established up(broker, adapter);
   broker.On<session::NotifyDisconnectOp>([](const session::ClientMessage&) { return std::nullopt; });
   Request pending, local;
   ASSERT_TRUE(up.connector.NotifyDisconnect(&pending).pending());
@@ -164,7 +164,7 @@ TEST(Session, WithoutTheBrokerThePeersGoodbyeIsHeard) {
   Adapter adapter = broker.Open({.reconnect = false});
   Watch watch(adapter);
   std::promise<DisconnectReason> called;
-  Up up(broker, adapter);
+  Established up(broker, adapter);
   up.connector.SetDisconnectCallback([&](DisconnectReason reason) { called.set_value(reason); });
   broker.Kill();
   watch.Await(1);
@@ -181,7 +181,7 @@ TEST(Session, WithoutTheBrokerThePeersGoodbyeIsHeard) {
 TEST(Session, AForkedChildIsRefusedAndDisturbsNothing) {
   FakeBroker broker;
   Adapter adapter = broker.Open();
-  Up up(broker, adapter);
+  Established up(broker, adapter);
   const pid_t child = fork();
   ASSERT_GE(child, 0);
   if (child == 0) {
@@ -189,7 +189,7 @@ TEST(Session, AForkedChildIsRefusedAndDisturbsNothing) {
                    adapter.Close() == StatusCode::kInvalidHandle &&
                    up.connector.Disconnect() == StatusCode::kInvalidHandle &&
                    up.queue_pair.Send(nullptr, {}) == StatusCode::kInvalidHandle && !adapter.connected();
-    { Up gone = std::move(up); }
+    { Established gone = std::move(up); }
     adapter = Adapter();
     _exit(refused ? 0 : 1);
   }

@@ -34,9 +34,10 @@ class Watch {
   std::condition_variable changed_;
   std::vector<bool> history_;
 };
-// An established connection.
-struct Up {
-  explicit Up(FakeBroker& broker, Adapter& adapter) {
+
+// An established connection, and what it was made of.
+struct Established {
+  explicit Established(FakeBroker& broker, Adapter& adapter) {
     queue = adapter.CreateCompletionQueue(16).value();
     QueuePairOptions options;
     options.receive_cq = options.initiator_cq = &queue;
@@ -52,4 +53,5 @@ struct Up {
   std::shared_ptr<FakeQueuePair> fake;
   Connector connector;
 };
+
 }  // namespace nd::client

@@ -270,9 +270,9 @@ TEST(RdmapExtensions, AreUnknownWithoutTheAgreement) {
   }
 }
 
-// RFC 7306, sections 5.1 and 6.1: an atomic operation and Immediate Data are one segment each, and Send with
-// Immediate may be several.
-TEST(RdmapExtensions, HaveAsManySegmentsAsTheRfcSays) {
+// RFC 7306: an atomic operation and Immediate Data are one segment each. Send with Immediate is of no RFC and
+// has as many segments as a Send (docs/wire.md).
+TEST(RdmapExtensions, OnlySendWithImmediateHasSeveralSegments) {
   for (const Opcode opcode : kExtensions) {
     const bool send = opcode == Opcode::kSendImmediate || opcode == Opcode::kSendSolicitedImmediate;
     Segment got, first = Example(opcode);
