@@ -3,9 +3,11 @@
 #include "provider/soft/qp/drive/progress_thread.h"
 
 #include <algorithm>
+#include <span>
 
 #include "base/os/thread.h"
 #include "base/os/wait.h"
+#include "provider/soft/qp/drive/take_ready.h"
 #include "provider/soft/qp/queue_pair.h"
 
 namespace nd::provider::soft {
@@ -136,8 +138,9 @@ void ProgressThread::Watch(std::uint64_t id, const Interest& interest) {
 void ProgressThread::Run() {
   os::WatchSet::Ready ready[os::WatchSet::kMostReady];
   std::vector<std::uint64_t> due;
+  SpinPolicy spin;
   for (;;) {
-    const std::size_t count = watch_.Take(ready, TimeToSleep());
+    const std::size_t count = TakeReady(watch_, std::span<os::WatchSet::Ready>(ready), TimeToSleep(), spin);
     due.clear();
     for (std::size_t i = 0; i < count; ++i) {
       if (ready[i].tag == kWakeId) {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The process's one background thread: serves queue pairs whose application does not poll.
 //
-// It sleeps in a watch set, and is the watcher of duty.h. It keeps of each queue pair the descriptor and the
-// time of the next visit; the queue pair's own state says whether it is served or put off.
+// It sleeps in a watch set, after it has polled that for some microseconds where this pays (take_ready.h),
+// and is the watcher of duty.h. It keeps of each queue pair the descriptor and the time of the next visit;
+// the queue pair's own state says whether it is served or put off.
 //
 // Thread rule: any thread; no lock of a queue pair is taken while its own mutex is held, and Add, Remove and
 // Call may be called under a queue pair's lock.
