@@ -105,7 +105,22 @@ TEST(Session, CloseThatNobodyWaitsForDoesNotCallTheReader) {
   EXPECT_TRUE(request.GetResult().ok());
 }
 
-TEST(Session, OnlyACloseThatNobodyWaitsForIsPutOff) {
+TEST(Session, DisconnectAfterThePeersDisconnectIsPutOffAndDoesNotCallTheReader) {
+  FakeBroker broker;
+  Adapter adapter = broker.Open();
+  Established up(broker, adapter);
+  up.fake->options.on_peer_closed(DisconnectReason::kPeerDisconnected, {});
+  const int attended = broker.attended(), put_off = broker.put_off();
+  EXPECT_TRUE(up.connector.Disconnect().ok());
+  EXPECT_EQ(broker.attended(), attended);
+  EXPECT_EQ(broker.put_off(), put_off + 1);
+  EXPECT_TRUE(up.connector.Close().ok());
+  const std::vector<std::string> names = broker.Names();
+  ASSERT_GE(names.size(), 2u);
+  EXPECT_EQ(std::vector(names.end() - 2, names.end()), (std::vector<std::string>{"Disconnect", "Close"}));
+}
+
+TEST(Session, CloseThatSomebodyWaitsForIsNotPutOff) {
   FakeBroker broker;
   Adapter adapter = broker.Open();
   { Established up(broker, adapter); }

@@ -26,7 +26,7 @@ constexpr std::size_t kMaxDatagram = 512;
 // Between two attempts while the kernel has no memory for a message.
 constexpr std::chrono::milliseconds kNap{1};
 constexpr int kMostRefusals = 1000;
-// The broker reads this many datagrams in one turn of the client.
+// The broker handles this many messages in one turn of the client.
 constexpr std::size_t kMostPutOff = 16;
 
 Status Broken(const std::string& what) {
@@ -191,8 +191,8 @@ Status BrokerLane::SendBehindQueue(std::span<const std::byte> datagram, bool que
     return status.ok() ? SendWithFds(socket_.get(), datagram, {}) : status;
   }
   if (*number == 0) {
-    queue_.emplace_back(datagram.begin(), datagram.end());
-    *number = ++queued_;
+    Enqueue(datagram);
+    *number = queued_;
   }
   Status status = SendQueue();
   return status == StatusCode::kDeviceBusy && dequeued_ >= *number ? Status() : status;
@@ -220,10 +220,22 @@ void BrokerLane::WaitForRoom(const Status& busy, int* refused) {
 
 bool BrokerLane::PutOff(std::span<const std::byte> datagram) {
   std::lock_guard lock(queue_mutex_);
-  if (queue_.size() >= kMostPutOff) return false;
+  if (messages_queued_ >= kMostPutOff) return false;
+  Enqueue(datagram);
+  return true;
+}
+
+// Under queue_mutex_.
+void BrokerLane::Enqueue(std::span<const std::byte> datagram) {
+  ++messages_queued_;
+  const auto message = datagram.subspan(sizeof(provider::MessageRecord));
+  if (takes_many_messages_ && !queue_.empty() &&
+      queue_.back().size() + message.size() <= provider::kMaxClientDatagram) {
+    queue_.back().insert(queue_.back().end(), message.begin(), message.end());
+    return;
+  }
   queue_.emplace_back(datagram.begin(), datagram.end());
   ++queued_;
-  return true;
 }
 
 bool BrokerLane::nothing_put_off() {
@@ -249,6 +261,7 @@ Status BrokerLane::SendQueue() {
     dequeued_ += queue_.size();
     queue_.clear();
   }
+  if (queue_.empty()) messages_queued_ = 0;
   return status;
 }
 

@@ -54,13 +54,14 @@ class BrokerLane {
   // Sends what was put off before it waits for the next message, and handles other datagrams meanwhile. The
   // bytes are valid until the next call. Errors as Drain().
   Result<std::span<const std::byte>> Receive();
-  // Sends a whole datagram, behind those that were put off, and waits for room. One call at a time.
-  // CONNECTION_DISCONNECTED: the lane has ended.
+  // Sends a datagram of messages, behind those that were put off, and waits for room. When the broker
+  // accepts it, all of them leave as one datagram. One call at a time. CONNECTION_DISCONNECTED: the lane has
+  // ended.
   Status Send(std::span<const std::byte> datagram);
   // The same without waiting. DEVICE_BUSY: there is no room, and this datagram was not sent.
   Status TrySend(std::span<const std::byte> datagram);
-  // Puts a datagram off: it leaves with the next Send(), or when Receive() is called again. Returns false
-  // when too many wait already. Only while no thread is in Receive().
+  // Puts a datagram of one message off: it leaves with the next Send(), or when Receive() is called again.
+  // Returns false when too many wait already. Only while no thread is in Receive().
   bool PutOff(std::span<const std::byte> datagram);
   // Ends every waiting call.
   void Shutdown();
@@ -81,6 +82,7 @@ class BrokerLane {
   bool nothing_put_off();
   Status SendPutOff();
   Status SendQueue();
+  void Enqueue(std::span<const std::byte> datagram);
   // Returns SUCCESS when the datagram was sent. `number`: 0 while it is not in the queue, or its place there.
   Status SendBehindQueue(std::span<const std::byte> datagram, bool queue, std::uint64_t* number);
   void WaitForRoom(const Status& busy, int* refused);
@@ -102,6 +104,7 @@ class BrokerLane {
   std::mutex queue_mutex_;
   std::deque<std::vector<std::byte>> queue_;  // Datagrams that were put off, or that a Send() waits for.
   std::uint64_t queued_ = 0, dequeued_ = 0;   // All that were ever in the queue.
+  std::size_t messages_queued_ = 0;           // Put into it since it was empty.
 };
 
 }  // namespace nd::client

@@ -276,8 +276,8 @@ Status LocalConnector::Disconnect(const Caller& caller) {
     }
     // The answer is final; the broker learns of it before later messages.
     TellPeerClosedInOrder(BrokerSession::Sender::kUnhurried);
-    static_cast<void>(
-        adapter->session->Submit(session::DisconnectOp{at.handle}, at.epoch, [](const Reply&) {}));
+    static_cast<void>(adapter->session->Submit(
+        session::DisconnectOp{at.handle}, at.epoch, [](const Reply&) {}, BrokerSession::Sender::kPutOff));
     order.unlock();
     Leave(used);
     return {};

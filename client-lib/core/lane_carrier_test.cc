@@ -56,7 +56,7 @@ class LaneCarrierTest : public ::testing::Test, protected Carrier::Sink {
   }
   // The text of the next message to the broker, or the id that it acknowledges as a digit; 0: there is none.
   char BrokerReads(bool blocking = true) {
-    std::array<std::byte, 64> buffer{};
+    std::array<std::byte, 256> buffer{};
     const auto got = ReceiveWithFds(broker_.get(), buffer, blocking);
     if (!got.ok()) return 0;
     if (got->size != sizeof(provider::AckRecord)) return static_cast<char>(buffer[got->size - 1]);
@@ -250,19 +250,50 @@ TEST_F(LaneCarrierTest, FewMessagesArePutOff) {
   EXPECT_EQ(BrokerReads(false), 'm') << "more than one left together";
 }
 
-struct LaneCarrierFeatureTest : LaneCarrierTest, ::testing::WithParamInterface<bool> {};
+struct LaneCarrierFeatureTest : LaneCarrierTest, ::testing::WithParamInterface<bool> {
+  void ReadToken(bool takes_many) {
+    provider::TokenRecord token;
+    token.features = provider::kLaneMessages | (takes_many ? provider::kLaneManyMessages : 0u);
+    EXPECT_TRUE(SendWithFds(broker_.get(), std::as_bytes(std::span(&token, 1)), {}).ok());
+    EXPECT_TRUE(lane_->ReadToken(SystemClock().Now() + kPatience).ok());
+  }
+  std::string BrokerReadsAll() {
+    std::string datagrams;
+    for (char last = BrokerReads(false); last != 0; last = BrokerReads(false)) datagrams += last;
+    return datagrams;
+  }
+};
 
 TEST_P(LaneCarrierFeatureTest, MessagesLeaveTogetherOnlyForABrokerThatTakesMany) {
-  provider::TokenRecord token;
-  token.features = provider::kLaneMessages | (GetParam() ? provider::kLaneManyMessages : 0u);
-  EXPECT_TRUE(SendWithFds(broker_.get(), std::as_bytes(std::span(&token, 1)), {}).ok());
-  EXPECT_TRUE(lane_->ReadToken(SystemClock().Now() + kPatience).ok());
+  ReadToken(GetParam());
   Open(kForEver);
   const std::vector<std::vector<std::byte>> messages = {{std::byte{'x'}}, {std::byte{'y'}, std::byte{'z'}}};
   EXPECT_TRUE(carrier_->SendTogether(messages));
-  std::string datagrams;
-  for (char last = BrokerReads(false); last != 0; last = BrokerReads(false)) datagrams += last;
-  EXPECT_EQ(datagrams, GetParam() ? "z" : "xz") << "the last byte of each";
+  EXPECT_EQ(BrokerReadsAll(), GetParam() ? "z" : "xz") << "the last byte of each";
+}
+
+TEST_P(LaneCarrierFeatureTest, MessagesThatWerePutOffLeaveTogetherOnlyForABrokerThatTakesMany) {
+  ReadToken(GetParam());
+  Open(kForEver);
+  LetTheThreadRest();
+  EXPECT_TRUE(carrier_->SendLater(Text("l")));
+  EXPECT_TRUE(carrier_->SendLater(Text("m")));
+  EXPECT_TRUE(carrier_->Send(Text("n")));
+  EXPECT_EQ(BrokerReadsAll(), GetParam() ? "n" : "lmn") << "the last byte of each";
+  EXPECT_TRUE(carrier_->Send(Text("o")));
+  EXPECT_EQ(BrokerReadsAll(), "o");
+}
+
+TEST_P(LaneCarrierFeatureTest, NoMoreMessagesArePutOffThanTheBrokerHandlesInATurn) {
+  ReadToken(GetParam());
+  Open(kForEver);
+  LetTheThreadRest();
+  int put_off = 0;
+  while (put_off < 1000 && BrokerReads(false) == 0) {
+    EXPECT_TRUE(carrier_->SendLater(Text("m")));
+    ++put_off;
+  }
+  EXPECT_EQ(put_off, 17);
 }
 INSTANTIATE_TEST_SUITE_P(TakesMany, LaneCarrierFeatureTest, ::testing::Bool());
 
