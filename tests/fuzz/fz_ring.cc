@@ -280,7 +280,9 @@ void HostileRing::WriteEntry(const RingStepBytes& step) {
   RegionEntry& entry = Table()[SlotOf(stag)];
   touched_.push_back(SlotOf(stag));
   entry.access.store(step.b);
-  entry.buffer.store(step.c);
+  const bool borrowed = (step.f & 0x20) != 0;
+  entry.buffer.store(borrowed ? 0 : step.c);
+  entry.borrowed.store(borrowed ? step.c : 0);
   entry.queue_pair.store(step.d);
   entry.base.store(AddressOf(named));
   entry.length.store((step.f & 0x80) != 0 ? ~std::uint64_t{0} : 16u * step.g);

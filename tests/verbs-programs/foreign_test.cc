@@ -294,8 +294,14 @@ struct Page {
     static std::uintptr_t next = 0x200000000000;
     return reinterpret_cast<void*>(next += 1 << 20);
   }
-  char* memory = static_cast<char*>(
-      mmap(Place(), kSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0));
+  // Of its own memory, or of a file.
+  explicit Page(int file = -1)
+      : memory(static_cast<char*>(
+            mmap(Place(), kSize, PROT_READ | PROT_WRITE,
+                 MAP_FIXED_NOREPLACE | (file < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED), file, 0))) {}
+  Page(const Page&) = delete;
+  Page& operator=(const Page&) = delete;
+  char* memory;
   ibv_mr* region = ibv_reg_mr(
       fabric().domain, memory, kSize,
       IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC);
@@ -345,6 +351,48 @@ TEST(Foreign, MemoryOfAnRdmaRequestIsUnmappedBeforeItIsDeregistered) {
     }
     ExpectExchange(a, b, "another connection");
   }
+}
+
+int MakeFile() {
+  const int file = memfd_create("program", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  EXPECT_EQ(ftruncate(file, Page::kSize), 0);
+  return file;
+}
+
+// As with a device, which has pinned the pages: the peer has mapped them.
+TEST(Foreign, SharedMemoryThatIsUnmappedIsStillThatOfItsFile) {
+  const int file = MakeFile();
+  ASSERT_EQ(fcntl(file, F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL), 0);
+  End a, b;
+  Connect(a, b);
+  const Page local, remote(file);
+  std::memcpy(remote.memory, "before", 6);
+  ASSERT_EQ(Post(a, IBV_WR_RDMA_READ, local.Piece(6), &remote), 0);
+  EXPECT_EQ(StatusOf(a.sent, 9), IBV_WC_SUCCESS);
+  EXPECT_EQ(std::memcmp(local.memory, "before", 6), 0);
+  remote.Unmap();
+  std::memcpy(local.memory, "after!", 6);
+  ASSERT_EQ(Post(a, IBV_WR_RDMA_WRITE, local.Piece(6), &remote), 0);
+  EXPECT_EQ(StatusOf(a.sent, 9), IBV_WC_SUCCESS);
+  char found[6] = "";
+  EXPECT_EQ(pread(file, found, sizeof found, 0), 6);
+  EXPECT_EQ(std::memcmp(found, "after!", 6), 0);
+  close(file);
+}
+
+TEST(Foreign, AFileBecomesShorterThanItsRegisteredMemory) {
+  const int file = MakeFile();
+  End a, b;
+  Connect(a, b);
+  const Page local, remote(file);
+  ASSERT_EQ(Post(a, IBV_WR_RDMA_READ, local.Piece(6), &remote), 0);
+  EXPECT_EQ(StatusOf(a.sent, 9), IBV_WC_SUCCESS);
+  ASSERT_EQ(ftruncate(file, 0), 0);
+  ASSERT_EQ(Post(a, IBV_WR_RDMA_WRITE, local.Piece(6), &remote), 0);
+  const auto failed = Next(a.sent);
+  ASSERT_TRUE(failed);
+  EXPECT_NE(failed->status, IBV_WC_SUCCESS);
+  close(file);
 }
 
 TEST(Foreign, MemoryOfASendIsUnmappedBeforeItIsDeregistered) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <thread>
 
+#include "base/os/memfd_behind.h"
 #include "provider/queue_pair_rules.h"
 #include "provider/soft/limits.h"
 #include "provider/soft/qp/queue_pair.h"
@@ -39,14 +40,43 @@ Result<std::shared_ptr<SoftBuffer>> DeviceCore::AllocateBuffer(std::size_t size)
   std::lock_guard lock(buffers_mutex_);
   DropDeadBuffers();
   auto buffer =
-      std::make_shared<SoftBuffer>(next_buffer_++, std::move(fd).value(), std::move(mapping).value());
-  if (next_buffer_ == 0) next_buffer_ = 1;
+      std::make_shared<SoftBuffer>(NextBufferId(), std::move(fd).value(), std::move(mapping).value());
   buffers_[buffer->data()] = buffer;
   return buffer;
 }
 
 void DeviceCore::DropDeadBuffers() {
   std::erase_if(buffers_, [](const auto& entry) { return entry.second.expired(); });
+}
+
+std::uint32_t DeviceCore::NextBufferId() {
+  const std::uint32_t id = next_buffer_++;
+  if (next_buffer_ == 0) next_buffer_ = 1;
+  return id;
+}
+
+std::shared_ptr<SoftBuffer> DeviceCore::Borrow(void* address, std::size_t length, std::uint32_t access) {
+  const auto has = [access](std::uint32_t right) { return (access & right) == right; };
+  const bool writes = has(kAllowRemoteWrite) || has(kAllowRemoteAtomic), reads = has(kAllowRemoteRead);
+  if (!tuning.direct_access || !tuning.process_access || (!writes && !reads)) return nullptr;
+  std::optional<os::MemfdBehind> found = os::FindMemfdBehind(address, length);
+  if (!found || !(writes ? found->writable : found->sealed_against_writing)) return nullptr;
+  auto* const data = static_cast<std::byte*>(address);
+  std::lock_guard lock(buffers_mutex_);
+  std::uint32_t id = 0;
+  for (const Borrowed& known : borrowed_) {
+    if (known.number != found->number) continue;
+    id = known.id;
+    std::shared_ptr<SoftBuffer> buffer = known.buffer.lock();
+    if (buffer && buffer->data() == data) return buffer;
+  }
+  std::erase_if(borrowed_, [&](const Borrowed& known) {
+    return known.buffer.expired() && (known.id == id || borrowed_.size() >= kMostBorrowed);
+  });
+  if (id == 0) id = NextBufferId();
+  auto buffer = std::make_shared<SoftBuffer>(id, std::move(found->fd), data, found->size);
+  borrowed_.push_back({found->number, id, buffer});
+  return buffer;
 }
 
 std::shared_ptr<SoftBuffer> DeviceCore::BufferAround(const void* address, std::size_t length) {
@@ -65,6 +95,10 @@ std::shared_ptr<SoftBuffer> DeviceCore::BufferById(std::uint32_t id) {
   std::lock_guard lock(buffers_mutex_);
   for (const auto& [address, weak] : buffers_) {
     std::shared_ptr<SoftBuffer> buffer = weak.lock();
+    if (buffer && buffer->id() == id) return buffer;
+  }
+  for (const Borrowed& borrowed : borrowed_) {
+    std::shared_ptr<SoftBuffer> buffer = borrowed.buffer.lock();
     if (buffer && buffer->id() == id) return buffer;
   }
   return nullptr;
@@ -158,8 +192,9 @@ Result<RegionView> SoftRegion::Describe(void* address, std::size_t length, std::
   view.length = length;
   view.shift = memory - base;
   view.domain = options.domain;
+  if (!*buffer) *buffer = core_->Borrow(address, length, access);
   if (*buffer) {
-    view.buffer = (*buffer)->id();
+    ((*buffer)->borrowed() ? view.borrowed : view.buffer) = (*buffer)->id();
     view.buffer_offset = memory - reinterpret_cast<std::uintptr_t>((*buffer)->data());
   }
   return view;
@@ -194,7 +229,7 @@ Status SoftRegion::Change(void* address, std::size_t length, std::uint32_t acces
     registered_ = false;  // No window is bound meanwhile.
   }
   core_->regions->Withdraw(stag_);
-  core_->Quiesce(stag_, buffer_ == nullptr);
+  core_->Quiesce(stag_, ordinary());
   std::lock_guard lock(mutex_);
   view_ = *view;
   std::swap(buffer_, buffer);
@@ -221,7 +256,7 @@ Status SoftRegion::Deregister() {
   }
   if (core_->forked()) return InParent();
   core_->regions->Remove(stag_);
-  core_->Quiesce(stag_, buffer_ == nullptr);
+  core_->Quiesce(stag_, ordinary());
   buffer_.reset();  // A deregistered region must not keep a descriptor.
   return Status::Ok();
 }
@@ -275,6 +310,7 @@ Result<RegionView> SoftWindow::Describe(const std::shared_ptr<SoftRegion>& regio
   view.access = access;
   view.queue_pair = queue_pair;
   view.window = true;
+  view.borrowed = 0;  // The end of a window does not wait for those that map the memory.
   return view;
 }
 

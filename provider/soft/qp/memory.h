@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/memfd.h"
+#include "base/os/descriptor.h"
 #include "base/os/fork.h"
 #include "provider/qp.h"
 #include "provider/soft/qp/shm/former_peers.h"
@@ -24,6 +25,9 @@ class SoftQueuePair;
 
 // How long a peer may continue to access memory whose registration ends, before its connection ends.
 inline constexpr Duration kRevokePatience = std::chrono::seconds(1);
+
+// Beyond so many pieces of shared memory of the program, those that are not registered are forgotten.
+inline constexpr std::size_t kMostBorrowed = 1024;
 
 // Settings for tests and embedders.
 struct Tuning {
@@ -41,9 +45,18 @@ struct Tuning {
 class SoftBuffer final : public Buffer {
  public:
   SoftBuffer(std::uint32_t id, UniqueFd fd, Mapping mapping)
-      : id_(id), fd_(std::move(fd)), mapping_(std::move(mapping)) {}
-  std::byte* data() const override { return mapping_.data(); }
-  std::size_t size() const override { return mapping_.size(); }
+      : id_(id),
+        fd_(std::move(fd)),
+        mapping_(std::move(mapping)),
+        data_(mapping_.data()),
+        size_(mapping_.size()) {}
+  // Of a memfd that the program has mapped at `data`.
+  SoftBuffer(std::uint32_t id, UniqueFd fd, std::byte* data, std::size_t size)
+      : id_(id), fd_(std::move(fd)), data_(data), size_(size) {}
+  std::byte* data() const override { return data_; }
+  std::size_t size() const override { return size_; }
+  // The memory is the program's, which uses it after the end of its registration too.
+  bool borrowed() const { return !mapping_; }
   std::uint32_t id() const { return id_; }
   int fd() const { return fd_.get(); }
 
@@ -51,6 +64,8 @@ class SoftBuffer final : public Buffer {
   std::uint32_t id_;
   UniqueFd fd_;
   Mapping mapping_;
+  std::byte* data_;
+  std::size_t size_;
 };
 
 // The state that all objects of a device share.
@@ -72,25 +87,37 @@ class DeviceCore {
   Result<std::shared_ptr<SoftBuffer>> AllocateBuffer(std::size_t size);
   // The Buffer that contains the whole range, or null.
   std::shared_ptr<SoftBuffer> BufferAround(const void* address, std::size_t length);
+  // The program's own shared memory, as a buffer, when the region [address, address + length) with these
+  // rights contains all of it, and gives a peer that maps it no right to write that the region does not give.
+  // Null: it is not so, or peers may not be given memory.
+  std::shared_ptr<SoftBuffer> Borrow(void* address, std::size_t length, std::uint32_t access);
   std::shared_ptr<SoftBuffer> BufferById(std::uint32_t id);
 
   std::uint32_t AddQueuePair(SoftQueuePair* queue_pair);  // Returns its number, never 0.
   void RemoveQueuePair(SoftQueuePair* queue_pair);
   // After TokenTable::Remove: waits until no peer accesses memory through `stag`, at most kRevokePatience
   // for all peers together, and ends the connections of those that continue. Holds no lock meanwhile.
-  // `ordinary`: the memory is in no Buffer, so that an access after the end would damage other data. Then a
-  // peer that is known to be there is waited for without end: a copy takes long only while its process is
-  // stopped.
+  // `ordinary`: the memory is in no Buffer of its own, so that an access after the end would damage other
+  // data. Then a peer that is known to be there is waited for without end: a copy takes long only while its
+  // process is stopped.
   void Quiesce(std::uint32_t stag, bool ordinary);
 
  private:
   void DropDeadBuffers();
+  std::uint32_t NextBufferId();
   template <typename Predicate>
   void KeepIf(std::vector<std::uint32_t>& numbers, Predicate&& predicate);
   void EndThoseThatTouch(std::uint32_t stag, const std::vector<std::uint32_t>& numbers);
 
   std::mutex buffers_mutex_;
   std::map<const std::byte*, std::weak_ptr<SoftBuffer>> buffers_;
+  struct Borrowed {
+    os::MemoryNumber number;
+    std::uint32_t id;
+    std::weak_ptr<SoftBuffer> buffer;
+  };
+  // Those of the past too: memory that is registered again keeps its number, so that a peer maps it once.
+  std::vector<Borrowed> borrowed_;
   std::uint32_t next_buffer_ = 1;
   std::mutex queue_pairs_mutex_;
   std::map<std::uint32_t, SoftQueuePair*> queue_pairs_;  // By number.
@@ -123,6 +150,9 @@ class SoftRegion final : public MemoryRegion, public std::enable_shared_from_thi
                               const RegionOptions& options, std::shared_ptr<SoftBuffer>* buffer) const;
 
   const std::shared_ptr<DeviceCore> core_;
+  // Access to its memory after the end of the registration would damage other data.
+  bool ordinary() const { return buffer_ == nullptr || buffer_->borrowed(); }
+
   std::shared_ptr<SoftBuffer> buffer_;
   RegionView view_;
   std::uint32_t stag_ = 0;

@@ -58,6 +58,7 @@ void TokenTable::Publish(std::uint32_t stag, const RegionView& view) {
   entry.buffer_offset.store(view.buffer_offset, std::memory_order_relaxed);
   entry.shift.store(view.shift, std::memory_order_relaxed);
   entry.domain.store(view.domain, std::memory_order_relaxed);
+  entry.borrowed.store(view.borrowed, std::memory_order_relaxed);
   entry.window.store(view.window ? 1 : 0, std::memory_order_relaxed);
   entry.stag.store(stag, std::memory_order_release);
 }

@@ -29,10 +29,13 @@ struct alignas(64) RegionEntry {
   std::atomic<std::uint32_t> buffer;      // The Buffer that contains it; 0: none.
   std::atomic<std::uint32_t> queue_pair;  // Windows: the only queue pair whose peer may use it; 0: any.
   std::atomic<std::uint64_t> buffer_offset;
-  // The rest is for the owner. A peer accesses memory itself only where these are zero, see Publish().
+  // Peers that copy to and from ordinary memory, or borrowed memory, use the rest too.
   std::atomic<std::uint64_t> shift;   // Memory is at `base` + `shift`; the sum may wrap.
   std::atomic<std::uint32_t> domain;  // Only queue pairs of this domain use it.
   std::atomic<std::uint32_t> window;  // 1: a memory window.
+  // The program's own shared memory around the region, as a buffer; 0: none. Peers of earlier versions, which
+  // do not know `domain`, do not read it.
+  std::atomic<std::uint32_t> borrowed;
 };
 static_assert(sizeof(RegionEntry) == 64);
 inline constexpr std::size_t kRegionTableSize = sizeof(RegionEntry) * kRegionSlots;
@@ -43,6 +46,7 @@ struct RegionView {
   std::uint64_t base = 0, length = 0, buffer_offset = 0;
   std::uint64_t shift = 0;
   std::uint32_t domain = 0;
+  std::uint32_t borrowed = 0;
   bool window = false;
 
   // True when [address, address + size) lies inside; no sum can wrap.
@@ -77,6 +81,7 @@ inline std::optional<RegionView> ReadRegion(const RegionEntry* table, std::uint3
   view.buffer_offset = entry.buffer_offset.load(std::memory_order_relaxed);
   view.shift = entry.shift.load(std::memory_order_relaxed);
   view.domain = entry.domain.load(std::memory_order_relaxed);
+  view.borrowed = entry.borrowed.load(std::memory_order_relaxed);
   view.window = entry.window.load(std::memory_order_relaxed) != 0;
   std::atomic_thread_fence(std::memory_order_acquire);
   if (entry.stag.load(std::memory_order_relaxed) != stag) return std::nullopt;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes and Reads by the initiator alone: one memcpy where the peer shares the buffer, one call of the
+// Writes and Reads by the initiator alone: one memcpy where the peer shares the memory, one call of the
 // system (process_copy.cc) where its process can be reached.
 //
 // `hazard` names the STag while the copy runs, so that the peer's Deregister waits for it: this side
@@ -30,12 +30,17 @@ std::optional<ShmSender::PeerPlace> ShmSender::FindPlace(const InitiatorRequest&
       theirs.closed.load(std::memory_order_relaxed) != 0) {
     return std::nullopt;
   }
-  if (region->buffer == 0) {
+  const bool writes = IsWrite(request.op) || IsAtomic(request.op);
+  const std::uint32_t borrowed = region->buffer == 0 && !region->window ? region->borrowed : 0;
+  const std::uint32_t buffer = borrowed != 0 ? borrowed : region->buffer;
+  const Mapping* mapping = buffer != 0 ? state_.memory.PeerBuffer(buffer, writes) : nullptr;
+  if (region->buffer == 0 && mapping == nullptr) {
+    // One request goes through the ring, and the peer gives the memory to the next ones.
+    if (borrowed != 0 && !partial_.active() && state_.memory.ShouldAskFor(borrowed)) return std::nullopt;
     // The end of a window does not wait for a peer that was stopped in the middle of the call.
     if (IsAtomic(request.op) || region->window || !state_.peer_process.reachable()) return std::nullopt;
     return PeerPlace{.there = address + region->shift};
   }
-  const Mapping* mapping = state_.memory.PeerBuffer(region->buffer);
   const std::uint64_t inside = address - region->base;
   if (mapping == nullptr || region->buffer_offset > mapping->size() ||
       inside > mapping->size() - region->buffer_offset ||
@@ -46,7 +51,7 @@ std::optional<ShmSender::PeerPlace> ShmSender::FindPlace(const InitiatorRequest&
   // The alignment is checked again, because the offset comes from the peer's table.
   if (IsAtomic(request.op) && reinterpret_cast<std::uintptr_t>(memory) % kAtomicSize != 0)
     return std::nullopt;
-  return PeerPlace{.here = memory};
+  return PeerPlace{.here = memory, .borrowed = borrowed != 0};
 }
 
 // Returns true when the request, or a part of it, was copied. A request that fails a check goes through the
@@ -67,7 +72,7 @@ bool ShmSender::Direct(InitiatorRequest& request, std::size_t* budget, bool* wai
   if (starts && place) {
     if (place->here == nullptr) {
       way = WayOf(request);
-    } else if (state_.rings.write_in_ring()) {
+    } else if (place->borrowed ? Busy(request) : state_.rings.write_in_ring()) {
       way = Way::kWait;
     }
   }

@@ -8,9 +8,13 @@
 
 namespace nd::provider::soft {
 
-Way ShmSender::WayOf(const InitiatorRequest& request) {
+bool ShmSender::Busy(const InitiatorRequest& request) const {
   // Answers keep the order of their requests: none overtakes an atomic operation.
-  const bool busy = state_.rings.request_in_ring() || (IsAnswered(request.op) && !state_.reads.empty());
+  return state_.rings.request_in_ring() || (IsAnswered(request.op) && !state_.reads.empty());
+}
+
+Way ShmSender::WayOf(const InitiatorRequest& request) {
+  const bool busy = Busy(request);
   // The peer has to take the immediate data in any case.
   if (request.op == Op::kWriteImmediate && request.list.length < kCopyFrom) return Way::kRing;
   RingPace& pace = state_.pace;

@@ -128,7 +128,7 @@ bool ShmReceiver::ConsumeSend(const Slot& record) {
   const std::byte* reference = nullptr;
   if ((record.flags & kByReference) != 0) {
     const Mapping* mapping = record.address <= UINT32_MAX
-                                 ? state_.memory.PeerBuffer(static_cast<std::uint32_t>(record.address))
+                                 ? state_.memory.PeerBuffer(static_cast<std::uint32_t>(record.address), false)
                                  : nullptr;
     if (mapping == nullptr || record.place > mapping->size() ||
         record.length > mapping->size() - record.place) {

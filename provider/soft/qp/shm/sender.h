@@ -45,6 +45,7 @@ class ShmSender {
   struct PeerPlace {
     std::byte* here = nullptr;  // Mapped in this process; null: reached by a call of the system.
     std::uint64_t there = 0;    // In the process of the peer.
+    bool borrowed = false;      // The peer shares its program's own memory.
   };
   std::optional<PeerPlace> FindPlace(const InitiatorRequest& request, std::uint64_t address,
                                      std::uint32_t length);
@@ -53,6 +54,8 @@ class ShmSender {
   bool FinishDirect(InitiatorRequest& request, bool good, std::size_t* budget);
   bool LeaveDirect(InitiatorRequest& request, std::size_t* budget);
   // --- process_copy.cc
+  // Ordinary and borrowed memory: requests of which this one must not get ahead are in the ring.
+  bool Busy(const InitiatorRequest& request) const;
   Way WayOf(const InitiatorRequest& request);
   bool CopyByProcess(InitiatorRequest& request, std::uint64_t remote, std::size_t* budget);
 

@@ -39,7 +39,8 @@ bool SharedMemory::ShareBuffer(std::uint32_t id) {
   if (std::find(shared_buffers_.begin(), shared_buffers_.end(), id) != shared_buffers_.end()) return true;
   if (shared_buffers_.size() >= kMaxSharedBuffers) return false;
   const std::shared_ptr<SoftBuffer> buffer = queue_pair_.core().BufferById(id);
-  if (!buffer || !SendDescriptor(rings_.socket(), {.kind = ShareMessage::kBuffer, .id = id}, buffer->fd())) {
+  if (!buffer || (buffer->borrowed() && !peer_process_.reachable())) return false;
+  if (!SendDescriptor(rings_.socket(), {.kind = ShareMessage::kBuffer, .id = id}, buffer->fd())) {
     return false;
   }
   shared_buffers_.push_back(id);
@@ -50,7 +51,9 @@ bool SharedMemory::ShareBuffer(std::uint32_t id) {
 void SharedMemory::ShareRegistration(std::uint32_t stag) {
   if (!enabled_) return;
   const auto region = queue_pair_.core().regions->Lookup(stag);
-  if (region && region->buffer != 0) ShareBuffer(region->buffer);
+  if (!region) return;
+  const std::uint32_t id = region->buffer != 0 ? region->buffer : region->borrowed;
+  if (id != 0) ShareBuffer(id);
 }
 
 void SharedMemory::ReadSocket() {
@@ -83,23 +86,32 @@ void SharedMemory::Adopt(const ShareMessage& message, UniqueFd fd, std::uint32_t
     return;
   }
   if (message.kind != ShareMessage::kBuffer || peer_buffers_.size() >= kMaxSharedBuffers) return;
-  if (PeerBuffer(message.id) != nullptr) return;
+  if (PeerBuffer(message.id, false) != nullptr) return;
   const auto size = CheckSealedMemfd(fd.get(), 1);
   if (!size.ok()) return;
   auto mapping = Mapping::Map(fd.get(), *size, true);
+  const bool writable = mapping.ok();
+  if (!writable) mapping = Mapping::Map(fd.get(), *size, false);
   if (!mapping.ok()) return;
   mapping->KeepFromChildren();
-  peer_buffers_.push_back({message.id, std::move(mapping).value()});
+  peer_buffers_.push_back({message.id, std::move(mapping).value(), writable});
 }
 
-const Mapping* SharedMemory::PeerBuffer(std::uint32_t id) {
+const Mapping* SharedMemory::PeerBuffer(std::uint32_t id, bool for_writing) {
   for (std::size_t i = 0; i < peer_buffers_.size(); ++i) {
     if (peer_buffers_[i].id != id) continue;
     // The next access is probably to the same buffer.
     if (i != 0) std::swap(peer_buffers_[i], peer_buffers_[0]);
-    return &peer_buffers_[0].mapping;
+    return for_writing && !peer_buffers_[0].writable ? nullptr : &peer_buffers_[0].mapping;
   }
   return nullptr;
+}
+
+bool SharedMemory::ShouldAskFor(std::uint32_t id) {
+  if (asked_for_.size() >= kMaxSharedBuffers) return false;
+  if (std::find(asked_for_.begin(), asked_for_.end(), id) != asked_for_.end()) return false;
+  asked_for_.push_back(id);
+  return true;
 }
 
 }  // namespace nd::provider::soft

@@ -28,8 +28,9 @@ class SharedMemory {
 
   bool enabled() const { return enabled_; }
 
-  // Gives the peer a buffer of this process. Returns true when the peer has it or its descriptor is on the
-  // way.
+  // Gives the peer a buffer of this process; a borrowed one only while this side can reach the process of the
+  // peer, so that the end of a registration knows for how long it has to wait. Returns true when the peer has
+  // it or its descriptor is on the way.
   bool ShareBuffer(std::uint32_t id);
   // The same for the buffer around a registration, if there is one.
   void ShareRegistration(std::uint32_t stag);
@@ -42,13 +43,16 @@ class SharedMemory {
   const RegionEntry* peer_table() const {
     return peer_table_ ? reinterpret_cast<const RegionEntry*>(peer_table_->data()) : nullptr;
   }
-  // Null: the peer has not shared this buffer.
-  const Mapping* PeerBuffer(std::uint32_t id);
+  // Null: the peer has not shared this buffer, or not for writing.
+  const Mapping* PeerBuffer(std::uint32_t id, bool for_writing);
+  // True once for each borrowed buffer of the peer: a request that goes through the ring asks for it.
+  bool ShouldAskFor(std::uint32_t id);
 
  private:
   struct Buffer {
     std::uint32_t id = 0;
     Mapping mapping;
+    bool writable = true;
   };
   void Adopt(const ShareMessage& message, UniqueFd fd, std::uint32_t sender);
 
@@ -59,7 +63,7 @@ class SharedMemory {
   bool hung_up_ = false;
   std::shared_ptr<const Mapping> peer_table_;
   std::vector<Buffer> peer_buffers_;
-  std::vector<std::uint32_t> shared_buffers_;
+  std::vector<std::uint32_t> shared_buffers_, asked_for_;
 };
 
 }  // namespace nd::provider::soft

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// /proc/self/maps names device and file of a mapping, and the descriptor with the same two is looked for.
+#include "base/os/memfd_behind.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <cinttypes>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <utility>
+
+#include "base/memfd.h"
+
+#ifndef F_SEAL_FUTURE_WRITE
+#define F_SEAL_FUTURE_WRITE 0x0010
+#endif
+
+namespace nd::os {
+namespace {
+
+struct CloseFile {
+  void operator()(std::FILE* file) const { std::fclose(file); }
+};
+struct CloseDirectory {
+  void operator()(DIR* directory) const { ::closedir(directory); }
+};
+
+// The file whose beginning is mapped at `address`, when it is a memfd and the mapping is shared and has
+// `length` bytes at least.
+std::optional<MemoryNumber> FileAt(std::uintptr_t address, std::size_t length) {
+  const std::unique_ptr<std::FILE, CloseFile> maps(std::fopen("/proc/self/maps", "re"));
+  char* line = nullptr;
+  std::size_t room = 0;
+  std::optional<MemoryNumber> found;
+  while (maps && ::getline(&line, &room, maps.get()) > 0) {
+    std::uintptr_t begin = 0, end = 0;
+    char rights[5] = "";
+    std::uint64_t offset = 0, file = 0;
+    unsigned major_number = 0, minor_number = 0;
+    int name = 0;
+    if (std::sscanf(line, "%" SCNxPTR "-%" SCNxPTR " %4s %" SCNx64 " %x:%x %" SCNu64 " %n", &begin, &end,
+                    rights, &offset, &major_number, &minor_number, &file, &name) != 7) {
+      continue;
+    }
+    if (begin < address) continue;
+    // The list is in the order of the addresses.
+    const bool fits = begin == address && end - begin >= length && offset == 0 && rights[3] == 's';
+    if (fits && std::strncmp(line + name, "/memfd:", 7) == 0) {
+      found = MemoryNumber(::makedev(major_number, minor_number), file);
+    }
+    break;
+  }
+  std::free(line);
+  return found;
+}
+
+UniqueFd DescriptorOf(const MemoryNumber& number) {
+  const std::unique_ptr<DIR, CloseDirectory> directory(::opendir("/proc/self/fd"));
+  while (const dirent* entry = directory ? ::readdir(directory.get()) : nullptr) {
+    const char* const end = entry->d_name + std::strlen(entry->d_name);
+    int fd = -1;
+    if (std::from_chars(entry->d_name, end, fd).ptr != end || NumberOf(fd) != number) continue;
+    UniqueFd second = Duplicate(fd);
+    // Another thread may have closed it meanwhile, and opened something else under its number.
+    if (second && NumberOf(second.get()) == number) return second;
+  }
+  return {};
+}
+
+}  // namespace
+
+std::optional<MemfdBehind> FindMemfdBehind(const void* address, std::size_t length) {
+  const int error = errno;
+  const auto first = reinterpret_cast<std::uintptr_t>(address);
+  const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+  std::optional<MemfdBehind> found;
+  if (first % page != 0 || length == 0) return found;
+  if (const std::optional<MemoryNumber> number = FileAt(first, length)) {
+    UniqueFd fd = DescriptorOf(*number);
+    const auto size = CheckSealedMemfd(fd.get(), 1);
+    if (size.ok() && *size <= length) {
+      found.emplace();
+      found->sealed_against_writing =
+          (::fcntl(fd.get(), F_GET_SEALS) & (F_SEAL_WRITE | F_SEAL_FUTURE_WRITE)) != 0;
+      found->writable = !found->sealed_against_writing && (::fcntl(fd.get(), F_GETFL) & O_ACCMODE) == O_RDWR;
+      found->fd = std::move(fd);
+      found->number = *number;
+      found->size = *size;
+    }
+  }
+  errno = error;
+  return found;
+}
+
+}  // namespace nd::os
