@@ -8,7 +8,7 @@ source deploy/setup.sh
 usage() {
   cat << 'END'
 usage: ./test.sh [--quick] [CTEST-OPTION...]
-       ./test.sh --windows
+       ./test.sh --windows [PART...]
   --quick   only the unit tests, and the commands and examples with a real broker; in a build directory
             that has all tests: all but the slow ones
   --windows only the Windows build and its tests under Wine (docs/windows.md)
@@ -23,7 +23,7 @@ for argument in "$@"; do
   case $argument in
     -h | --help) usage && exit 0 ;;
     --quick) quick=1 ;;
-    --windows) exec tests/windows/run.sh ;;
+    --windows) shift && exec tests/windows/run.sh "$@" ;;
     *) ctest_options+=("$argument") ;;
   esac
 done

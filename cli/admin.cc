@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Connects before gRPC gets the socket, because only the errno of connect() distinguishes a missing broker
-// from missing permission. The only file of ndctl that includes gRPC.
+// from missing permission. Besides admin_channel, the only file of ndctl that includes gRPC.
 #include "cli/admin.h"
 
-#include <grpcpp/create_channel_posix.h>
 #include <grpcpp/grpcpp.h>
 
 #include <cerrno>
@@ -12,9 +11,9 @@
 #include <utility>
 
 #include "base/locate.h"
-#include "base/os/descriptor.h"
 #include "base/os/socket.h"
 #include "base/unique_fd.h"
+#include "cli/admin_channel.h"
 #include "cli/version.h"
 #include "ndbroker/v1/admin.grpc.pb.h"
 
@@ -35,6 +34,9 @@ void SetDeadline(grpc::ClientContext* context, double seconds) {
 }  // namespace
 
 struct AdminClient::Line {
+  explicit Line(UniqueFd connection) : channel(std::move(connection)) {}
+
+  AdminChannel channel;
   std::unique_ptr<Stub> stub;
 };
 
@@ -99,13 +101,12 @@ Failure AdminClient::Connect() {
   if (line_ != nullptr) return std::nullopt;
   UniqueFd fd;
   if (Failure failure = Dial(&fd)) return failure;
-  os::SetNonBlocking(fd.get());
-  grpc::ChannelArguments arguments;
-  arguments.SetMaxReceiveMessageSize(-1);  // A list of every connection has no upper limit.
-  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  line_ = std::make_unique<Line>();
-  line_->stub =
-      v1::Admin::NewStub(grpc::CreateCustomInsecureChannelFromFd("ndbroker", fd.release(), arguments));
+  auto line = std::make_unique<Line>(std::move(fd));
+  if (line->channel.get() == nullptr) {
+    return Error{Exit::kFailed, std::string("no channel to the broker: ") + std::strerror(errno), {}, {}};
+  }
+  line->stub = v1::Admin::NewStub(line->channel.get());
+  line_ = std::move(line);
   return std::nullopt;
 }
 

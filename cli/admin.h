@@ -3,7 +3,7 @@
 //
 // Each call has a deadline. The errors for a missing broker, a broker that does not answer and missing
 // permission differ, and name the path that was tried. One function for each call of the service
-// (proto/ndbroker/v1/admin.proto); only admin.cc includes gRPC. One thread.
+// (proto/ndbroker/v1/admin.proto); only admin.cc and admin_channel include gRPC. One thread.
 #pragma once
 
 #include <functional>

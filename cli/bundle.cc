@@ -7,15 +7,13 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
-#include <fstream>
 #include <functional>
-#include <sstream>
 
-#include "base/os/host.h"
 #include "base/os/socket.h"
 #include "base/os/wait.h"
 #include "base/unique_fd.h"
 #include "cli/checkup.h"
+#include "cli/doctor.h"
 #include "cli/events.h"
 #include "cli/history.h"
 #include "cli/noun.h"
@@ -103,18 +101,7 @@ Failure Doctor(Context& context, std::string* text) {
 }
 
 Failure Kernel(Context&, std::string* text) {
-  std::ostringstream out;
-  out << os::SystemName() << "\n";
-  for (const char* path :
-       {"/etc/os-release", "/proc/meminfo", "/proc/self/limits", "/proc/net/sockstat", "/proc/net/sockstat6",
-        "/proc/sys/net/ipv4/ip_local_port_range", "/proc/sys/net/core/somaxconn", "/proc/sys/fs/file-nr",
-        "/sys/module/ib_core/parameters/netns_mode"}) {
-    std::ifstream file(path);
-    out << "\n== " << path << "\n" << (file ? "" : "not there\n");
-    if (file) out << file.rdbuf();
-    out.clear();  // An empty file sets failbit.
-  }
-  *text = out.str();
+  *text = DescribeHost();
   return std::nullopt;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Captures packets into a file for Wireshark. Only capture.cc uses libpcap.
+// Captures packets into a file for Wireshark. Only capture_linux.cc uses libpcap.
 #pragma once
 
 #include <cstdint>

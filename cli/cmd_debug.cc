@@ -7,6 +7,7 @@
 
 #include "base/os/file.h"
 #include "base/os/host.h"
+#include "base/utc_time.h"
 #include "cli/bundle.h"
 #include "cli/commands.h"
 #include "cli/noun.h"
@@ -17,9 +18,7 @@ namespace {
 
 std::string FolderName() {
   const std::string host = os::HostName();
-  const std::time_t now = std::time(nullptr);
-  std::tm parts{};
-  gmtime_r(&now, &parts);
+  const std::tm parts = UtcParts(std::time(nullptr));
   char stamp[32];
   std::strftime(stamp, sizeof(stamp), "%Y%m%dT%H%M%SZ", &parts);
   return "ndbroker-" + (host.empty() ? "host" : host.substr(0, 32)) + "-" + stamp;

@@ -41,7 +41,6 @@ BrokerFacts AskBroker(Context& context) {
   facts.pid = status.pid();
   facts.uptime = status.uptime_seconds();
   facts.draining = status.draining();
-  facts.network = NetworkOf(status.pid());
   return facts;
 }
 
@@ -126,9 +125,8 @@ Shape CheckupShape() {
 Checkup Examine(Context& context) {
   Checkup checkup;
   const BrokerFacts broker = AskBroker(context);
-  Facts facts = Gather(context.admin().directory());
-  facts.service = GatherService(broker.answers ? broker.pid : 0);
-  for (const Verdict& verdict : Judge(facts, broker)) Add("ndctl", verdict, &checkup);
+  for (const Verdict& verdict : ExamineHost(context.admin().directory(), broker))
+    Add("ndctl", verdict, &checkup);
   if (!broker.answers) return checkup;
   AskQuotas(context, &checkup);
   AskDiagnosis(context, &checkup);

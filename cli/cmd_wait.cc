@@ -12,12 +12,12 @@
 namespace nd::cli {
 namespace {
 
-struct Wanted {
+struct Awaited {
   std::string noun, id, condition;
   std::vector<std::string> filters;
 };
 
-const Noun* NounOf(const Context& context, const Wanted& wanted, Failure* failure) {
+const Noun* NounOf(const Context& context, const Awaited& wanted, Failure* failure) {
   if (const Noun* noun = context.FindNoun(wanted.noun)) return noun;
   std::vector<std::string> names;
   for (const auto& noun : context.nouns) names.push_back(noun->name);
@@ -29,7 +29,7 @@ const Noun* NounOf(const Context& context, const Wanted& wanted, Failure* failur
 }
 
 // Returns the selected objects, in any state.
-Failure Meant(Context& context, const Noun& noun, const Wanted& wanted, Value::Array* rows) {
+Failure Meant(Context& context, const Noun& noun, const Awaited& wanted, Value::Array* rows) {
   if (Failure failure = noun.fetch(context, wanted.id, rows)) return failure;
   if (!wanted.id.empty()) {
     std::erase_if(*rows, [&](const Value& row) {
@@ -40,7 +40,7 @@ Failure Meant(Context& context, const Noun& noun, const Wanted& wanted, Value::A
   return Select(noun.shape, {wanted.filters, {}}, rows);
 }
 
-Failure Wait(Context& context, const Wanted& wanted) {
+Failure Wait(Context& context, const Awaited& wanted) {
   Failure failure;
   const Noun* noun = NounOf(context, wanted, &failure);
   if (noun == nullptr) return failure;
@@ -91,7 +91,7 @@ Failure Wait(Context& context, const Wanted& wanted) {
 
 void AddWait(Command root, Context& context) {
   Command app = root.Add("wait", "Until an object is there, gone or in a state; --timeout bounds it");
-  const auto wanted = std::make_shared<Wanted>();
+  const auto wanted = std::make_shared<Awaited>();
   app.Add("NOUN", &wanted->noun, "connection, listener, session, ...").Required();
   app.Add("ID", &wanted->id, "Only this one (default: any)");
   app.Add("--for", &wanted->condition, "FIELD=VALUE (as --filter), exists or gone").Required();

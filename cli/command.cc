@@ -71,6 +71,11 @@ Option Option::ShowDefault() {
   return *this;
 }
 
+Option Option::Hide() {
+  option_->group("");
+  return *this;
+}
+
 bool Option::given() const {
   return option_->count() > 0;
 }

@@ -36,6 +36,8 @@ class Option {
   Option Within(std::int64_t least, std::int64_t most);
   // --help shows the value that the variable has now.
   Option ShowDefault();
+  // Not in --help, completion or the manual page.
+  Option Hide();
 
   // True when the option is on the line or in the environment; valid after parsing.
   bool given() const;

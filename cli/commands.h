@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The commands of ndctl: one noun, one file, one line in registry.cc.
+// The commands of ndctl: one noun, one file, one line in registry_linux.cc and registry_win.cc.
 #pragma once
 
 #include "cli/command.h"
 
 namespace nd::cli {
 
-// Adds every command to the root.
+// Adds every command that this system has to the root.
 void AddCommands(Command root, Context& context);
 
 void AddStatus(Command root, Context& context);
@@ -20,6 +20,7 @@ void AddConfig(Command root, Context& context);
 void AddEvents(Command root, Context& context);
 void AddQp(Command root, Context& context);
 void AddMr(Command root, Context& context);
+void AddNd(Command root, Context& context);
 void AddPolicy(Command root, Context& context);
 void AddDrain(Command root, Context& context);
 void AddHistory(Command root, Context& context);

@@ -85,5 +85,12 @@ std::vector<PackageFact> PackagesIn(std::istream& status);
 std::string NetworkOf(std::uint32_t pid);  // 0: of this process.
 
 std::vector<Verdict> Judge(const Facts& facts, const BrokerFacts& broker);
+// The answer of the broker; `pids`: brokers that run on this host.
+Verdict JudgeBroker(const std::vector<std::uint32_t>& pids, const BrokerFacts& broker);
+
+// Every check of this system; `directory` is the broker's.
+std::vector<Verdict> ExamineHost(const std::string& directory, const BrokerFacts& broker);
+// The system, for a report: its name, and what it says about memory, limits and the network.
+std::string DescribeHost();
 
 }  // namespace nd::cli

@@ -17,8 +17,10 @@
 #include <filesystem>
 #include <fstream>
 #include <set>
+#include <sstream>
 
 #include "base/locate.h"
+#include "base/os/host.h"
 #include "base/unique_fd.h"
 #include "cli/doctor.h"
 #include "cli/version.h"
@@ -175,6 +177,29 @@ Facts Gather(const std::string& directory) {
   facts.clock_synchronized = state != -1 && state != TIME_ERROR && (clock.status & STA_UNSYNC) == 0;
   facts.sealed_memory = SealedMemoryWorks();
   return facts;
+}
+
+std::vector<Verdict> ExamineHost(const std::string& directory, const BrokerFacts& broker) {
+  BrokerFacts answers = broker;
+  if (broker.answers) answers.network = NetworkOf(broker.pid);
+  Facts facts = Gather(directory);
+  facts.service = GatherService(broker.answers ? broker.pid : 0);
+  return Judge(facts, answers);
+}
+
+std::string DescribeHost() {
+  std::ostringstream out;
+  out << os::SystemName() << "\n";
+  for (const char* path :
+       {"/etc/os-release", "/proc/meminfo", "/proc/self/limits", "/proc/net/sockstat", "/proc/net/sockstat6",
+        "/proc/sys/net/ipv4/ip_local_port_range", "/proc/sys/net/core/somaxconn", "/proc/sys/fs/file-nr",
+        "/sys/module/ib_core/parameters/netns_mode"}) {
+    std::ifstream file(path);
+    out << "\n== " << path << "\n" << (file ? "" : "not there\n");
+    if (file) out << file.rdbuf();
+    out.clear();  // An empty file sets failbit.
+  }
+  return out.str();
 }
 
 }  // namespace nd::cli

@@ -46,22 +46,6 @@ Verdict JudgeDirectory(const Facts& facts) {
   return Pass(name, d.path + ", of uid " + std::to_string(d.owner));
 }
 
-Verdict JudgeBroker(const Facts& facts, const BrokerFacts& broker) {
-  if (broker.answers && broker.draining) {
-    return Warn("broker", "draining: it takes nothing new", "ndctl undrain takes new work again");
-  }
-  if (broker.answers) {
-    return Pass("broker", "version " + broker.version + ", pid " + std::to_string(broker.pid) + ", up " +
-                              HumanSeconds(broker.uptime));
-  }
-  std::string hint = broker.hint;
-  if (!facts.broker_pids.empty()) {
-    hint = "an ndbrokerd runs (pid " + std::to_string(facts.broker_pids[0]) +
-           ") but not here; its command line says with which --dir";
-  }
-  return Fail("broker", broker.problem, hint);
-}
-
 // Judges the sockets for applications. The answer of the broker judges the admin socket.
 Verdict JudgeSockets(const Facts& facts) {
   // A broker may be told to serve no gRPC (grpc of [broker]).
@@ -262,8 +246,24 @@ Verdict JudgeClock(const Facts& facts) {
 
 }  // namespace
 
+Verdict JudgeBroker(const std::vector<std::uint32_t>& pids, const BrokerFacts& broker) {
+  if (broker.answers && broker.draining) {
+    return Warn("broker", "draining: it takes nothing new", "ndctl undrain takes new work again");
+  }
+  if (broker.answers) {
+    return Pass("broker", "version " + broker.version + ", pid " + std::to_string(broker.pid) + ", up " +
+                              HumanSeconds(broker.uptime));
+  }
+  std::string hint = broker.hint;
+  if (!pids.empty()) {
+    hint = "an ndbrokerd runs (pid " + std::to_string(pids[0]) +
+           ") but not here; its command line says with which --dir";
+  }
+  return Fail("broker", broker.problem, hint);
+}
+
 std::vector<Verdict> Judge(const Facts& facts, const BrokerFacts& broker) {
-  return {JudgeDirectory(facts),        JudgeBroker(facts, broker),
+  return {JudgeDirectory(facts),        JudgeBroker(facts.broker_pids, broker),
           JudgeSockets(facts),          JudgeOthers(facts, broker),
           JudgeService(facts, broker),  JudgeSandbox(facts),
           JudgePackages(facts, broker), JudgeVersions(facts, broker),

@@ -18,10 +18,15 @@ void AddGlobals(Command app, Context& context) {
   app.AddFlag("-q,--quiet", &globals.quiet, "Only the names, as -o name").Environment("NDCTL_QUIET");
   app.Add("--address", &globals.address, "Directory of the broker's sockets (default: found by itself)")
       .Environment("NDCTL_ADDRESS");
-  app.Add("--host", &globals.remote.host, "Another host's broker, through its ndbroker-gateway: HOST[:PORT]")
-      .Environment("NDCTL_HOST");
-  app.Add("--tls", &globals.remote.tls, "With --host: directory of ca.pem, NAME.pem and NAME-key.pem")
-      .Environment("NDCTL_TLS");
+  const Option host = app.Add("--host", &globals.remote.host,
+                              "Another host's broker, through its ndbroker-gateway: HOST[:PORT]")
+                          .Environment("NDCTL_HOST");
+  const Option tls =
+      app.Add("--tls", &globals.remote.tls, "With --host: directory of ca.pem, NAME.pem and NAME-key.pem")
+          .Environment("NDCTL_TLS");
+  if (!CanDialRemote()) {
+    for (Option option : {host, tls}) option.Hide();
+  }
   app.Add("--timeout", &globals.timeout_text, "How long to wait for an answer: 5, 500ms, 2m")
       .Environment("NDCTL_TIMEOUT");
   app.Add("--color", &globals.color, "auto, always or never").Environment("NDCTL_COLOR");

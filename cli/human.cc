@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <ctime>
 
+#include "base/utc_time.h"
 #include "cli/format.h"
 
 namespace nd::cli {
@@ -64,8 +65,7 @@ std::string HumanShort(double seconds) {
 std::string TimeAgo(double seconds) {
   const std::time_t when =
       std::time(nullptr) - static_cast<std::time_t>(std::isfinite(seconds) ? seconds : 0);
-  std::tm parts{};
-  gmtime_r(&when, &parts);
+  const std::tm parts = UtcParts(when);
   char buffer[32];
   std::strftime(buffer, sizeof(buffer), "%Y-%m-%dT%H:%M:%SZ", &parts);
   return buffer;

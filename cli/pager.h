@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shows long text on a terminal through a pager: $NDCTL_PAGER, $PAGER, `less -FRSX`.
+// Shows long text on a terminal through a pager: $NDCTL_PAGER, $PAGER, or that of the system.
 #pragma once
 
 #include <string>
@@ -8,6 +8,9 @@ namespace nd::cli {
 
 // True when stdout is a terminal that `text` does not fit and the user wants a pager ("" and "cat" mean no).
 bool WantsPager(const std::string& text);
+// The command of the pager; "": none.
+std::string PagerCommand();
+const char* DefaultPager();
 // Returns false when there is no pager; nothing was shown then.
 bool RunPager(const std::string& text);
 

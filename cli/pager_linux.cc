@@ -6,21 +6,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 
 namespace nd::cli {
 namespace {
 
 constexpr int kNoSuchCommand = 127;  // Of sh.
-
-std::string Pager() {
-  for (const char* name : {"NDCTL_PAGER", "PAGER"}) {
-    if (const char* value = std::getenv(name)) return value;
-  }
-  return "less -FRSX";
-}
 
 }  // namespace
 
@@ -30,17 +21,12 @@ TerminalSize SizeOfTerminal() {
   return {size.ws_row, size.ws_col};
 }
 
-bool WantsPager(const std::string& text) {
-  const TerminalSize size = SizeOfTerminal();
-  if (size.rows == 0) return false;
-  const auto lines = static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
-  if (lines < size.rows) return false;
-  const std::string pager = Pager();
-  return !pager.empty() && pager != "cat";
+const char* DefaultPager() {
+  return "less -FRSX";
 }
 
 bool RunPager(const std::string& text) {
-  FILE* pipe = popen(Pager().c_str(), "we");
+  FILE* pipe = popen(PagerCommand().c_str(), "we");
   if (pipe == nullptr) return false;
   // A pager that the user leaves early stops reading, which is not an error.
   std::fwrite(text.data(), 1, text.size(), pipe);

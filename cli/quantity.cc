@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
 #include <cmath>
 #include <cstdlib>
 #include <string_view>
 #include <vector>
 
+#include "base/utc_time.h"
 #include "cli/nearest.h"
 
 namespace nd::cli {
@@ -29,14 +31,6 @@ constexpr Factor kFactors[] = {{"s", Unit::kSeconds, 1},          {"ms", Unit::k
                                {"GiB", Unit::kBytes, 1073741824}, {"TiB", Unit::kBytes, 1099511627776.0},
                                {"KB", Unit::kBytes, 1e3},         {"MB", Unit::kBytes, 1e6},
                                {"GB", Unit::kBytes, 1e9},         {"TB", Unit::kBytes, 1e12}};
-
-std::tm DayOf(int year, int month, int day) {
-  std::tm parts{};
-  parts.tm_year = year - 1900;
-  parts.tm_mon = month - 1;
-  parts.tm_mday = day;
-  return parts;
-}
 
 // Reads exactly `digits` digits at the front of `text`.
 std::optional<int> Take(std::string_view* text, std::size_t digits) {
@@ -61,12 +55,14 @@ std::optional<std::time_t> ParseRfc3339(std::string_view text, std::string* frac
   const auto month = Take(&text, 2);
   if (!month || !Skip(&text, "-")) return std::nullopt;
   const auto day = Take(&text, 2);
-  if (!day || *month < 1 || *month > 12 || *day < 1 || *day > 31) return std::nullopt;
-  std::tm parts = DayOf(*year, *month, *day);
-  std::tm check = parts;
-  if (timegm(&check) == -1 && *year != 1969) return std::nullopt;
-  if (check.tm_mday != *day) return std::nullopt;  // 31 February.
-  if (text.empty()) return timegm(&parts);
+  if (!day) return std::nullopt;
+  const std::chrono::year_month_day date{std::chrono::year(*year),
+                                         std::chrono::month(static_cast<unsigned>(*month)),
+                                         std::chrono::day(static_cast<unsigned>(*day))};
+  if (!date.ok()) return std::nullopt;  // 31 February.
+  const std::time_t midnight =
+      std::chrono::sys_seconds(std::chrono::sys_days(date)).time_since_epoch().count();
+  if (text.empty()) return midnight;
   if (!Skip(&text, "Tt ")) return std::nullopt;
   const auto hour = Take(&text, 2);
   if (!hour || !Skip(&text, ":")) return std::nullopt;
@@ -80,10 +76,7 @@ std::optional<std::time_t> ParseRfc3339(std::string_view text, std::string* frac
     *fraction = "." + std::string(text.substr(0, std::min<std::size_t>(digits, 9)));
     text.remove_prefix(digits);
   }
-  parts.tm_hour = *hour;
-  parts.tm_min = *minute;
-  parts.tm_sec = *second;
-  const std::time_t local = timegm(&parts);
+  const std::time_t local = midnight + *hour * 3600 + *minute * 60 + *second;
   if (Skip(&text, "Zz")) return text.empty() ? std::optional(local) : std::nullopt;
   const bool east = !text.empty() && text[0] == '+';
   if (!Skip(&text, "+-")) return std::nullopt;
@@ -96,8 +89,7 @@ std::optional<std::time_t> ParseRfc3339(std::string_view text, std::string* frac
 }
 
 std::string Utc(std::time_t when, const std::string& fraction) {
-  std::tm parts{};
-  gmtime_r(&when, &parts);
+  const std::tm parts = UtcParts(when);
   char buffer[64];
   std::strftime(buffer, sizeof(buffer), "%Y-%m-%dT%H:%M:%S", &parts);
   return buffer + fraction + "Z";

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The order here is the order of `ndctl --help`.
+// The order here is the order of `ndctl --help`. A command that this system does not have adds nothing
+// (absent_linux.cc, absent_win.cc).
 #include "cli/commands.h"
 #include "cli/verbs_program.h"
 
@@ -23,6 +24,7 @@ void AddCommands(Command root, Context& context) {
   AddTrace(root, context);
   AddCapture(root, context);
   AddRun(root, context);
+  AddNd(root, context);
   AddDoctor(root, context);
   AddExplain(root, context);
   AddPolicy(root, context);

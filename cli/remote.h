@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Connects to the gateway of another host: TCP, then mutual TLS, then a plain socket for gRPC.
+// Connects to the gateway of another host: TCP, then mutual TLS, then a plain socket for gRPC. Not on
+// Windows, where there is no TLS.
 #pragma once
 
 #include <string>
@@ -19,6 +20,9 @@ struct Remote {
 
 // HOST and PORT of `text`; a usage error names what is wrong with it.
 Failure ParseHost(const std::string& text, std::string* host, int* port);
+
+// Whether DialRemote() works on this system; --host and --tls are in the help then.
+bool CanDialRemote();
 
 // Returns a stream socket to the Admin service. Fails with unreachable, no permission (certificates),
 // time-out or usage.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The terminal as `ndctl top` uses it: ncurses, whose macros stay in one file. One thread; one object at a
-// time.
+// The terminal as `ndctl top` uses it: ncurses, whose macros stay in one file, or a console of Windows. One
+// thread; one object at a time.
 #pragma once
 
 #include <string>
@@ -46,6 +46,7 @@ class TopScreen {
 
  private:
   bool good_ = false, color_ = false;
+  unsigned long input_mode_ = 0;  // Of the console before; Windows alone.
 };
 
 }  // namespace nd::cli

@@ -11,6 +11,33 @@ foreach(name spdlog::spdlog tomlplusplus::tomlplusplus CLI11::CLI11)
 endforeach()
 target_compile_definitions(spdlog::spdlog INTERFACE SPDLOG_FMT_EXTERNAL FMT_HEADER_ONLY)
 
+# The libraries of deploy/windows/build.sh that have no package file there. Each names what it needs, so that the linker
+# reads them in the order of their dependencies. Generators of code are programs of this host.
+set(ZLIB_USE_STATIC_LIBS ON)
+find_package(ZLIB REQUIRED)
+find_package(re2 CONFIG REQUIRED)
+find_program(NDBROKER_PROTOC protoc REQUIRED)
+add_executable(protobuf::protoc IMPORTED GLOBAL)
+set_target_properties(protobuf::protoc PROPERTIES IMPORTED_LOCATION ${NDBROKER_PROTOC})
+# windows_library(TARGET FILE LIBRARIES...)
+function(windows_library target file)
+  find_library(NDBROKER_LIBRARY_${file} ${file} REQUIRED)
+  add_library(${target} UNKNOWN IMPORTED GLOBAL)
+  set_target_properties(${target} PROPERTIES IMPORTED_LOCATION ${NDBROKER_LIBRARY_${file}}
+                        INTERFACE_INCLUDE_DIRECTORIES ${NDBROKER_HEADER_LIBRARIES} INTERFACE_LINK_LIBRARIES "${ARGN}")
+endfunction()
+windows_library(protobuf::libprotobuf protobuf Threads::Threads)
+windows_library(prometheus-cpp::core prometheus-cpp-core)
+windows_library(SQLite::SQLite3 sqlite3)
+windows_library(gRPC::gpr gpr absl::base absl::core_headers absl::flat_hash_set absl::memory absl::random_random absl::status
+                absl::cord absl::str_format absl::strings absl::synchronization absl::time absl::optional dbghelp bcrypt)
+windows_library(gRPC::upb upb)
+windows_library(gRPC::address_sorting address_sorting gRPC::gpr)
+windows_library(gRPC::grpc grpc_unsecure gRPC::upb gRPC::address_sorting gRPC::gpr re2::re2 ZLIB::ZLIB absl::any_invocable
+                absl::bind_front absl::cleanup absl::flat_hash_map absl::hash absl::inlined_vector absl::statusor absl::span
+                absl::type_traits absl::utility absl::variant ws2_32 crypt32 iphlpapi)
+windows_library(gRPC::grpc++ grpc++_unsecure gRPC::grpc protobuf::libprotobuf)
+
 if(NDBROKER_TESTS)
   enable_testing()
   find_package(GTest REQUIRED)
@@ -18,10 +45,12 @@ endif()
 
 add_subdirectory(base)
 add_subdirectory(session)
+add_subdirectory(proto)
 add_subdirectory(provider)
 add_subdirectory(daemon)
 add_subdirectory(client-lib)
 add_subdirectory(nd-provider)
+add_subdirectory(cli)
 if(NDBROKER_TESTS)
   add_subdirectory(tests/windows)
 endif()

@@ -6,6 +6,7 @@
 #include <cctype>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <set>
@@ -38,7 +39,7 @@ void ReadGroup(TableReader& reader, std::string_view key, std::optional<std::uin
 }
 
 void ReadBroker(TableReader reader, BrokerSettings* out) {
-  if (reader.String("directory", &out->directory) && !out->directory.starts_with('/')) {
+  if (reader.String("directory", &out->directory) && !std::filesystem::path(out->directory).is_absolute()) {
     reader.Wrong(*reader.table().get("directory"), "\"directory\" in [broker] must be an absolute path");
   }
   reader.Mode("client-socket-mode", &out->client_mode);
@@ -121,7 +122,8 @@ void ReadCompat(TableReader reader, core::Settings* out) {
 
 void ReadHistory(TableReader reader, HistorySettings* out) {
   reader.Bool("enabled", &out->enabled);
-  if (reader.String("file", &out->file) && !out->file.empty() && !out->file.starts_with('/')) {
+  if (reader.String("file", &out->file) && !out->file.empty() &&
+      !std::filesystem::path(out->file).is_absolute()) {
     reader.Wrong(*reader.table().get("file"), "\"file\" in [history] must be an absolute path, or \"\"");
   }
   reader.Number("keep-days", 1, 36500, &out->keep_days);

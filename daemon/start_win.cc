@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// "ndbrokerd --service install|uninstall|start|stop|run": the service control manager of Windows.
+// "ndbrokerd --service install|uninstall|start|stop|run": the service control manager of Windows. "configure"
+// and "clean" are for the installer, which registers and removes the service itself
+// (deploy/windows/ndbroker.wxs).
 #include "daemon/start.h"
 
 #include "base/os/access_win.h"
@@ -12,6 +14,7 @@
 
 #include "base/locate.h"
 #include "base/os/file.h"
+#include "base/os/firewall_win.h"
 #include "base/os/service_control_win.h"
 #include "daemon/server/runtime_dir_win.h"
 
@@ -58,12 +61,21 @@ Status MakeConfiguration(const std::string& directory, std::string* file) {
   return {StatusCode::kUnsuccessful, "cannot make " + *file, Detail::kNone, error};
 }
 
+// A service that has reported its stop may still have the file open for a moment; waits 5 s at most.
+void RemoveWhenClosed(const std::string& file) {
+  for (int tries = 0; tries < 100; ++tries) {
+    const int error = os::RemoveFile(file);
+    if (error == 0 || error == ENOENT) return;
+    ::Sleep(50);
+  }
+}
+
 // Removes the files that the broker made, a configuration that nobody changed, and the directory if it is
 // empty then. Returns a sentence about what stays.
 std::string RemoveFiles(const std::string& directory) {
   for (const char* name : {"ndbrokerd.lock", "ndbrokerd.log", "ndbrokerd.log.old", "journal", "journal.bad",
-                           "journal.new", "reattach.key"}) {
-    os::RemoveFile(In(directory, name));
+                           "journal.new", "reattach.key", "history.db", "history.db-shm", "history.db-wal"}) {
+    RemoveWhenClosed(In(directory, name));
   }
   const std::string config = In(directory, "ndbrokerd.toml");
   std::string text;
@@ -99,9 +111,18 @@ int Report(const char* done, const Status& status) {
 int Usage() {
   std::fputs(
       "usage: ndbrokerd --service install [OPTION...]   the options of the broker when it is a service\n"
-      "       ndbrokerd --service uninstall|start|stop\n",
+      "       ndbrokerd --service uninstall|start|stop\n"
+      "       ndbrokerd --service configure|clean      for the installer: settings and files of the "
+      "service\n",
       stderr);
   return 2;
+}
+
+// Of a service that the installer has registered.
+Status Configure() {
+  std::string config;
+  const Status made = MakeConfiguration(OwnBrokerDirectory(), &config);
+  return made.ok() ? control::Configure(Facts()) : made;
 }
 
 int Install(int count, char** options) {
@@ -154,6 +175,10 @@ int StartProgram(int argc, char** argv, int (*program)(int argc, char** argv)) {
     return Report("removed",
                   status.ok() ? Status(StatusCode::kSuccess, RemoveFiles(OwnBrokerDirectory())) : status);
   }
+  if (verb == "open-firewall") return Report("open", os::OpenFirewall());
+  if (verb == "close-firewall") return Report("closed", os::CloseFirewall());
+  if (verb == "configure") return Report("configured", Configure());
+  if (verb == "clean") return Report("cleaned", {StatusCode::kSuccess, RemoveFiles(OwnBrokerDirectory())});
   if (verb == "start") return Report("serving", control::Start(Facts().name));
   if (verb == "stop") return Report("stopped", control::Stop(Facts().name));
   return Usage();

@@ -8,6 +8,7 @@
 #include <windows.h>
 #include <winsock2.h>
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <utility>
@@ -115,14 +116,22 @@ class SocketObject final : public Object {
   static constexpr Kind kKind = Kind::kSocket;
   // kLocalPair: one end of MakeStreamPair(). When its peer has gone, both directions are closed.
   enum class Use : std::uint8_t { kNetwork, kLocalPair };
-  SocketObject(SOCKET socket, Use use) : Object(kKind), socket_(socket), use_(use) {}
-  ~SocketObject() override { ::closesocket(socket_); }
+  SocketObject(SOCKET socket, Use use) : Object(kKind), socket_(socket), use_(use), number_(++last_number) {}
+  ~SocketObject() override {
+    if (socket_ != INVALID_SOCKET) ::closesocket(socket_);
+  }
   SOCKET get() const { return socket_; }
   Use use() const { return use_; }
+  // No other socket of this process ever has it.
+  std::uint64_t number() const { return number_; }
+  // The caller owns the socket from now on. Not while another thread uses this object.
+  SOCKET Release() { return std::exchange(socket_, INVALID_SOCKET); }
 
  private:
-  const SOCKET socket_;
+  inline static std::atomic<std::uint64_t> last_number{0};
+  SOCKET socket_;
   const Use use_;
+  const std::uint64_t number_;
 };
 
 // Sets errno to the number of <cerrno> for an error of the system (GetLastError, WSAGetLastError).

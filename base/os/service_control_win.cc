@@ -4,9 +4,11 @@
 #include <windows.h>
 
 #include <cerrno>
+#include <cstddef>
 #include <cwchar>
 #include <memory>
 #include <mutex>
+#include <string_view>
 #include <utility>
 
 #include "base/os/object_win.h"
@@ -16,6 +18,7 @@ namespace nd::os::service {
 namespace {
 
 constexpr DWORD kWaitHint = 30'000;  // Milliseconds that a start or a stop may take.
+constexpr DWORD kStopPatience = 10'000;
 
 struct CloseService {
   using pointer = SC_HANDLE;
@@ -102,12 +105,20 @@ struct Running {
   }
 };
 
+// A stop that takes longer is cut. The next broker has what it needs, as after every sudden end.
+DWORD WINAPI CutStop(void*) {
+  ::Sleep(kStopPatience);
+  Running::The().Tell(SERVICE_STOPPED, 0);
+  return ::TerminateProcess(::GetCurrentProcess(), 0) != 0 ? 0 : 1;
+}
+
 DWORD WINAPI OnControl(DWORD control, DWORD, void*, void*) {
   switch (control) {
     case SERVICE_CONTROL_STOP:
     case SERVICE_CONTROL_PRESHUTDOWN:
     case SERVICE_CONTROL_SHUTDOWN:
       Report(State::kStopping);
+      { const Handle thread(::CreateThread(nullptr, 0, CutStop, nullptr, 0, nullptr)); }
       Arrive(Request::kTerminate);
       return NO_ERROR;
     case SERVICE_CONTROL_PARAMCHANGE:
@@ -143,21 +154,54 @@ LSTATUS RegisterEvents(const std::wstring& name, const wchar_t* program) {
                            sizeof types);
 }
 
-}  // namespace
-
-Status Install(const Facts& facts, const std::wstring& arguments) {
+Status ThisProgram(std::wstring* path) {
   wchar_t program[MAX_PATH];
   const DWORD length = ::GetModuleFileNameW(nullptr, program, MAX_PATH);
   if (length == 0 || length == MAX_PATH) return Failed("the path of this program is too long");
+  *path = program;
+  return Status::Ok();
+}
+
+// Puts the path of the program between quotation marks: with a blank in the path the system would try
+// programs at shorter paths first. False: the manager refused it.
+bool QuoteProgram(SC_HANDLE service, const std::wstring& program) {
+  alignas(QUERY_SERVICE_CONFIGW) std::byte buffer[8192];  // The most that the manager gives.
+  auto* const config = reinterpret_cast<QUERY_SERVICE_CONFIGW*>(buffer);
+  DWORD needed = 0;
+  if (::QueryServiceConfigW(service, config, sizeof buffer, &needed) == 0) return false;
+  const std::wstring_view command = config->lpBinaryPathName;
+  if (!command.starts_with(program)) return true;
+  const std::wstring quoted = L"\"" + program + L"\"" + std::wstring(command.substr(program.size()));
+  return ::ChangeServiceConfigW(service, SERVICE_NO_CHANGE, SERVICE_NO_CHANGE, SERVICE_NO_CHANGE,
+                                quoted.c_str(), nullptr, nullptr, nullptr, nullptr, nullptr, nullptr) != 0;
+}
+
+}  // namespace
+
+Status Install(const Facts& facts, const std::wstring& arguments) {
+  std::wstring program;
+  if (Status status = ThisProgram(&program); !status.ok()) return status;
   const std::wstring command =
-      L"\"" + std::wstring(program) + L"\" --service run" + (arguments.empty() ? L"" : L" " + arguments);
-  const ServiceHandle manager = OpenManager(SC_MANAGER_CONNECT | SC_MANAGER_CREATE_SERVICE);
-  if (!manager) return Failed("the service control manager does not answer");
-  const ServiceHandle service(::CreateServiceW(manager.get(), facts.name.c_str(), facts.title.c_str(),
-                                               SERVICE_ALL_ACCESS, SERVICE_WIN32_OWN_PROCESS,
-                                               SERVICE_AUTO_START, SERVICE_ERROR_NORMAL, command.c_str(),
-                                               nullptr, nullptr, L"Tcpip\0", nullptr, nullptr));
-  if (!service) return Failed("the service cannot be installed");
+      L"\"" + program + L"\" --service run" + (arguments.empty() ? L"" : L" " + arguments);
+  {
+    const ServiceHandle manager = OpenManager(SC_MANAGER_CONNECT | SC_MANAGER_CREATE_SERVICE);
+    if (!manager) return Failed("the service control manager does not answer");
+    const ServiceHandle service(::CreateServiceW(manager.get(), facts.name.c_str(), facts.title.c_str(),
+                                                 SERVICE_ALL_ACCESS, SERVICE_WIN32_OWN_PROCESS,
+                                                 SERVICE_AUTO_START, SERVICE_ERROR_NORMAL, command.c_str(),
+                                                 nullptr, nullptr, L"Tcpip\0", nullptr, nullptr));
+    if (!service) return Failed("the service cannot be installed");
+  }
+  return Configure(facts);
+}
+
+Status Configure(const Facts& facts) {
+  std::wstring program;
+  if (Status status = ThisProgram(&program); !status.ok()) return status;
+  // To set a restart as the action after a failure takes the right to start the service.
+  const Result<ServiceHandle> service =
+      Open(facts.name, SERVICE_QUERY_CONFIG | SERVICE_CHANGE_CONFIG | SERVICE_START);
+  if (!service.ok()) return service.status();
   SERVICE_DESCRIPTIONW description{const_cast<wchar_t*>(facts.description.c_str())};
   SC_ACTION actions[] = {{SC_ACTION_RESTART, 100}, {SC_ACTION_RESTART, 1000}, {SC_ACTION_RESTART, 10'000}};
   SERVICE_FAILURE_ACTIONSW failure{/*dwResetPeriod=*/3600, nullptr, nullptr, 3, actions};
@@ -171,12 +215,14 @@ Status Install(const Facts& facts, const std::wstring& arguments) {
                                               {SERVICE_CONFIG_PRESHUTDOWN_INFO, &shutdown}};
   std::string refused;
   for (const auto& [kind, value] : settings) {
-    if (::ChangeServiceConfig2W(service.get(), kind, value) == 0) refused += " " + std::to_string(kind);
+    if (::ChangeServiceConfig2W(service->get(), kind, value) == 0) refused += " " + std::to_string(kind);
   }
-  if (RegisterEvents(facts.name, program) != ERROR_SUCCESS) refused += " event source";
+  if (!QuoteProgram(service->get(), program)) refused += " path of the program";
+  if (RegisterEvents(facts.name, program.c_str()) != ERROR_SUCCESS) refused += " event source";
   if (refused.empty()) return Status::Ok();
   return {StatusCode::kSuccess,
-          "the system refused these settings of the service (ChangeServiceConfig2):" + refused};
+          "the system refused these settings of the service (a number is one of ChangeServiceConfig2):" +
+              refused};
 }
 
 Status Uninstall(const std::wstring& name) {

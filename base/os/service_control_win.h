@@ -16,10 +16,13 @@ struct Facts {
   std::wstring name, title, description;
 };
 
-// Registers this program with the arguments "--service run" and `arguments`: it starts with the system,
-// delayed, and again when it ended unexpectedly. Registers it as a source of events too.
+// Registers this program with the arguments "--service run" and `arguments`, and configures the service.
 // ADDRESS_ALREADY_EXISTS: it is registered. ACCESS_DENIED.
 Status Install(const Facts& facts, const std::wstring& arguments);
+// The service starts with the system, delayed, and again when it ended unexpectedly; this program becomes a
+// source of events. SUCCESS with a message that names the settings that the system refused.
+// INVALID_HANDLE: the service is not registered. ACCESS_DENIED.
+Status Configure(const Facts& facts);
 // Stops it first. INVALID_HANDLE: it is not registered.
 Status Uninstall(const std::wstring& name);
 // DEVICE_NOT_READY: it did not start, or ended; the message has its exit code.

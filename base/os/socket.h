@@ -17,8 +17,10 @@
 
 namespace nd::os {
 
-// kMessages: a send is received whole (SOCK_SEQPACKET).
+// kMessages: a send is received whole (SOCK_SEQPACKET). On Windows the sockets of a path have this kind
+// alone: one that was made as kStream carries what it was given, in messages of at most kStreamMessage bytes.
 enum class SocketKind { kStream, kMessages };
+inline constexpr std::size_t kStreamMessage = 16 * 1024;
 
 // The longest path of a socket of this host.
 std::size_t LongestSocketPath();

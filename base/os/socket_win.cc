@@ -127,11 +127,7 @@ std::size_t LongestSocketPath() {
   return 200;  // The name of a pipe has at most 256 characters.
 }
 
-UniqueFd ConnectLocal(const std::string& path, SocketKind kind, Duration timeout) {
-  if (kind != SocketKind::kMessages) {
-    errno = EAFNOSUPPORT;
-    return {};
-  }
+UniqueFd ConnectLocal(const std::string& path, SocketKind /*kind*/, Duration timeout) {
   const std::wstring name = PipeName(path);
   if (path.size() > LongestSocketPath() || name.empty()) {
     errno = ENAMETOOLONG;
@@ -247,7 +243,12 @@ std::ptrdiff_t Send(int socket, const void* bytes, std::size_t size) {
 }
 
 std::ptrdiff_t Receive(int socket, void* buffer, std::size_t size) {
-  if (IsPipe(socket)) return ReceiveMessage(socket, {static_cast<std::byte*>(buffer), size}).size;
+  if (IsPipe(socket)) {
+    const ReceivedMessage got = ReceiveMessage(socket, {static_cast<std::byte*>(buffer), size});
+    if (!got.too_long) return got.size;
+    errno = EMSGSIZE;
+    return -1;
+  }
   const int got = ::recv(SocketOf(socket), static_cast<char*>(buffer),
                          static_cast<int>(std::min<std::size_t>(size, INT32_MAX)), 0);
   return got >= 0 ? got : Failed();
@@ -293,9 +294,10 @@ void ShutDown(int socket, Direction direction) {
   ::shutdown(SocketOf(socket), static_cast<int>(direction));
 }
 
-// Windows has no number of a socket. That of the object is unique while the socket is open in this process.
+// Windows has no number of a socket; this one is unique in this process.
 std::uint64_t SocketNumber(int socket) {
-  return reinterpret_cast<std::uint64_t>(FindAs<SocketObject>(socket).get());
+  const auto object = FindAs<SocketObject>(socket);
+  return object ? object->number() : 0;
 }
 
 void ResetOnClose(int socket, bool reset) {

@@ -21,9 +21,9 @@ Finding Fail(std::string name, std::string finding, std::string remedy) {
   return {std::move(name), Verdict::kFail, std::move(finding), std::move(remedy)};
 }
 
-std::string Octal(mode_t mode) {
+std::string Octal(std::uint32_t mode) {
   char text[8];
-  std::snprintf(text, sizeof text, "%04o", static_cast<unsigned>(mode & 07777));
+  std::snprintf(text, sizeof text, "%04o", mode & 07777);
   return text;
 }
 

@@ -5,6 +5,7 @@
 #include <ctime>
 
 #include "base/os/ip_address.h"
+#include "base/utc_time.h"
 #include "daemon/metrics/http_responder.h"
 
 namespace nd::ops {
@@ -17,9 +18,7 @@ bool IsOwnHost(const std::optional<std::string>& host, const std::vector<std::st
 }
 
 std::string EncodeHttpAnswer(const HttpAnswer& answer, bool head, std::int64_t unix_seconds) {
-  const std::time_t now = unix_seconds;
-  std::tm utc{};
-  ::gmtime_r(&now, &utc);
+  const std::tm utc = UtcParts(unix_seconds);
   std::array<char, 64> date{};
   std::strftime(date.data(), date.size(), "%a, %d %b %Y %H:%M:%S GMT", &utc);
   std::string out = "HTTP/1.1 " + std::to_string(answer.code) + " " + std::string(HttpReason(answer.code)) +

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/server/grpc_server.h"
 
-#include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/health_check_service_interface.h>
 #include <grpcpp/resource_quota.h>
 
 #include <mutex>
 #include <utility>
 #include <vector>
+
+#include "daemon/server/grpc_connection.h"
 
 namespace nd::service {
 
@@ -16,7 +17,7 @@ std::unique_ptr<grpc::Server> BuildGrpcServer(grpc::Service* service, const char
   static std::once_flag once;
   std::call_once(once, [] {
     grpc::EnableDefaultHealthCheckService(true);
-    grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+    OfferReflection();
   });
   grpc::ResourceQuota quota(name);
   quota.Resize(memory);

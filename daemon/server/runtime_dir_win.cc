@@ -96,11 +96,8 @@ Status MakeClientDirectory(const std::string&) {
   return Status::Ok();
 }
 
-Result<UniqueFd> ListenUnix(const std::string& path, os::SocketKind kind, std::uint32_t mode,
+Result<UniqueFd> ListenUnix(const std::string& path, os::SocketKind /*kind*/, std::uint32_t mode,
                             std::optional<std::uint32_t> group) {
-  if (kind != os::SocketKind::kMessages) {
-    return Status(StatusCode::kNotSupported, path + ": this system has no local sockets of bytes");
-  }
   const std::wstring name = os::PipeName(path);
   if (name.empty() || path.size() > os::LongestSocketPath()) {
     return Status(StatusCode::kUnsuccessful, "the path " + path +

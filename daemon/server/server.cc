@@ -3,8 +3,10 @@
 #include "daemon/server/server.h"
 
 #include <future>
+#include <memory>
 #include <mutex>
 #include <thread>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -35,6 +37,23 @@ class Server::Impl {
   Status TakeInheritedSockets();
   Status Listen(const std::string& path, os::SocketKind kind, std::uint32_t mode,
                 std::optional<std::uint32_t> group, UniqueFd* out);
+  // Runs `what` on the loop's thread, which must run, and returns its result.
+  template <typename What>
+  auto OnLoop(const What& what) {
+    using Result = decltype(what());
+    // It belongs to both threads: the one that waits goes on while set_value() still runs in the other one.
+    const auto done = std::make_shared<std::promise<Result>>();
+    std::future<Result> result = done->get_future();
+    loop_.Post([done, &what] {
+      if constexpr (std::is_void_v<Result>) {
+        what();
+        done->set_value();
+      } else {
+        done->set_value(what());
+      }
+    });
+    return result.get();
+  }
   void StartPulse();
   std::vector<Setting> Settings();
   void Stop();
@@ -187,13 +206,10 @@ Status Server::Impl::Reload() {
   const std::string changed = ChangedSettings(options_.config.settings, settings);
   options_.config.settings = std::move(settings);
   ops::SetLogLevel(loaded->broker.log_level);
-  std::promise<void> done;
-  loop_.Post([this, &done, config = loaded.value()] {
+  OnLoop([this, &config = loaded.value()] {
     shell_->Apply(config);
     hub_.Publish("config.reloaded", config.file, "the policy and the settings of the core were read again");
-    done.set_value();
   });
-  done.get_future().wait();
   std::string outcome = changed.empty() ? "no setting in effect has changed" : "in effect now: " + changed;
   if (!restart.empty()) outcome += "; changes in " + restart + " take effect at the next start";
   ops::LogInfo("configuration reloaded from " + loaded->file + ": " + outcome);
@@ -218,13 +234,8 @@ void Server::Impl::StopAccepting() {
 
 void Server::Impl::LeaveListeners() {
   constexpr int kRounds = 20;
-  const auto on_loop = [this](auto what) {
-    std::promise<bool> done;
-    loop_.Post([&] { done.set_value(what()); });
-    return done.get_future().get();
-  };
-  if (!on_loop([this] { return shell_->LeaveListeners(); })) return;
-  for (int i = 0; i < kRounds && !on_loop([this] { return shell_->manager().handshakes() == 0; }); ++i) {
+  if (!OnLoop([this] { return shell_->LeaveListeners(); })) return;
+  for (int i = 0; i < kRounds && !OnLoop([this] { return shell_->manager().handshakes() == 0; }); ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
 }
@@ -234,13 +245,10 @@ void Server::Impl::Stop() {
   if (pulse_ != nullptr) pulse_->Stop();  // Stops before the threads that it checks.
   if (thread_.joinable()) {
     LeaveListeners();
-    std::promise<void> done;
-    loop_.Post([this, &done] {
+    OnLoop([this] {
       StopAccepting();
       shell_->Stop();
-      done.set_value();
     });
-    done.get_future().wait();
   } else {
     StopAccepting();
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The parts of the broker besides sessions on the fd lane: sessions by gRPC, administration, the history,
-// metrics. A program has those that it links: services_grpc.cc all of them, services_none.cc none.
+// metrics (services_grpc.cc).
 //
 // Made and used by Server alone, on the thread of its Start() and of its destructor.
 #pragma once

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // All services: gRPC for sessions and administration, the history, metrics.
 #include <grpcpp/grpcpp.h>
-#include <grpcpp/server_posix.h>
 
 #include <chrono>
 #include <utility>
@@ -13,6 +12,7 @@
 #include "daemon/metrics/http_service.h"
 #include "daemon/metrics/observatory.h"
 #include "daemon/ops/logging.h"
+#include "daemon/server/grpc_connection.h"
 #include "daemon/server/grpc_server.h"
 #include "daemon/server/refusal_service.h"
 #include "daemon/server/services.h"
@@ -58,6 +58,10 @@ class GrpcServices final : public Services {
  private:
   // Returns true, logs and counts when this peer of an administrative socket must not be served.
   bool RefusesForeign(const char* socket_name, int fd, const Peer& peer) const;
+  // Returns the end for gRPC of the connection of an administrator: the socket itself, or, as a pipe of
+  // Windows has messages, one end of a pair that the relay serves. Empty: no descriptors are left. Loop
+  // thread.
+  UniqueFd StreamOf(UniqueFd fd, const Peer& peer);
   void StartHistory();
   // Logs a warning when the broker has no usable adapter. Before the loop runs.
   void WarnUnlessReady() const;
@@ -71,7 +75,7 @@ class GrpcServices final : public Services {
   Worker history_reader_{"nd-history-read"};
   std::unique_ptr<Observatory> observatory_;
   std::unique_ptr<HttpService> http_;
-  std::unique_ptr<GuardedStreams> guard_;
+  std::unique_ptr<GuardedStreams> guard_, relay_;  // The relay exists once it has a connection.
   std::unique_ptr<SessionService> session_service_;
   std::unique_ptr<AdminService> admin_service_;
   RefusalService refusal_service_{kForeignAdmin};
@@ -98,6 +102,14 @@ bool GrpcServices::RefusesForeign(const char* socket_name, int fd, const Peer& p
                                             " (pid " + std::to_string(peer.pid) + ") is in another " +
                                             foreign.ToString() + " namespace (admin-namespaces of [broker])");
   return true;
+}
+
+UniqueFd GrpcServices::StreamOf(UniqueFd fd, const Peer& peer) {
+  if (os::KindOf(fd.get()) == os::SocketKind::kStream) return fd;
+  if (relay_ == nullptr) relay_ = std::make_unique<GuardedStreams>(GuardedStreams::Options{.limits = false});
+  UniqueFd stream = relay_->Guard(std::move(fd), peer);
+  if (!stream) host_.shell.doors()[kAdminSocketName].Refuse(ops::Refusal::kDescriptors);
+  return stream;
 }
 
 void GrpcServices::StartHistory() {
@@ -183,7 +195,7 @@ Status GrpcServices::Prepare() {
       Gate::Limits{limits.unauthenticated, limits.unauthenticated_per_uid, limits.connections_per_uid},
       limits.hello_timeout, [this](UniqueFd fd, const Peer& peer) {
         if (UniqueFd inner = guard_->Guard(std::move(fd), peer)) {
-          grpc::AddInsecureChannelFromFd(broker_server_.get(), inner.release());
+          ServeConnection(*broker_server_, std::move(inner));
         } else {
           host_.shell.doors()[kBrokerSocketName].Refuse(ops::Refusal::kDescriptors);
         }
@@ -191,15 +203,17 @@ Status GrpcServices::Prepare() {
   admins_ = std::make_unique<ControlConnections>(
       host_.loop, kAdminSocketName, host_.shell.doors()[kAdminSocketName],
       Gate::Limits{limits.admin_connections, limits.admin_connections, limits.admin_connections},
-      Duration::zero(), [this](UniqueFd fd, const Peer&) {
-        grpc::AddInsecureChannelFromFd(admin_server_.get(), fd.release());
+      Duration::zero(), [this](UniqueFd fd, const Peer& peer) {
+        if (UniqueFd stream = StreamOf(std::move(fd), peer))
+          ServeConnection(*admin_server_, std::move(stream));
       });
 
   // Connections that only receive a refusal. They cannot take the places of others.
   foreign_admins_ = std::make_unique<ControlConnections>(
       host_.loop, kAdminSocketName, host_.shell.doors()[kAdminSocketName], Gate::Limits{16, 16, 16, 0},
-      Duration::zero(), [this](UniqueFd fd, const Peer&) {
-        grpc::AddInsecureChannelFromFd(refusal_server_.get(), fd.release());
+      Duration::zero(), [this](UniqueFd fd, const Peer& peer) {
+        if (UniqueFd stream = StreamOf(std::move(fd), peer))
+          ServeConnection(*refusal_server_, std::move(stream));
       });
 
   return Status::Ok();
@@ -288,6 +302,7 @@ void GrpcServices::EndStreams() {
   admin_server_.reset();
   refusal_server_.reset();
   guard_.reset();
+  relay_.reset();
   http_.reset();
   session_service_.reset();
   admin_service_.reset();

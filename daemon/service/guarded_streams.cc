@@ -16,7 +16,7 @@
 namespace nd::service {
 namespace {
 
-constexpr std::size_t kChunk = 16 * 1024;
+constexpr std::size_t kChunk = os::kStreamMessage;
 constexpr auto kLastWords = std::chrono::milliseconds(250);
 
 }  // namespace
@@ -79,7 +79,7 @@ class GuardedStreams::Stream {
       return true;
     }
     const std::span<const std::byte> bytes(buffer.data(), static_cast<std::size_t>(n));
-    if (&from == &client_) {
+    if (&from == &client_ && owner_.options_.limits) {
       if (const std::string_view why = guard_.Take(bytes, owner_.clock_.Now()); !why.empty()) {
         if (owner_.options_.on_flood != nullptr) owner_.options_.on_flood(peer_, why);
         Charge(static_cast<std::size_t>(

@@ -27,10 +27,12 @@ namespace nd::service {
 class GuardedStreams {
  public:
   struct Options {
+    // False: bytes are only forwarded, and nobody is limited.
+    bool limits = true;
     // The rate of new streams for all connections of one user; beyond it they are read later.
     Pace streams_per_uid = {512, 256};
     // Reports the peer and the exceeded limit; on the thread of the guard.
-    std::function<void(const Peer&, std::string_view why)> on_flood;
+    std::function<void(const Peer&, std::string_view why)> on_flood{};
   };
 
   explicit GuardedStreams(Options options);

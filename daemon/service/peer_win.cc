@@ -3,6 +3,7 @@
 #include "daemon/service/peer.h"
 
 #include <atomic>
+#include <charconv>
 #include <memory>
 
 #include "base/os/pipe_win.h"
@@ -40,8 +41,16 @@ std::uint64_t OwnNetwork() {
   return kNetwork;
 }
 
-std::optional<Peer> PeerOfCall(std::string_view) {
-  return std::nullopt;
+// gRPC has one end of a pair; the number of the end stands for the client in GuardedStreams, and alone names
+// nobody.
+std::optional<Peer> PeerOfCall(std::string_view grpc_peer) {
+  constexpr std::string_view kKind = "pair:";
+  if (!grpc_peer.starts_with(kKind)) return std::nullopt;
+  Peer peer;
+  const char* end = grpc_peer.data() + grpc_peer.size();
+  const auto parsed = std::from_chars(grpc_peer.data() + kKind.size(), end, peer.cookie);
+  if (parsed.ec != std::errc() || parsed.ptr != end || peer.cookie == 0) return std::nullopt;
+  return peer;
 }
 
 bool HasPeerPidfd(int socket) {

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/os/thread.h"
+#include "base/utc_time.h"
 #include "daemon/state/history_db.h"
 #include "daemon/state/sqlite.h"
 
@@ -25,9 +26,7 @@ UnixTime Now() {
 }
 
 std::string TimeForName() {
-  const std::time_t now = std::time(nullptr);
-  std::tm parts{};
-  ::gmtime_r(&now, &parts);
+  const std::tm parts = UtcParts(std::time(nullptr));
   char text[32];
   std::strftime(text, sizeof text, "%Y%m%dT%H%M%SZ", &parts);
   return text;

@@ -15,7 +15,7 @@ BEGIN, END = "<!-- folders: tests/arrows/check.py --table -->", "<!-- end of fol
 
 # Headers from outside the tree, by group; the first match counts. Standard C and C++ headers need no arrow.
 GROUPS = [
-    ("grpc", r"grpcpp/|grpc/|(ndbroker/v1|csi)/.*\.grpc\.pb\.h$"),
+    ("grpc", r"grpcpp/|grpc/|src/(core|cpp)/|(ndbroker/v1|csi)/.*\.grpc\.pb\.h$"),
     ("protobuf", r"google/protobuf/"),
     ("absl", r"absl/"),
     ("cli11", r"CLI/"),
@@ -31,7 +31,7 @@ GROUPS = [
     ("verbs", r"infiniband/|rdma/"),
     ("cpu", r"(imm|x86|cpu)\w*\.h$"),
     ("os", r"(sys|net|netinet|arpa|linux)/|(unistd|fcntl|poll|pthread|signal|sched|spawn|dirent|netdb|ifaddrs|endian|"
-           r"pwd|grp|fnmatch|time|stdlib|termios|dlfcn|elf|syslog|olectl|unknwn|windows|winsock2|ws2spi|ws2tcpip|winternl|bcrypt|mstcpip|io|aclapi|sddl|psapi|iphlpapi)\.h$"),
+           r"pwd|grp|fnmatch|time|stdlib|termios|dlfcn|elf|syslog|olectl|unknwn|windows|winsock2|ws2spi|ws2tcpip|winternl|bcrypt|mstcpip|io|aclapi|sddl|psapi|iphlpapi|netfw|shellapi|winsvc)\.h$"),
 ]
 
 

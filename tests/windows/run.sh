@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Builds for Windows and runs each test program under Wine, in a Wine prefix of its own, then pairs of processes that
 # exchange data: over TCP two on Windows and one on Windows with one on Linux, and over shared memory two on Windows, to
-# which a third one hands the connection. Then the same through real brokers of both systems (brokers.sh), and the life
-# of the service (service.sh). Prints a table; exit 0: all passed.
-# usage: tests/windows/run.sh
+# which a third one hands the connection. Then the same through real brokers of both systems (brokers.sh), and the lives
+# of the service (service.sh) and of the installer (installer.sh). Prints a table; exit 0: all passed.
+# usage: tests/windows/run.sh [programs|pairs|brokers|service|installer]...     default: all
 set -euo pipefail
 cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../.."
 deploy/windows/build.sh
@@ -20,18 +20,23 @@ trap 'kill "${broker_pid[@]}" 2> /dev/null || true; wineserver -k 2> /dev/null |
 wineboot -i > "$build/wineboot.log" 2>&1
 wineserver -w
 failed=0
-printf '%-24s %6s %7s %8s %s\n' program tests passed skipped result
-while read -r name; do
-  log=$build/$name.log
-  status=0
-  timeout 600 wine "$build/bin/$name.exe" < /dev/null > "$log" 2>&1 || status=$?
-  ran=$(sed -n 's/^\[=*\] \([0-9]*\) tests\{0,1\} from .* ran\..*/\1/p' "$log" | tail -1)
-  passed=$(sed -n 's/^\[  PASSED  \] \([0-9]*\) test.*/\1/p' "$log" | tail -1)
-  skipped=$(sed -n 's/^\[  SKIPPED \] \([0-9]*\) tests\{0,1\}.*/\1/p' "$log" | tail -1)
-  result=ok
-  [ "$status" -eq 0 ] && [ -n "$ran" ] && [ "$ran" = "$((${passed:-0} + ${skipped:-0}))" ] || { result="FAILED (exit $status, $log)" && failed=1; }
-  printf '%-24s %6s %7s %8s %s\n' "$name" "${ran:--}" "${passed:--}" "${skipped:--}" "$result"
-done < "$build/windows-tests.txt"
+parts=" $* "
+wants() { [ "$parts" = '  ' ] || [[ $parts == *" $1 "* ]]; }
+
+programs() {
+  printf '%-24s %6s %7s %8s %s\n' program tests passed skipped result
+  while read -r name; do
+    log=$build/$name.log
+    status=0
+    timeout 600 wine "$build/bin/$name.exe" < /dev/null > "$log" 2>&1 || status=$?
+    ran=$(sed -n 's/^\[=*\] \([0-9]*\) tests\{0,1\} from .* ran\..*/\1/p' "$log" | tail -1)
+    passed=$(sed -n 's/^\[  PASSED  \] \([0-9]*\) test.*/\1/p' "$log" | tail -1)
+    skipped=$(sed -n 's/^\[  SKIPPED \] \([0-9]*\) tests\{0,1\}.*/\1/p' "$log" | tail -1)
+    result=ok
+    [ "$status" -eq 0 ] && [ -n "$ran" ] && [ "$ran" = "$((${passed:-0} + ${skipped:-0}))" ] || { result="FAILED (exit $status, $log)" && failed=1; }
+    printf '%-24s %6s %7s %8s %s\n' "$name" "${ran:--}" "${passed:--}" "${skipped:--}" "$result"
+  done < "$build/windows-tests.txt"
+}
 
 on_windows() { timeout 300 wine "$build/bin/exchange.exe" "$@"; }
 on_linux() { timeout 300 "$linux/bin/exchange" "$@"; }
@@ -52,31 +57,45 @@ report() {
   [ "$result" = ok ] || { result="FAILED ($log)" && failed=1; }
   printf '%-40s %s %s\n' "$1" "$(sort -u "$log" | tail -1 | tr -d '\r')" "$result"
 }
-echo
-pair windows-with-windows on_windows on_windows
-pair windows-listens-linux-connects on_windows on_linux
-pair linux-listens-windows-connects on_linux on_windows
-
 hand_over() { timeout 300 wine "$build/bin/hand_over.exe" "$@" < /dev/null; }
-log=$build/shared-memory.log
-result=ok
-hand_over give "$WINEPREFIX/lane" > "$log" 2>&1 &
-broker=$!
-hand_over take "$WINEPREFIX/lane" >> "$log" 2>&1 &
-client=$!
-hand_over take "$WINEPREFIX/lane" >> "$log" 2>&1 || result=FAILED
-wait "$client" || result=FAILED
-wait "$broker" || result=FAILED
-report shared-memory-between-windows
 
-echo
+pairs() {
+  echo
+  pair windows-with-windows on_windows on_windows
+  pair windows-listens-linux-connects on_windows on_linux
+  pair linux-listens-windows-connects on_linux on_windows
+
+  log=$build/shared-memory.log
+  result=ok
+  hand_over give "$WINEPREFIX/lane" > "$log" 2>&1 &
+  broker=$!
+  hand_over take "$WINEPREFIX/lane" >> "$log" 2>&1 &
+  client=$!
+  hand_over take "$WINEPREFIX/lane" >> "$log" 2>&1 || result=FAILED
+  wait "$client" || result=FAILED
+  wait "$broker" || result=FAILED
+  report shared-memory-between-windows
+}
+
+brokers() {
+  echo
+  broker a windows 127.0.0.2 4971
+  broker b windows 127.0.0.3 4971
+  broker l linux 127.0.0.4 4971
+  exchange broker-of-windows a a 127.0.0.2:7471
+  exchange brokers-of-windows b a 127.0.0.3:7472
+  exchange windows-broker-with-linux-client-broker a l 127.0.0.2:7473
+  exchange linux-broker-with-windows-client-broker l a 127.0.0.4:7474
+  administration
+}
+
 source tests/windows/brokers.sh
-broker a windows 127.0.0.2 4971
-broker b windows 127.0.0.3 4971
-broker l linux 127.0.0.4 4971
-exchange broker-of-windows a a 127.0.0.2:7471
-exchange brokers-of-windows b a 127.0.0.3:7472
-exchange windows-broker-with-linux-client-broker a l 127.0.0.2:7473
-exchange linux-broker-with-windows-client-broker l a 127.0.0.4:7474
 source tests/windows/service.sh
+source tests/windows/installer.sh
+source tests/windows/admin.sh
+for part in programs pairs brokers; do
+  ! wants "$part" || "$part"
+done
+! wants service || service_life
+! wants installer || installer_life
 exit "$failed"

@@ -19,24 +19,26 @@ owner_only() { case $(stat -c %a "$data/ndbrokerd.toml") in *0) return 0 ;; esac
 export -f service state_is registered owner_only
 export build data
 
-echo
-step service-start-before-install 1 bash -c 'service start'
-step service-install 0 bash -c 'service install --adapter-address 127.0.0.5 --tcp-port 4975'
-step service-install-again 1 bash -c 'service install'
-step service-event-source 0 bash -c registered
-step service-configuration-is-private 0 bash -c owner_only
-step service-start 0 bash -c 'service start'
-step service-start-again 0 bash -c 'service start'
-step service-runs 0 bash -c 'state_is RUNNING'
-broker_directory[service]='C:\ProgramData\NdBroker'
-broker_system[service]=windows
-exchange service-serves service service 127.0.0.5:7475
-step service-stop 0 bash -c 'service stop'
-step service-is-stopped 0 bash -c 'state_is STOPPED'
-echo 'wrong = = 1' >> "$data/ndbrokerd.toml"
-step service-start-with-wrong-configuration 1 bash -c 'service start'
-sed -i '$d' "$data/ndbrokerd.toml"
-step service-uninstall 0 bash -c 'service uninstall'
-step service-event-source-is-gone 1 bash -c registered
-step service-files-are-gone 1 test -e "$data"
-step service-uninstall-again 1 bash -c 'service uninstall'
+service_life() {
+  echo
+  step service-start-before-install 1 bash -c 'service start'
+  step service-install 0 bash -c 'service install --adapter-address 127.0.0.5 --tcp-port 4975'
+  step service-install-again 1 bash -c 'service install'
+  step service-event-source 0 bash -c registered
+  step service-configuration-is-private 0 bash -c owner_only
+  step service-start 0 bash -c 'service start'
+  step service-start-again 0 bash -c 'service start'
+  step service-runs 0 bash -c 'state_is RUNNING'
+  broker_directory[service]='C:\ProgramData\NdBroker'
+  broker_system[service]=windows
+  exchange service-serves service service 127.0.0.5:7475
+  step service-stop 0 bash -c 'service stop'
+  step service-is-stopped 0 bash -c 'state_is STOPPED'
+  echo 'wrong = = 1' >> "$data/ndbrokerd.toml"
+  step service-start-with-wrong-configuration 1 bash -c 'service start'
+  sed -i '$d' "$data/ndbrokerd.toml"
+  step service-uninstall 0 bash -c 'service uninstall'
+  step service-event-source-is-gone 1 bash -c registered
+  step service-files-are-gone 1 test -e "$data"
+  step service-uninstall-again 1 bash -c 'service uninstall'
+}

@@ -12,7 +12,7 @@
 namespace nd::cli {
 namespace {
 
-struct Options {
+struct CaptureLine {
   std::string connection, adapter, peer, seconds, bytes;
   CaptureOptions capture;
 };
@@ -50,7 +50,7 @@ Failure FilterOfConnection(Context& context, const std::string& id, std::string*
 }
 
 // Without a name: every adapter with a TCP port of its own.
-Failure FilterOfAdapters(Context& context, const Options& options, std::string* filter) {
+Failure FilterOfAdapters(Context& context, const CaptureLine& options, std::string* filter) {
   v1::AdapterList list;
   if (Failure failure = context.admin().ListAdapters(v1::ListRequest(), &list)) return failure;
   bool named = false;
@@ -74,7 +74,7 @@ Failure FilterOfAdapters(Context& context, const Options& options, std::string* 
                {}};
 }
 
-Failure Run(Context& context, const Options& given) {
+Failure Run(Context& context, const CaptureLine& given) {
   CaptureOptions options = given.capture;
   if (!given.seconds.empty()) {
     if (Failure failure = ParseQuantity(given.seconds, Unit::kSeconds, &options.seconds)) return failure;
@@ -117,7 +117,7 @@ Failure Run(Context& context, const Options& given) {
 
 void AddCapture(Command root, Context& context) {
   Command app = root.Add("capture", "Packets of connections into a file for Wireshark");
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<CaptureLine>();
   app.Add("ID", &options->connection, "id of a connection; without: everything on the adapters' TCP ports");
   app.Add("-w,--write", &options->capture.file, "File to write; - for standard output").Required();
   app.Add("--adapter", &options->adapter, "Only this adapter");
