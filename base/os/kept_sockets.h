@@ -5,6 +5,8 @@
 // One thread. Without a service manager nothing is kept, and every call does nothing.
 #pragma once
 
+#include <compare>
+#include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
@@ -14,6 +16,13 @@
 #include "nd/types.h"
 
 namespace nd::os {
+
+// An address of a network namespace: 0 for that of this process, else as in NetworkOf() (given_socket.h).
+struct NetworkAddress {
+  Address address;
+  std::uint64_t network = 0;
+  auto operator<=>(const NetworkAddress&) const = default;
+};
 
 // Keeps nothing.
 class KeptSockets {
@@ -27,11 +36,11 @@ class KeptSockets {
   virtual bool keeps() const { return false; }
   // Returns the listening, non-blocking socket that the previous process left for this address, once. It
   // stays kept. No descriptor: there is none.
-  virtual UniqueFd Take(const Address& /*address*/) { return {}; }
+  virtual UniqueFd Take(const NetworkAddress& /*address*/) { return {}; }
   // Keeps a listening socket from now on. False: the service manager does not take it now; try again later.
-  virtual bool Keep(const Address& /*address*/, int /*fd*/) { return true; }
+  virtual bool Keep(const NetworkAddress& /*address*/, int /*fd*/) { return true; }
   // The socket of this address does not listen any more (shutdown), and nobody needs it.
-  virtual void Drop(const Address& /*address*/) {}
+  virtual void Drop(const NetworkAddress& /*address*/) {}
   // Ends every socket of the previous process that was not taken.
   virtual void DropUnclaimed() {}
 };
@@ -44,14 +53,14 @@ class StoredSockets final : public KeptSockets {
   StoredSockets(const ServiceManager& manager, std::vector<InheritedDescriptor>* descriptors);
 
   bool keeps() const override { return manager_.present(); }
-  UniqueFd Take(const Address& address) override;
-  bool Keep(const Address& address, int fd) override;
-  void Drop(const Address& address) override;
+  UniqueFd Take(const NetworkAddress& address) override;
+  bool Keep(const NetworkAddress& address, int fd) override;
+  void Drop(const NetworkAddress& address) override;
   void DropUnclaimed() override;
 
  private:
   const ServiceManager& manager_;
-  std::map<Address, UniqueFd> left_;
+  std::map<NetworkAddress, UniqueFd> left_;
 };
 
 }  // namespace nd::os

@@ -8,14 +8,17 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/os/given_socket.h"
+
 namespace nd::os {
 namespace {
 
 constexpr std::string_view kPrefix = "wire ";
 
 // Names in the fd store must not contain colons.
-std::string NameOf(const Address& address) {
-  std::string name = std::string(kPrefix) + address.ToString();
+std::string NameOf(const NetworkAddress& at) {
+  std::string name = std::string(kPrefix) + at.address.ToString();
+  if (at.network != 0) name += " of " + std::to_string(at.network);
   std::ranges::replace(name, ':', '-');
   return name;
 }
@@ -46,24 +49,26 @@ StoredSockets::StoredSockets(const ServiceManager& manager, std::vector<Inherite
   std::erase_if(*descriptors, [this](InheritedDescriptor& each) {
     if (!each.name.starts_with(kPrefix)) return false;
     const int flags = ::fcntl(each.fd.get(), F_GETFL);
-    const Address address = ListeningAddress(each.fd.get());
-    const bool usable = address.well_formed() && NameOf(address) == each.name && flags >= 0 &&
+    // The name tells whether the network namespace was this process's; which one it is, the kernel tells.
+    NetworkAddress at{ListeningAddress(each.fd.get())};
+    if (NameOf(at) != each.name) at.network = NetworkOf(each.fd.get());
+    const bool usable = at.address.well_formed() && NameOf(at) == each.name && flags >= 0 &&
                         ::fcntl(each.fd.get(), F_SETFL, flags | O_NONBLOCK) == 0;
-    if (!usable || !left_.emplace(address, std::move(each.fd)).second) manager_.Unstore(each.name);
+    if (!usable || !left_.emplace(at, std::move(each.fd)).second) manager_.Unstore(each.name);
     return true;
   });
 }
 
-UniqueFd StoredSockets::Take(const Address& address) {
+UniqueFd StoredSockets::Take(const NetworkAddress& address) {
   auto found = left_.extract(address);
   return found ? std::move(found.mapped()) : UniqueFd();
 }
 
-bool StoredSockets::Keep(const Address& address, int fd) {
+bool StoredSockets::Keep(const NetworkAddress& address, int fd) {
   return manager_.Store(NameOf(address), fd);
 }
 
-void StoredSockets::Drop(const Address& address) {
+void StoredSockets::Drop(const NetworkAddress& address) {
   // When this message is lost, systemd drops the socket all the same: it sees that the socket was shut down.
   manager_.Unstore(NameOf(address));
 }

@@ -13,6 +13,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "base/os/given_socket.h"
+
 namespace nd::os {
 namespace {
 
@@ -77,8 +79,8 @@ TEST_F(KeptSocketsTest, TheNextProcessTakesASocketByItsAddress) {
     std::vector<InheritedDescriptor> none;
     StoredSockets first(manager_, &none);
     EXPECT_TRUE(first.keeps());
-    EXPECT_FALSE(first.Take(address));
-    EXPECT_TRUE(first.Keep(address, fd.get()));
+    EXPECT_FALSE(first.Take({address}));
+    EXPECT_TRUE(first.Keep({address}, fd.get()));
     std::vector<InheritedDescriptor> inherited(1);
     const std::string message = Received(&inherited[0].fd);
     EXPECT_TRUE(message.starts_with("FDSTORE=1\nFDNAME=wire ")) << message;
@@ -88,13 +90,13 @@ TEST_F(KeptSocketsTest, TheNextProcessTakesASocketByItsAddress) {
 
     StoredSockets next(manager_, &inherited);
     EXPECT_TRUE(inherited.empty());
-    const UniqueFd taken = next.Take(address);
+    const UniqueFd taken = next.Take({address});
     ASSERT_TRUE(taken);
     EXPECT_NE(::fcntl(taken.get(), F_GETFL) & O_NONBLOCK, 0);
-    EXPECT_FALSE(next.Take(address)) << "once";
+    EXPECT_FALSE(next.Take({address})) << "once";
     next.DropUnclaimed();
     EXPECT_EQ(Received(), "nothing") << "a taken socket stays kept";
-    next.Drop(address);
+    next.Drop({address});
     EXPECT_EQ(Received(), "FDSTOREREMOVE=1\nFDNAME=" + NameIn(message));
   }
 }
@@ -104,17 +106,46 @@ TEST_F(KeptSocketsTest, ASocketThatNobodyTakesIsDropped) {
   const UniqueFd fd = Listening(AF_INET, &address);
   std::vector<InheritedDescriptor> none;
   StoredSockets first(manager_, &none);
-  EXPECT_TRUE(first.Keep(address, fd.get()));
+  EXPECT_TRUE(first.Keep({address}, fd.get()));
   std::vector<InheritedDescriptor> inherited(1);
   inherited[0].name = NameIn(Received(&inherited[0].fd));
   StoredSockets next(manager_, &inherited);
   next.DropUnclaimed();
   EXPECT_TRUE(Received().starts_with("FDSTOREREMOVE=1\n"));
-  EXPECT_FALSE(next.Take(address));
+  EXPECT_FALSE(next.Take({address}));
   int listens = 1;
   socklen_t length = sizeof listens;
   EXPECT_EQ(::getsockopt(fd.get(), SOL_SOCKET, SO_ACCEPTCONN, &listens, &length), 0);
   EXPECT_EQ(listens, 0) << "peers are refused and do not wait for ever, even if the store still has it";
+}
+
+TEST_F(KeptSocketsTest, SocketOfAnotherNetworkIsTakenForThatNetworkOnly) {
+  NetworkAddress at;
+  const UniqueFd fd = Listening(AF_INET, &at.address);
+  at.network = NetworkOf(fd.get());
+  std::vector<InheritedDescriptor> none;
+  StoredSockets first(manager_, &none);
+  EXPECT_TRUE(first.Keep(at, fd.get()));
+  std::vector<InheritedDescriptor> inherited(1);
+  inherited[0].name = NameIn(Received(&inherited[0].fd));
+  StoredSockets next(manager_, &inherited);
+  EXPECT_FALSE(next.Take({at.address}));
+  EXPECT_FALSE(next.Take({at.address, at.network + 1}));
+  EXPECT_TRUE(next.Take(at));
+}
+
+TEST_F(KeptSocketsTest, SocketIsDroppedWhoseNameTellsAnotherNetwork) {
+  NetworkAddress at;
+  const UniqueFd fd = Listening(AF_INET, &at.address);
+  at.network = NetworkOf(fd.get()) + 1;
+  std::vector<InheritedDescriptor> none;
+  StoredSockets first(manager_, &none);
+  EXPECT_TRUE(first.Keep(at, fd.get()));
+  std::vector<InheritedDescriptor> inherited(1);
+  inherited[0].name = NameIn(Received(&inherited[0].fd));
+  StoredSockets next(manager_, &inherited);
+  EXPECT_TRUE(Received().starts_with("FDSTOREREMOVE=1\n"));
+  EXPECT_FALSE(next.Take(at));
 }
 
 TEST_F(KeptSocketsTest, OtherDescriptorsAreNotItsOwn) {
@@ -126,7 +157,7 @@ TEST_F(KeptSocketsTest, OtherDescriptorsAreNotItsOwn) {
   ASSERT_EQ(inherited.size(), 1u);
   EXPECT_EQ(inherited[0].name, "client");
   EXPECT_EQ(Received(), "FDSTOREREMOVE=1\nFDNAME=wire 1.2.3.4-5") << "it does not listen";
-  EXPECT_FALSE(sockets.Take(address));
+  EXPECT_FALSE(sockets.Take({address}));
 }
 
 TEST_F(KeptSocketsTest, WithoutAServiceManagerNothingIsKept) {
@@ -136,8 +167,8 @@ TEST_F(KeptSocketsTest, WithoutAServiceManagerNothingIsKept) {
   Address address;
   const UniqueFd fd = Listening(AF_INET, &address);
   EXPECT_FALSE(sockets.keeps());
-  EXPECT_FALSE(sockets.Keep(address, fd.get()));
-  sockets.Drop(address);
+  EXPECT_FALSE(sockets.Keep({address}, fd.get()));
+  sockets.Drop({address});
 }
 
 }  // namespace

@@ -7,15 +7,15 @@ namespace nd::os {
 StoredSockets::StoredSockets(const ServiceManager& manager, std::vector<InheritedDescriptor>*)
     : manager_(manager) {}
 
-UniqueFd StoredSockets::Take(const Address&) {
+UniqueFd StoredSockets::Take(const NetworkAddress&) {
   return {};
 }
 
-bool StoredSockets::Keep(const Address& address, int fd) {
-  return manager_.Store(address.ToString(), fd);
+bool StoredSockets::Keep(const NetworkAddress& at, int fd) {
+  return manager_.Store(at.address.ToString(), fd);
 }
 
-void StoredSockets::Drop(const Address&) {}
+void StoredSockets::Drop(const NetworkAddress&) {}
 
 void StoredSockets::DropUnclaimed() {}
 

@@ -8,12 +8,12 @@ set -Eeuo pipefail
 usage() {
   cat << 'END'
 usage: run.sh [--seconds N] [--seed N] BUILD
-  --seconds  how long (default 600; 28800 for the eight hours of a release)
+  --seconds  how long (default: NDBROKER_SOAK_SECONDS or 20; 28800 for the eight hours of a release)
   --seed     of the order of the faults (default: printed)
 Loopback only, in a network namespace and on a tmpfs of its own. Exits 77 without the right to make them.
 END
 }
-seconds=600 seed=$RANDOM arguments=("$@")
+seconds=${NDBROKER_SOAK_SECONDS:-20} seed=$RANDOM arguments=("$@")
 while [ $# -gt 1 ]; do
   case $1 in
     --seconds) seconds=$2 && shift ;;

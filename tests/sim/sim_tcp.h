@@ -67,9 +67,9 @@ class SimTcp final : public provider::soft::TcpHost {
   Result<std::unique_ptr<provider::soft::TcpListener>> Listen(const Address& address) override;
   void RefillSpare() override {}
   bool keeps() const override { return false; }
-  std::unique_ptr<provider::soft::TcpListener> Take(const Address&) override { return nullptr; }
-  bool Keep(const Address&, const provider::soft::TcpListener&) override { return true; }
-  void Drop(const Address&) override {}
+  std::unique_ptr<provider::soft::TcpListener> Take(const os::NetworkAddress&) override { return nullptr; }
+  bool Keep(const os::NetworkAddress&, const provider::soft::TcpListener&) override { return true; }
+  void Drop(const os::NetworkAddress&) override {}
   void DropUnclaimed() override {}
 
  private:

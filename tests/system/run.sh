@@ -6,7 +6,7 @@ set -Eeuo pipefail
 usage() {
   cat << 'END'
 usage: run.sh [--build DIR] [--restarts N] [GROUP...]
-  GROUP       units, restarts, trouble, user, packages; all but packages when none is given.
+  GROUP       units, restarts, pods, trouble, user, packages; all but packages when none is given.
               packages tries those in DIR/packages (deploy/debian/build.sh --built DIR), otherwise those of ./run.sh --deb
   --build     the build directory whose programs are tried (default: build/release)
   --restarts  how often the group restarts restarts the broker (default: 20)
@@ -22,12 +22,12 @@ while [ $# -gt 0 ]; do
     -h | --help) usage && exit 0 ;;
     --build) build=$(readlink -f "$2") && shift ;;
     --restarts) restarts=$2 && shift ;;
-    units | restarts | trouble | user | packages) groups+=("$1") ;;
+    units | restarts | pods | trouble | user | packages) groups+=("$1") ;;
     *) usage >&2 && exit 2 ;;
   esac
   shift
 done
-[ ${#groups[@]} -gt 0 ] || groups=(units restarts trouble user)
+[ ${#groups[@]} -gt 0 ] || groups=(units restarts pods trouble user)
 
 skip() {
   printf '\n*** NOT TRIED: %s\n*** Nothing is known about the broker under systemd from this run.\n\n' "$1" >&2

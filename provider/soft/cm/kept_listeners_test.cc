@@ -6,7 +6,9 @@
 
 #include <map>
 
+#include "base/os/given_socket.h"
 #include "base/os/kept_sockets.h"
+#include "base/os/socket.h"
 #include "provider/soft/cm/cm_test_util.h"
 
 namespace nd::provider::soft {
@@ -16,15 +18,15 @@ namespace {
 class Store final : public os::KeptSockets {
  public:
   bool keeps() const override { return true; }
-  UniqueFd Take(const Address& address) override {
+  UniqueFd Take(const os::NetworkAddress& address) override {
     auto found = left_.extract(address);
     return found ? std::move(found.mapped()) : UniqueFd();
   }
-  bool Keep(const Address& address, int fd) override {
+  bool Keep(const os::NetworkAddress& address, int fd) override {
     kept_[address] = Copy(fd);
     return true;
   }
-  void Drop(const Address& address) override {
+  void Drop(const os::NetworkAddress& address) override {
     late_.push_back(std::move(kept_[address]));
     kept_.erase(address);
   }
@@ -40,7 +42,7 @@ class Store final : public os::KeptSockets {
 
  private:
   static UniqueFd Copy(int fd) { return UniqueFd(::fcntl(fd, F_DUPFD_CLOEXEC, 0)); }
-  std::map<Address, UniqueFd> kept_, left_;
+  std::map<os::NetworkAddress, UniqueFd> kept_, left_;
   std::vector<UniqueFd> late_;
 };
 
@@ -169,7 +171,88 @@ TEST_F(KeptListeners, ASocketThatNoAdapterWantsIsDropped) {
   Restart(p, true);
   clock.Skip(std::chrono::seconds(2));
   Settle();
-  EXPECT_FALSE(store_.Take(TestAddress(12, 7000)));
+  EXPECT_FALSE(store_.Take({TestAddress(12, 7000)}));
+}
+
+// The network of the test stands for that of a pod. Only its IPv6 sockets are given, because the adapter of
+// the host listens on IPv4.
+class KeptListenersOfPods : public KeptListeners {
+ protected:
+  void SetUp() override {
+    UniqueFd probe = RawListen(Pod(0));
+    if (!probe) GTEST_SKIP() << "this host has no IPv6 loopback address";
+    port_ = os::LocalAddress(probe.get()).port();
+  }
+  static Address Pod(std::uint16_t port) {
+    std::array<std::uint8_t, 16> loopback{};
+    loopback[15] = 1;
+    return Address::V6(loopback, port);
+  }
+  void OpenBroker(Host& host) {
+    Options options;
+    options.adapters.emplace_back();
+    options.adapters[0].addresses = {TestAddress(12)};
+    options.adapters[0].tcp_port = port_;
+    auto made = MakeSoftCm(options, loop, host.sink, &store_);
+    ASSERT_TRUE(made.ok()) << made.status().ToString();
+    host.cm = std::move(made).value();
+  }
+  Status OpenNetwork(Host& host) {
+    std::vector<UniqueFd> sockets;
+    sockets.push_back(os::MakeGiven(os::GivenKind::kRoutes));
+    sockets.push_back(os::MakeGiven(os::GivenKind::kTcp6));
+    network_ = os::NetworkOf(sockets[1].get());
+    return host.cm->OpenNetwork(network_, std::move(sockets));
+  }
+
+  std::uint16_t port_ = 0;
+  std::uint64_t network_ = 0;
+};
+
+TEST_F(KeptListenersOfPods, ConnectionsWaitUntilAClientGivesSocketsAgain) {
+  Host p;
+  OpenBroker(p);
+  ASSERT_TRUE(OpenNetwork(p).ok());
+  EXPECT_EQ(store_.size(), 2u);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_TRUE(p.cm->LeaveListeners());
+    p.cm.reset();
+    store_.Restart();
+    const UniqueFd early = RawConnect(Pod(port_));
+    ASSERT_TRUE(early) << "refused while no broker runs";
+    OpenBroker(p);
+    const UniqueFd later = RawConnect(Pod(port_));
+    ASSERT_TRUE(later) << "refused before a client of the network is back";
+    Settle();
+    EXPECT_EQ(p.cm->handshakes(), 0u);
+    ASSERT_TRUE(OpenNetwork(p).ok());
+    Pump([&] { return p.cm->handshakes() == 2; });
+    EXPECT_EQ(store_.size(), 2u);
+  }
+}
+
+TEST_F(KeptListenersOfPods, NobodyComesBackSoPeersAreRefused) {
+  Host p;
+  OpenBroker(p);
+  ASSERT_TRUE(OpenNetwork(p).ok());
+  p.cm.reset();
+  store_.Restart();
+  OpenBroker(p);
+  clock.Skip(std::chrono::seconds(2));
+  Settle();
+  EXPECT_FALSE(store_.Take({Address::V6({}, port_), network_}));
+}
+
+TEST_F(KeptListenersOfPods, ClosedNetworkIsNotKeptAndOpensAgainAtOnce) {
+  Host p;
+  OpenBroker(p);
+  for (int i = 0; i < 3; ++i) {
+    const Status opened = OpenNetwork(p);
+    ASSERT_TRUE(opened.ok()) << "after " << i << ": " << opened.ToString();
+    p.cm->CloseNetwork(network_);
+    EXPECT_EQ(store_.size(), 1u) << "that of the host";
+    EXPECT_FALSE(RawConnect(Pod(port_)));
+  }
 }
 
 }  // namespace

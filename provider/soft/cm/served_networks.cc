@@ -83,13 +83,19 @@ Status ServedNetworks::Open(std::uint64_t network, std::vector<UniqueFd> sockets
     return {StatusCode::kNotSupported,
             "foreign-network-namespaces = \"serve\" needs an [[adapter]] with mode = \"separate\""};
   }
-  std::vector<std::unique_ptr<TcpListener>> listeners;
+  std::vector<TcpListeners::Served> listeners;
   Status last;
   for (auto& [kind, socket] : sorted->tcp) {
     const Address any = kind == GivenKind::kTcp4 ? Address::V4({}, adapter->options.tcp_port)
                                                  : Address::V6({}, adapter->options.tcp_port);
+    // Connections may wait on the socket of the broker before this one.
+    TcpListeners::Served kept = listeners_.TakeServed(network, any);
+    if (kept.listener) {
+      listeners.push_back(std::move(kept));
+      continue;
+    }
     Status status = os::ListenOnGiven(socket.get(), any);
-    if (status.ok()) listeners.push_back(host_.AdoptSharedListener(std::move(socket)));
+    if (status.ok()) listeners.push_back({any, host_.AdoptSharedListener(std::move(socket)), false});
     // A namespace may have sockets of a family and no addresses.
     if (!status.ok() && !(status == StatusCode::kInvalidAddress)) last = std::move(status);
   }
@@ -97,11 +103,12 @@ Status ServedNetworks::Open(std::uint64_t network, std::vector<UniqueFd> sockets
     last = Status(StatusCode::kInvalidAddress, "the network namespace has no usable address");
   }
   if (!last.ok()) {
+    for (TcpListeners::Served& each : listeners) listeners_.GiveBack(network, std::move(each));
     adapters_.RemoveNetwork(network);
     return last;
   }
   networks_[network] = std::move(routes);
-  listeners_.Serve(adapter->options.name, std::move(listeners), [this, network] { Block(network); });
+  listeners_.Serve(adapter->options.name, network, std::move(listeners), [this, network] { Block(network); });
   sink_.OnAdaptersChanged();
   return {};
 }

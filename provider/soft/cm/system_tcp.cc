@@ -223,6 +223,8 @@ class SystemTcp::SharedListener final : public Listener {
  public:
   SharedListener(SystemTcp& tcp, UniqueFd fd) : Listener(tcp, std::move(fd)), alarm_(tcp.alarm()) {}
 
+  // Nobody holds its port: while the service manager still has a copy, another socket may listen there.
+  void StopListening() override { os::ShutDown(fd(), os::Direction::kReceive); }
   Accepted Accept() override {
     alarm_.Set();
     Accepted accepted = Listener::Accept();
@@ -296,14 +298,15 @@ void SystemTcp::RefillSpare() {
 bool SystemTcp::keeps() const {
   return kept_.keeps();
 }
-std::unique_ptr<TcpListener> SystemTcp::Take(const Address& address) {
+std::unique_ptr<TcpListener> SystemTcp::Take(const os::NetworkAddress& address) {
   UniqueFd fd = kept_.Take(address);
-  return fd ? AdoptListener(std::move(fd)) : nullptr;
+  if (!fd) return nullptr;
+  return address.network == 0 ? AdoptListener(std::move(fd)) : AdoptSharedListener(std::move(fd));
 }
-bool SystemTcp::Keep(const Address& address, const TcpListener& listener) {
+bool SystemTcp::Keep(const os::NetworkAddress& address, const TcpListener& listener) {
   return kept_.Keep(address, static_cast<const Listener&>(listener).fd());
 }
-void SystemTcp::Drop(const Address& address) {
+void SystemTcp::Drop(const os::NetworkAddress& address) {
   kept_.Drop(address);
 }
 void SystemTcp::DropUnclaimed() {

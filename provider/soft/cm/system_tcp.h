@@ -38,9 +38,9 @@ class SystemTcp final : public TcpHost {
   Result<std::unique_ptr<TcpListener>> Listen(const Address& address) override;
   void RefillSpare() override;
   bool keeps() const override;
-  std::unique_ptr<TcpListener> Take(const Address& address) override;
-  bool Keep(const Address& address, const TcpListener& listener) override;
-  void Drop(const Address& address) override;
+  std::unique_ptr<TcpListener> Take(const os::NetworkAddress& address) override;
+  bool Keep(const os::NetworkAddress& address, const TcpListener& listener) override;
+  void Drop(const os::NetworkAddress& address) override;
   void DropUnclaimed() override;
 
  private:

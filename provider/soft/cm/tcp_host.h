@@ -16,6 +16,7 @@
 
 #include "base/event_loop.h"
 #include "base/os/accept.h"
+#include "base/os/kept_sockets.h"
 #include "base/turns.h"
 #include "base/unique_fd.h"
 #include "nd/status.h"
@@ -117,11 +118,12 @@ class TcpHost {
   // Call it after a pause that followed RefuseOldest().
   virtual void RefillSpare() = 0;
 
-  // Listening sockets that outlive this process; see os::KeptSockets. Take returns null when there is none.
+  // Listening sockets that outlive this process; see os::KeptSockets. Take returns null when there is none. A
+  // socket of another network namespace is shared with its maker.
   virtual bool keeps() const = 0;
-  virtual std::unique_ptr<TcpListener> Take(const Address& address) = 0;
-  virtual bool Keep(const Address& address, const TcpListener& listener) = 0;
-  virtual void Drop(const Address& address) = 0;
+  virtual std::unique_ptr<TcpListener> Take(const os::NetworkAddress& address) = 0;
+  virtual bool Keep(const os::NetworkAddress& address, const TcpListener& listener) = 0;
+  virtual void Drop(const os::NetworkAddress& address) = 0;
   virtual void DropUnclaimed() = 0;
 };
 

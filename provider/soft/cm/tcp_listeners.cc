@@ -44,6 +44,7 @@ bool TcpListeners::Leave() {
     any = true;
   };
   for (auto& [address, socket] : shared_) leave(*socket);
+  for (auto& [adapter, socket] : served_) leave(*socket);
   for (auto& [id, endpoint] : endpoints_) {
     for (auto& socket : endpoint.sockets) leave(*socket);
   }
@@ -73,7 +74,7 @@ Status TcpListeners::Start() {
 
 Status TcpListeners::OpenShared(const Adapter& adapter, const Address& address) {
   auto socket = std::make_unique<Socket>();
-  socket->listener = host_.Take(address);
+  socket->listener = host_.Take({address});
   socket->kept = socket->listener != nullptr;
   if (!socket->kept) {
     Result<std::unique_ptr<TcpListener>> listener = host_.Listen(address);
@@ -81,7 +82,7 @@ Status TcpListeners::OpenShared(const Adapter& adapter, const Address& address) 
     socket->listener = std::move(listener).value();
   }
   socket->adapter = adapter.options.name;
-  socket->address = address;
+  socket->at = {address};
   Watch(*socket);
   if (!socket->watched) return {StatusCode::kInsufficientResources, "a listening socket cannot be watched"};
   if (!Keep(*socket)) Retry();
@@ -91,6 +92,7 @@ Status TcpListeners::OpenShared(const Adapter& adapter, const Address& address) 
 
 void TcpListeners::Sync() {
   bool complete = SyncShared();
+  for (auto& [adapter, socket] : served_) complete &= Keep(*socket);
   for (auto& [id, endpoint] : endpoints_) {
     if (!SyncEndpoint(endpoint)) complete = false;
   }
@@ -129,14 +131,14 @@ bool TcpListeners::SyncEndpoint(Endpoint& endpoint) {
   const Adapter* adapter = adapters_.Find(endpoint.adapter);
   if (adapter != nullptr && endpoint.local.unspecified()) {
     std::erase_if(endpoint.sockets, [&](const std::shared_ptr<Socket>& socket) {
-      if (adapter->Has(socket->address)) return false;
+      if (adapter->Has(socket->at.address)) return false;
       Drop(endpoint, socket);
       return true;
     });
     for (const Address& ip : adapter->addresses) {
       if (ip.family() != endpoint.local.family()) continue;
-      const bool held = std::ranges::any_of(endpoint.sockets,
-                                            [&](const auto& socket) { return socket->address.same_ip(ip); });
+      const bool held = std::ranges::any_of(
+          endpoint.sockets, [&](const auto& socket) { return socket->at.address.same_ip(ip); });
       if (!held && !Hold(endpoint, ip.WithPort(endpoint.local.port())).ok()) complete = false;
     }
   }
@@ -154,7 +156,7 @@ Status TcpListeners::Hold(Endpoint& endpoint, const Address& address) {
   if (auto closing = closing_.extract(address)) {
     socket->listener = std::move(closing.mapped());
   } else {
-    socket->listener = host_.Take(address);
+    socket->listener = host_.Take({address});
     socket->kept = socket->listener != nullptr;
   }
   if (!socket->listener) {
@@ -166,7 +168,7 @@ Status TcpListeners::Hold(Endpoint& endpoint, const Address& address) {
     socket->listener = std::move(listener).value();
   }
   socket->adapter = endpoint.adapter;
-  socket->address = address;
+  socket->at = {address};
   socket->mode = PortMode::kTcp;
   held = socket;
   endpoint.sockets.push_back(std::move(socket));
@@ -179,25 +181,25 @@ void TcpListeners::Drop(const Endpoint& endpoint, const std::shared_ptr<Socket>&
   const bool was_kept = socket->kept;
   EndListening(*socket);
   if (!last) return;
-  held_.erase(socket->address);
+  held_.erase(socket->at.address);
   if (was_kept) CloseLater(*socket);
 }
 
 void TcpListeners::EndListening(Socket& socket) {
   Unwatch(socket);
   socket.listener->StopListening();
-  if (std::exchange(socket.kept, false)) host_.Drop(socket.address);
+  if (std::exchange(socket.kept, false)) host_.Drop(socket.at);
 }
 
 void TcpListeners::CloseLater(Socket& socket) {
-  closing_.insert_or_assign(socket.address, std::move(socket.listener));
+  closing_.insert_or_assign(socket.at.address, std::move(socket.listener));
   host_.Cancel(closing_timer_);
   closing_timer_ = host_.At(host_.Now() + kClosingPause, [this] { closing_.clear(); });
 }
 
 bool TcpListeners::Keep(Socket& socket) {
   if (socket.kept || !socket.watched || !host_.keeps()) return true;
-  socket.kept = host_.Keep(socket.address, *socket.listener);
+  socket.kept = host_.Keep(socket.at, *socket.listener);
   return socket.kept;
 }
 
@@ -210,14 +212,29 @@ bool TcpListeners::ListenOnAll(Endpoint& endpoint) {
   return complete;
 }
 
-void TcpListeners::Serve(const std::string& adapter, std::vector<std::unique_ptr<TcpListener>> listeners,
+TcpListeners::Served TcpListeners::TakeServed(std::uint64_t network, const Address& address) {
+  std::unique_ptr<TcpListener> listener = host_.Take({address, network});
+  const bool kept = listener != nullptr;
+  return {address, std::move(listener), kept};
+}
+
+void TcpListeners::GiveBack(std::uint64_t network, Served served) {
+  if (!served.kept) return;
+  served.listener->StopListening();
+  host_.Drop({served.address, network});
+}
+
+void TcpListeners::Serve(const std::string& adapter, std::uint64_t network, std::vector<Served> sockets,
                          const std::function<void()>& broken) {
-  for (std::unique_ptr<TcpListener>& listener : listeners) {
+  for (Served& served : sockets) {
     auto socket = std::make_unique<Socket>();
-    socket->listener = std::move(listener);
+    socket->listener = std::move(served.listener);
     socket->adapter = adapter;
+    socket->at = {served.address, network};
+    socket->kept = served.kept;
     socket->broken = broken;
     Watch(*socket);
+    if (!Keep(*socket)) Retry();
     served_.emplace(adapter, std::move(socket));
   }
 }
@@ -277,7 +294,7 @@ Result<std::unique_ptr<TcpSocket>> TcpListeners::SocketFrom(EndpointId id, const
   TcpListener* held = nullptr;
   if (it != endpoints_.end()) {
     for (const auto& socket : it->second.sockets) {
-      if (!socket->address.same_ip(local)) continue;
+      if (!socket->at.address.same_ip(local)) continue;
       // Its former holder listened; the new one connects.
       if (socket->kept && !it->second.listening) EndListening(*socket);
       held = socket->listener.get();

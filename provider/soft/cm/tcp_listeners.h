@@ -42,10 +42,21 @@ class TcpListeners {
   // The addresses of adapters changed: opens and closes sockets accordingly.
   void Sync();
 
-  // Accepts for an adapter of another network on listening sockets that were made there. They are not kept.
-  // Their makers share them: when one no longer listens, or a call on it waited, nothing more is accepted
-  // from it, and `broken` is called within the work of this object.
-  void Serve(const std::string& adapter, std::vector<std::unique_ptr<TcpListener>> listeners,
+  // A listening socket that was made in another network.
+  struct Served {
+    Address address;
+    std::unique_ptr<TcpListener> listener;
+    bool kept = false;  // By TakeServed().
+  };
+  // Returns the socket that the previous process served a network with, at most once. No listener: there is
+  // none.
+  Served TakeServed(std::uint64_t network, const Address& address);
+  // A socket of TakeServed() is not needed after all.
+  void GiveBack(std::uint64_t network, Served served);
+  // Accepts for the adapter of a network. The makers of the sockets share them: when one no longer listens,
+  // or a call on it waited, nothing more is accepted from it, and `broken` is called within the work of this
+  // object.
+  void Serve(const std::string& adapter, std::uint64_t network, std::vector<Served> sockets,
              const std::function<void()>& broken);
   void StopServing(const std::string& adapter);
 
@@ -63,7 +74,7 @@ class TcpListeners {
   struct Socket {
     std::unique_ptr<TcpListener> listener;
     std::string adapter;
-    Address address;
+    os::NetworkAddress at;
     PortMode mode = PortMode::kSeparate;
     bool watched = false;
     bool kept = false;
