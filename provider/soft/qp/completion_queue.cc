@@ -69,7 +69,7 @@ int SoftCompletionQueue::handle() const {
 
 std::size_t SoftCompletionQueue::Pop(std::span<Completion> out) {
   if (count_.load(std::memory_order_acquire) == 0 || out.empty()) return 0;
-  SpinGuard guard(lock_);
+  BiasedGuard guard(lock_);
   const std::size_t n = std::min<std::size_t>(out.size(), head_ - tail_);
   for (std::size_t i = 0; i < n; ++i) out[i] = ring_[(tail_ + i) & (slots_ - 1)];
   tail_ += n;
@@ -87,7 +87,7 @@ std::size_t SoftCompletionQueue::Poll(std::span<Completion> out) {
 void SoftCompletionQueue::Push(const Completion& completion, bool solicited) {
   bool fire = false, wake = false;
   {
-    SpinGuard guard(lock_);
+    BiasedGuard guard(lock_);
     // A thread that starts to wait after this sees the completion, because both happen under this lock.
     wake = waiters_.load(std::memory_order_relaxed) != 0;
     if (head_ - tail_ >= depth_ || lost_) {
@@ -129,7 +129,7 @@ Status SoftCompletionQueue::Notify(NotifyType type) {
   if (core_->forked()) return InParent();
   bool fire = false;
   {
-    SpinGuard guard(lock_);
+    BiasedGuard guard(lock_);
     if (type == NotifyType::kAny && head_ != tail_) {
       // All armed kinds fire together.
       armed_ = false;
@@ -206,7 +206,7 @@ Status SoftCompletionQueue::Wait(Time deadline) {
     if (now >= deadline) return {StatusCode::kIoTimeout, "no completion arrived in time"};
 
     {
-      SpinGuard guard(lock_);
+      BiasedGuard guard(lock_);
       waiters_.fetch_add(1, std::memory_order_seq_cst);
     }
     watched.assign(1, os::Watched{wait_.handle()});
@@ -234,7 +234,7 @@ Status SoftCompletionQueue::Resize(std::uint32_t depth) {
   Completion* old = ring;
   Status status;
   {
-    SpinGuard guard(lock_);
+    BiasedGuard guard(lock_);
     if (head_ - tail_ > depth) {
       status = Status(StatusCode::kBufferOverflow, "more completions wait than the new depth holds");
     } else {
@@ -250,7 +250,7 @@ Status SoftCompletionQueue::Resize(std::uint32_t depth) {
 }
 
 Status SoftCompletionQueue::state() const {
-  SpinGuard guard(lock_);
+  BiasedGuard guard(lock_);
   if (!lost_) return Status::Ok();
   return {StatusCode::kBufferOverflow, "more completions arrived than the queue holds; it is lost"};
 }

@@ -12,10 +12,10 @@
 #include "base/os/wake_event.h"
 #include "base/os/watch_set.h"
 #include "provider/qp.h"
+#include "provider/soft/qp/biased_lock.h"
 #include "provider/soft/qp/drive/poll_set.h"
 #include "provider/soft/qp/drive/spin_policy.h"
 #include "provider/soft/qp/memory.h"
-#include "provider/soft/qp/sync.h"
 
 namespace nd::provider::soft {
 
@@ -61,7 +61,7 @@ class SoftCompletionQueue final : public CompletionQueue {
       fired_;  // In place of notify_. Set before the queue is armed, so read without a lock.
   std::optional<os::WatchSet> watch_;  // Only without a progress thread: notify_ and the transports.
 
-  mutable SpinLock lock_;
+  mutable BiasedLock lock_;
   Completion* ring_ = nullptr;
   std::uint32_t depth_ = 0, slots_ = 0;
   std::uint64_t head_ = 0, tail_ = 0;

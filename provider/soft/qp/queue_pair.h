@@ -14,11 +14,11 @@
 
 #include "base/os/memory_fault.h"
 #include "provider/qp.h"
+#include "provider/soft/qp/biased_lock.h"
 #include "provider/soft/qp/completion_queue.h"
 #include "provider/soft/qp/drive/duty.h"
 #include "provider/soft/qp/memory.h"
 #include "provider/soft/qp/srq.h"
-#include "provider/soft/qp/sync.h"
 #include "provider/soft/qp/transport.h"
 #include "provider/soft/qp/work_queue.h"
 
@@ -199,6 +199,8 @@ class SoftQueuePair final : public QueuePair, public std::enable_shared_from_thi
   void CloseTransport();
   void FinishDisconnect(const Status& status);
   bool Round(bool look_at_fd);
+  // Called by the progress thread. Notify calls it from then on.
+  bool MayLeaveToPolls();
   // Drive() with the lock, which it releases.
   bool DriveLocked(bool look_at_fd, Deferred* deferred);
   // Ends a locked section: moves callbacks out and frees a dead transport.
@@ -221,12 +223,14 @@ class SoftQueuePair final : public QueuePair, public std::enable_shared_from_thi
   Duration receive_patience_;
 
   // What an empty poll uses, in one cache line.
-  alignas(64) SpinLock lock_;
+  alignas(64) BiasedLock lock_;
   std::atomic<bool> polled_{false};  // Polled since the last visit of the progress thread.
   unsigned idle_rounds_ = 0;         // Since the last look at the descriptor.
   QuietWords quiet_;
 
   std::atomic<bool> starved_{false}, cold_{false};
+  // While duty_ is kPutOff. The progress thread reads it without the lock, which the application owns.
+  std::atomic<bool> put_off_{false};
   State state_ = State::kIdle;
   WorkRing<InitiatorRequest> initiator_;
   WorkRing<ReceiveRequest> receives_;

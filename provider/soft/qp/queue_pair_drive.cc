@@ -77,7 +77,7 @@ bool SoftQueuePair::DriveLocked(bool look_at_fd, Deferred* deferred) {
 }
 
 bool SoftQueuePair::DriveBlocking(Deferred* deferred) {
-  SpinGuard guard(lock_);
+  BiasedGuard guard(lock_);
   if (transport_ && !transport_dead_) transport_->OnReceivePosted();
   const bool moved = Round(false);
   ReportUndone();
@@ -85,15 +85,24 @@ bool SoftQueuePair::DriveBlocking(Deferred* deferred) {
   return moved;
 }
 
+bool SoftQueuePair::MayLeaveToPolls() {
+  return polled_.exchange(false, std::memory_order_relaxed) &&
+         receive_cq_->poll_set().LeaveToPolls(number_) && initiator_cq_->poll_set().LeaveToPolls(number_);
+}
+
 bool SoftQueuePair::Serve(Deferred* deferred) {
+  // The application that polls owns the lock, and keeps it.
+  const bool was_put_off = put_off_.load(std::memory_order_relaxed);
+  if (was_put_off && MayLeaveToPolls()) return false;
   bool moved = false;
   {
-    SpinGuard guard(lock_);
-    if (polled_.exchange(false, std::memory_order_relaxed) && receive_cq_->poll_set().LeaveToPolls(number_) &&
-        initiator_cq_->poll_set().LeaveToPolls(number_)) {
+    BiasedGuard guard(lock_);
+    if (!was_put_off && MayLeaveToPolls()) {
       Step(&duty_, DutyEvent::kLeave);
+      put_off_.store(duty_ == Duty::kPutOff, std::memory_order_relaxed);
       return false;
     }
+    put_off_.store(false, std::memory_order_relaxed);
     Step(&duty_, DutyEvent::kVisit);
     QpCounters::Add(counters_->wakeups, 1);
     bool more = true;
@@ -112,12 +121,12 @@ bool SoftQueuePair::Serve(Deferred* deferred) {
 }
 
 bool SoftQueuePair::Arm() {
-  SpinGuard guard(lock_);
+  BiasedGuard guard(lock_);
   return transport_ && !transport_dead_ && transport_->Arm();
 }
 
 Interest SoftQueuePair::Settle(Sleeper sleeper, bool barrier) {
-  SpinGuard guard(lock_);
+  BiasedGuard guard(lock_);
   Interest now;
   if (transport_ && !transport_dead_) {
     now = transport_->Settle(barrier);
@@ -145,7 +154,8 @@ void SoftQueuePair::ReportUndone() {
 }
 
 void SoftQueuePair::ExpectSleep() {
-  SpinGuard guard(lock_);
+  BiasedGuard guard(lock_);
+  put_off_.store(false, std::memory_order_relaxed);
   if (Step(&duty_, DutyEvent::kNotify)) CallWatcher();
 }
 

@@ -64,7 +64,7 @@ Status SoftQueuePair::Attach(HandOff hand_off) {
   int fd = -1;
   std::uint64_t call = 0;
   {
-    SpinGuard guard(lock_);
+    BiasedGuard guard(lock_);
     if (state_ != State::kIdle) {
       return {state_ == State::kClosed ? StatusCode::kInvalidDeviceState : StatusCode::kConnectionActive,
               "the queue pair has had a connection already"};
@@ -110,7 +110,7 @@ bool SoftQueuePair::GiveTo(ProgressThread& progress, std::uint64_t* call) {
 
 Status SoftQueuePair::AllowEarlyRequests() {
   if (core_->forked()) return InParent();
-  SpinGuard guard(lock_);
+  BiasedGuard guard(lock_);
   early_requests_ = true;
   return Status::Ok();
 }
@@ -126,14 +126,14 @@ void SoftQueuePair::JudgeEarlyRequests() {
 Status SoftQueuePair::SetReceivePatience(Duration patience) {
   if (core_->forked()) return InParent();
   if (patience < Duration::zero()) return {StatusCode::kInvalidParameter, "the patience is negative"};
-  SpinGuard guard(lock_);
+  BiasedGuard guard(lock_);
   receive_patience_ = patience;
   return Status::Ok();
 }
 
 Status SoftQueuePair::SetProtection(const Protection& protection) {
   if (core_->forked()) return InParent();
-  SpinGuard guard(lock_);
+  BiasedGuard guard(lock_);
   protection_ = protection;
   if (transport_) transport_->OnProtection();
   return Status::Ok();
@@ -152,6 +152,7 @@ void SoftQueuePair::CloseTransport() {
   const int fd = transport_->fd();
   quiet_.stamp = nullptr;
   Step(&duty_, DutyEvent::kDetach);
+  put_off_.store(false, std::memory_order_relaxed);
   if (watch_ != 0) {
     if (ProgressThread* progress = ProgressThread::Get()) progress->Remove(watch_);
     watch_ = 0;
@@ -216,7 +217,7 @@ Status SoftQueuePair::Flush() {
   if (core_->forked()) return InParent();
   Deferred deferred;
   {
-    SpinGuard guard(lock_);
+    BiasedGuard guard(lock_);
     if (transport_ && !transport_dead_) {
       transport_->OnFlushInitiator();
       if (has_current_) transport_->OnFlushReceive();
@@ -235,7 +236,7 @@ void SoftQueuePair::Disconnect(Duration timeout, std::function<void(Status)> don
   if (core_->forked()) return done(InParent());
   Deferred deferred;
   {
-    SpinGuard guard(lock_);
+    BiasedGuard guard(lock_);
     if (state_ == State::kConnected) {
       state_ = State::kDisconnecting;
       on_peer_closed_ = nullptr;
@@ -262,7 +263,7 @@ void SoftQueuePair::Drop() {
   if (core_->forked()) return;
   Deferred deferred;
   {
-    SpinGuard guard(lock_);
+    BiasedGuard guard(lock_);
     on_peer_closed_ = nullptr;
     // The peer must not take it for a death. A goodbye on its way is better.
     if (transport_ && !transport_dead_ && (state_ == State::kConnected || state_ == State::kDisconnecting)) {
@@ -285,17 +286,17 @@ void SoftQueuePair::Drop() {
 }
 
 bool SoftQueuePair::PeerTouches(std::uint32_t stag) {
-  SpinGuard guard(lock_);
+  BiasedGuard guard(lock_);
   return transport_ && !transport_dead_ && transport_->PeerTouches(stag);
 }
 
 bool SoftQueuePair::PeerLives() {
-  SpinGuard guard(lock_);
+  BiasedGuard guard(lock_);
   return transport_ && !transport_dead_ && transport_->PeerLives();
 }
 
 void SoftQueuePair::EndIfPeerTouches(std::uint32_t stag, Deferred* deferred) {
-  SpinGuard guard(lock_);
+  BiasedGuard guard(lock_);
   if (transport_ && !transport_dead_ && transport_->PeerTouches(stag)) EndConnection(EndCode::kProtocol);
   Leave(deferred);
 }

@@ -39,7 +39,7 @@ Status SoftQueuePair::Post(Op op, void* context, std::span<const Sge> sges, std:
   }
   Deferred deferred;
   {
-    SpinGuard guard(lock_);
+    BiasedGuard guard(lock_);
     const RequestType type = IsAnswered(op) ? RequestType::kRead : RequestType::kSend;
     if (Status status = CheckPostable(type); !status.ok()) return status;
     InitiatorRequest& request = initiator_.at(initiator_.head);
@@ -169,7 +169,7 @@ Status SoftQueuePair::BindWindow(void* context, MemoryRegion& region, MemoryWind
   Deferred deferred;
   Status status;
   {
-    SpinGuard guard(lock_);
+    BiasedGuard guard(lock_);
     status = CheckPostable(RequestType::kBind);
     if (!status.ok()) return status;
     // Valid from now on, so that the next request can send remote_token().
@@ -226,7 +226,7 @@ Status SoftQueuePair::PostGuarded(Op op, void* context, std::shared_ptr<SoftWind
   Deferred deferred;
   Status status;
   {
-    SpinGuard guard(lock_);
+    BiasedGuard guard(lock_);
     status = CheckPostable(TypeOf(op));
     if (!status.ok()) return status;
     status = PostLocal(op, context, std::move(window), token, flags, std::move(bind));
@@ -247,7 +247,7 @@ Status SoftQueuePair::Receive(void* context, std::span<const Sge> sges) {
   }
   Deferred deferred;
   {
-    SpinGuard guard(lock_);
+    BiasedGuard guard(lock_);
     if (receives_.full()) return ReceiveQueueFull();
     ReceiveRequest& request = receives_.at(receives_.head);
     request.context = context;

@@ -6,6 +6,9 @@
 // that thread, so the thread puts such a queue pair off and comes back a millisecond later (with many
 // connections some milliseconds), or at once when Notify says that the application is about to sleep.
 //
+// A visit that finds the queue pair put off and polled again changes nothing. It takes no lock, which belongs
+// to the application's thread (biased_lock.h).
+//
 // The invariant, which duty_test.cc proves for all interleavings: whenever something is left to do, somebody
 // is awake who will do it, or somebody sleeps whom the peer's next wake-up reaches. Each party that moved
 // data therefore reports what it left undone, and a sleeper's wake-up that another party has taken counts as

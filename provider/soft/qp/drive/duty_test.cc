@@ -25,13 +25,17 @@ enum class Mistake {
   kReportForgetsTheTakenDoorbell,
   kNoLookAfterArming,
   kNotifyForgetsThosePutOff,
-  kThreadDoesNotComeBack,  // The thread puts the queue pair off and does not return by itself.
+  kThreadDoesNotComeBack,       // The thread puts the queue pair off and does not return by itself.
+  kThreadDoesNotComeBackAgain,  // The same when it was put off before.
 };
 
 enum class Thread : std::uint8_t {
   kAsleep,
   kLeaving,  // Holds the lock: the application polls and does not seem to sleep soon.
   kListed,   // Holds the lock: the queue pair is in the list of those put off.
+  // The same without the lock: the queue pair was put off before, and nothing changes.
+  kLeavingAgain,
+  kListedAgain,
   kServed,
   kArmed,
 };
@@ -168,8 +172,9 @@ class Explorer {
     if (world.thread == Thread::kAsleep && comes) {
       next([&](World& w) {
         w.thread_called = w.thread_timer = w.watches = false;
+        const bool again = w.duty == Duty::kPutOff;
         if (std::exchange(w.polled, false) && !w.expects_sleep) {
-          w.thread = Thread::kLeaving;
+          w.thread = again ? Thread::kLeavingAgain : Thread::kLeaving;
         } else {
           serve(w);
         }
@@ -186,6 +191,19 @@ class Explorer {
         if (w.expects_sleep) return serve(w);
         Step(&w.duty, DutyEvent::kLeave);
         w.thread_timer = mistake_ != Mistake::kThreadDoesNotComeBack;
+        w.thread = Thread::kAsleep;
+      });
+    }
+    if (world.thread == Thread::kLeavingAgain) {
+      next([](World& w) {
+        w.listed = true;
+        w.thread = Thread::kListedAgain;
+      });
+    }
+    if (world.thread == Thread::kListedAgain) {
+      next([&](World& w) {
+        if (w.expects_sleep) return serve(w);
+        w.thread_timer = mistake_ != Mistake::kThreadDoesNotComeBackAgain;
         w.thread = Thread::kAsleep;
       });
     }
@@ -279,6 +297,7 @@ TEST(DutyTest, TheSearchFindsEachMistake) {
   // return of the thread.
   EXPECT_EQ(Stuck(Mistake::kNotifyForgetsThosePutOff), 0);
   EXPECT_NE(Stuck(Mistake::kThreadDoesNotComeBack), 0);
+  EXPECT_NE(Stuck(Mistake::kThreadDoesNotComeBackAgain), 0);
 }
 
 TEST(DutyTest, ACallIsMadeOnceUntilItIsAnswered) {

@@ -31,7 +31,7 @@ bool DriveOne(SoftQueuePair& queue_pair, bool look_at_fd, std::vector<Deferred>*
 }  // namespace
 
 void PollSet::Add(SoftQueuePair* queue_pair) {
-  SpinGuard guard(lock_);
+  BiasedGuard guard(lock_);
   members_.try_emplace(queue_pair->number(), Member{queue_pair});
 }
 
@@ -40,7 +40,7 @@ void PollSet::Remove(SoftQueuePair* queue_pair) {
     SpinGuard guard(put_off_lock_);
     put_off_.erase(queue_pair->number());
   }
-  SpinGuard guard(lock_);
+  BiasedGuard guard(lock_);
   const auto found = members_.find(queue_pair->number());
   if (found == members_.end()) return;
   std::erase_if(hot_, [=](const Hot& hot) { return hot.queue_pair == queue_pair; });
@@ -54,17 +54,17 @@ void PollSet::MakeHot(Member& member) {
 }
 
 void PollSet::Heat(std::uint32_t number) {
-  SpinGuard guard(lock_);
+  BiasedGuard guard(lock_);
   if (const auto found = members_.find(number); found != members_.end()) MakeHot(found->second);
 }
 
 void PollSet::SetBudget(std::uint32_t budget) {
-  SpinGuard guard(lock_);
+  BiasedGuard guard(lock_);
   budget_ = budget;
 }
 
 std::size_t PollSet::hot() const {
-  SpinGuard guard(lock_);
+  BiasedGuard guard(lock_);
   return hot_.size();
 }
 
@@ -151,7 +151,7 @@ bool PollSet::WatchCold(Member& member, const Interest& interest) {
 }
 
 bool PollSet::PrepareToSleep(std::vector<os::Watched>* fds, Time* deadline) {
-  SpinGuard guard(lock_);
+  BiasedGuard guard(lock_);
   if (hot_.size() > kDrivenPerPoll) Cool(0);
   bool runnable = false;
   for (const Interest& interest : Arm(hot_)) {
@@ -192,7 +192,7 @@ void PollSet::ExpectSleep() {
     put_off.swap(put_off_);
   }
   if (put_off.empty()) return;
-  SpinGuard guard(lock_);
+  BiasedGuard guard(lock_);
   for (const std::uint32_t number : put_off) {
     if (const auto found = members_.find(number); found != members_.end()) {
       found->second.queue_pair->ExpectSleep();

@@ -19,8 +19,8 @@
 #include "base/clock.h"
 #include "base/os/wait.h"
 #include "base/os/watch_set.h"
+#include "provider/soft/qp/biased_lock.h"
 #include "provider/soft/qp/drive/interest.h"
-#include "provider/soft/qp/sync.h"
 
 namespace nd::provider::soft {
 
@@ -83,7 +83,7 @@ class PollSet {
   bool CountPollBeforeSleep();
 
   const bool may_cool_;
-  mutable SpinLock lock_;
+  mutable BiasedLock lock_;
   std::unordered_map<std::uint32_t, Member> members_;  // By number.
   std::vector<Hot> hot_;
   std::optional<os::WatchSet> woken_;  // Watches the cold queue pairs. Absent until there are some.
