@@ -11,6 +11,8 @@ namespace nd::provider::soft {
 void BiasedLock::EndOwnership() {
   if (owner_.load(std::memory_order_relaxed) == 0) return;
   owner_.store(0, std::memory_order_relaxed);
+  const bool lasted = std::chrono::steady_clock::now() - since_ >= kLasted;
+  needed_ = lasted ? std::max(needed_ / 2, kFirstStreak) : std::min(needed_ * 2, kLongestStreak);
   if (GlobalBarrier()) return;
   // The program has forbidden itself the system call meanwhile. Processors keep a store back for less than a
   // microsecond, and no thread becomes the owner again.
@@ -22,7 +24,7 @@ void BiasedLock::BecomeOwner(std::uintptr_t self) {
   for (std::uint8_t word = 0; word < kWords; ++word) {
     if (threads_[word] != 0 && threads_[word] != self) continue;
     threads_[word] = self;
-    used_ = 1;
+    since_ = std::chrono::steady_clock::now();
     owner_.store(self + word, std::memory_order_relaxed);
     return;
   }
@@ -30,11 +32,6 @@ void BiasedLock::BecomeOwner(std::uintptr_t self) {
 
 void BiasedLock::Enter() {
   held_ = kShared;
-  if (used_ != 0) {  // An ownership has ended.
-    const bool lasted = std::exchange(used_, 0) >= kLasted;
-    if (needed_ != kNever)
-      needed_ = lasted ? std::max(needed_ / 2, kFirstStreak) : std::min(needed_ * 2, kLongestStreak);
-  }
   const std::uintptr_t self = ThisThread();
   if (std::exchange(last_, self) != self) streak_ = 0;
   if (needed_ == kNever || ++streak_ < needed_) return;

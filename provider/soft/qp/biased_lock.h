@@ -25,9 +25,11 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <mutex>
 
+#include "base/clock.h"
 #include "provider/soft/qp/sync.h"
 
 namespace nd::provider::soft {
@@ -48,8 +50,8 @@ class BiasedLock {
  public:
   // The locks in a row that make a thread the owner, at first and at most.
   static constexpr std::uint32_t kFirstStreak = 128, kLongestStreak = 1u << 30;
-  // An ownership of so many locks was worth its end.
-  static constexpr std::uint32_t kLasted = 1u << 20;
+  // An ownership of this length was worth its end.
+  static constexpr Duration kLasted = std::chrono::milliseconds(50);
 
   void lock() {
     if (!LockAsOwner()) [[unlikely]]
@@ -80,7 +82,6 @@ class BiasedLock {
     std::atomic_signal_fence(std::memory_order_seq_cst);  // The other half is GlobalBarrier().
     if (owner_.load(std::memory_order_relaxed) == owner) [[likely]] {
       held_ = word;
-      if (used_ < kLasted) ++used_;
       return true;
     }
     inside_[word].store(false, std::memory_order_release);
@@ -100,12 +101,12 @@ class BiasedLock {
   std::atomic<std::uintptr_t> owner_{0};  // Written under taken_.
   // The owner holds the lock, or looks whether it still owns it.
   std::atomic<bool> inside_[kWords]{};
-  std::uint8_t held_ = 0;   // The word of the holder, or kShared. Written under the lock.
-  SpinLock taken_;          // All others.
-  std::uint32_t used_ = 0;  // By the owner. Up to kLasted.
-  // Under taken_: who took it, how often in a row, and the threads of the words.
+  std::uint8_t held_ = 0;  // The word of the holder, or kShared. Written under the lock.
+  SpinLock taken_;         // All others.
+  // Under taken_: who took it, how often in a row, the threads of the words, and the begin of the ownership.
   std::uint32_t streak_ = 0, needed_ = kFirstStreak;
   std::uintptr_t last_ = 0, threads_[kWords]{};
+  Time since_{};
 };
 
 using BiasedGuard = std::lock_guard<BiasedLock>;

@@ -268,7 +268,7 @@ TEST(BiasedLockTest, AThreadThatLocksInARowBecomesTheOwnerUntilAnotherComes) {
   EXPECT_FALSE(lock.OwnedByThisThread()) << "an ownership that did not last makes the next one rarer";
   LockOften(lock, 1);
   EXPECT_TRUE(lock.OwnedByThisThread());
-  LockOften(lock, BiasedLock::kLasted);
+  std::this_thread::sleep_for(BiasedLock::kLasted);
   std::thread([&] { LockOften(lock, 1); }).join();
   LockOften(lock, BiasedLock::kFirstStreak);
   EXPECT_TRUE(lock.OwnedByThisThread()) << "one that lasted does not";

@@ -67,8 +67,7 @@ int SoftCompletionQueue::handle() const {
   return watch_ ? watch_->handle() : notify_.handle();
 }
 
-std::size_t SoftCompletionQueue::Pop(std::span<Completion> out) {
-  if (count_.load(std::memory_order_acquire) == 0 || out.empty()) return 0;
+std::size_t SoftCompletionQueue::Take(std::span<Completion> out) {
   BiasedGuard guard(lock_);
   const std::size_t n = std::min<std::size_t>(out.size(), head_ - tail_);
   for (std::size_t i = 0; i < n; ++i) out[i] = ring_[(tail_ + i) & (slots_ - 1)];
@@ -80,32 +79,28 @@ std::size_t SoftCompletionQueue::Pop(std::span<Completion> out) {
 std::size_t SoftCompletionQueue::Poll(std::span<Completion> out) {
   if (core_->forked()) return 0;
   if (const std::size_t n = Pop(out); n != 0) return n;
-  poll_set_.Drive(false);
+  poll_set_.Poll();
   return Pop(out);
 }
 
-void SoftCompletionQueue::Push(const Completion& completion, bool solicited) {
-  bool fire = false, wake = false;
-  {
-    BiasedGuard guard(lock_);
-    // A thread that starts to wait after this sees the completion, because both happen under this lock.
-    wake = waiters_.load(std::memory_order_relaxed) != 0;
-    if (head_ - tail_ >= depth_ || lost_) {
-      lost_ = true;
-    } else {
-      new (&ring_[head_ & (slots_ - 1)]) Completion(completion);
-      ++head_;
-      count_.store(head_ - tail_, std::memory_order_release);
-    }
-    if (armed_) {
-      const bool error = completion.status != StatusCode::kSuccess || lost_;
-      fire = armed_type_ == NotifyType::kAny || error || (armed_type_ == NotifyType::kSolicited && solicited);
-      if (fire) {
-        armed_ = false;
-        poll_set_.StopExpectingSleep();
-      }
+void SoftCompletionQueue::PushAndTell(const Completion& completion, bool solicited) {
+  // A thread that starts to wait after this sees the completion, because both happen under this lock.
+  const bool wake = waiters_.load(std::memory_order_relaxed) != 0;
+  bool fire = false;
+  if (head_ - tail_ >= depth_ || lost_) {
+    lost_ = true;
+  } else {
+    Append(completion);
+  }
+  if (armed_) {
+    const bool error = completion.status != StatusCode::kSuccess || lost_;
+    fire = armed_type_ == NotifyType::kAny || error || (armed_type_ == NotifyType::kSolicited && solicited);
+    if (fire) {
+      armed_ = false;
+      poll_set_.StopExpectingSleep();
     }
   }
+  lock_.unlock();
   if (fire) Fire();
   if (wake) wait_.Set();
 }
@@ -155,7 +150,7 @@ Status SoftCompletionQueue::Notify(NotifyType type) {
 
 void SoftCompletionQueue::ConsumeNotification() {
   if (core_->forked()) return;
-  if (watch_) poll_set_.Drive(true);
+  if (watch_) poll_set_.DriveAll();
   // After the round, which may ring for this thread. Its completions are polled after this call.
   notify_.Clear();
   // The handle was readable for a transport; the notification is still pending.
@@ -169,7 +164,7 @@ void SoftCompletionQueue::WatchTransports() {
     fds.clear();
     Time deadline = Time::max();
     if (!poll_set_.PrepareToSleep(&fds, &deadline)) return;
-    poll_set_.Drive(true);
+    poll_set_.DriveAll();
   }
   notify_.Set();  // Work remains, so the event loop returns at once.
 }
@@ -189,13 +184,13 @@ Status SoftCompletionQueue::Wait(Time deadline) {
     // A completion that is found at once does not show whether polling pays.
     if (count_.load(std::memory_order_acquire) != 0) return Status::Ok();
     if (Status lost = state(); !lost.ok()) return lost;
-    poll_set_.Drive(false);
+    poll_set_.Poll();
     if (count_.load(std::memory_order_acquire) != 0) return Status::Ok();
     Time now = std::chrono::steady_clock::now();
     const Time spin_until = now + spin_.Next();
     while (now < spin_until && now < deadline) {
       if (Status lost = state(); !lost.ok()) return lost;
-      poll_set_.Drive(false);
+      poll_set_.Poll();
       if (count_.load(std::memory_order_acquire) != 0) {
         spin_.Paid();
         return Status::Ok();
@@ -220,7 +215,7 @@ Status SoftCompletionQueue::Wait(Time deadline) {
       signalled = watched[0].ready != 0;
     }
     LeaveWait(signalled);
-    poll_set_.Drive(true);
+    poll_set_.DriveAll();
   }
 }
 

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <new>
 #include <optional>
 
 #include "base/os/wake_event.h"
@@ -37,7 +38,15 @@ class SoftCompletionQueue final : public CompletionQueue {
   const std::shared_ptr<DeviceCore>& core() const { return core_; }
 
   // Called by queue pairs, under their lock. When the ring is full the completion is lost.
-  void Push(const Completion& completion, bool solicited);
+  [[gnu::always_inline]] void Push(const Completion& completion, bool solicited) {
+    lock_.lock();
+    const bool heard =
+        armed_.load(std::memory_order_relaxed) || waiters_.load(std::memory_order_relaxed) != 0;
+    if (heard || lost_ || head_ - tail_ >= depth_) [[unlikely]]
+      return PushAndTell(completion, solicited);
+    Append(completion);
+    lock_.unlock();
+  }
   PollSet& poll_set() { return poll_set_; }
   // A queue pair has a transport now: sleepers must watch its descriptor too.
   void AddTransport(int fd);
@@ -48,7 +57,17 @@ class SoftCompletionQueue final : public CompletionQueue {
  private:
   explicit SoftCompletionQueue(std::shared_ptr<DeviceCore> core)
       : core_(std::move(core)), poll_set_(core_->progress_thread) {}
-  std::size_t Pop(std::span<Completion> out);
+  std::size_t Pop(std::span<Completion> out) {
+    return count_.load(std::memory_order_acquire) == 0 ? 0 : Take(out);
+  }
+  std::size_t Take(std::span<Completion> out);
+  // The next two: with the lock, which the second one releases.
+  void Append(const Completion& completion) {
+    new (&ring_[head_ & (slots_ - 1)]) Completion(completion);
+    ++head_;
+    count_.store(head_ - tail_, std::memory_order_release);
+  }
+  void PushAndTell(const Completion& completion, bool solicited);
   void WatchTransports();
   void LeaveWait(bool signalled);
   void Fire();

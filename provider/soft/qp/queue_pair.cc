@@ -8,6 +8,7 @@ namespace nd::provider::soft {
 
 SoftQueuePair::SoftQueuePair(std::shared_ptr<DeviceCore> core, const QpOptions& options)
     : core_(std::move(core)),
+      regions_(core_->regions->entries()),
       receive_cq_(std::static_pointer_cast<SoftCompletionQueue>(options.receive_cq)),
       initiator_cq_(std::static_pointer_cast<SoftCompletionQueue>(options.initiator_cq)),
       srq_(std::static_pointer_cast<SoftSharedReceiveQueue>(options.srq)),
@@ -29,16 +30,6 @@ SoftQueuePair::SoftQueuePair(std::shared_ptr<DeviceCore> core, const QpOptions& 
   }
 }
 
-bool SoftQueuePair::CheckLocal(const Sge& sge, std::uint32_t any_of_access) const {
-  if (sge.length == 0) return true;
-  const auto region = core_->regions->Lookup(sge.local_token);
-  // The token of a window gives access to the peer only, not to local requests.
-  return region && !region->window &&
-         (region->domain == protection_.domain || region->domain == protection_.receive_domain) &&
-         region->ContainsMemory(reinterpret_cast<std::uintptr_t>(sge.address), sge.length) &&
-         (any_of_access == 0 || (region->access & any_of_access) != 0);
-}
-
 std::byte* SoftQueuePair::RemoteTarget(std::uint32_t stag, std::uint64_t address, std::uint64_t length,
                                        std::uint32_t access, Refusal* why) const {
   static std::byte nothing{};
@@ -58,7 +49,7 @@ std::byte* SoftQueuePair::RemoteTarget(std::uint32_t stag, std::uint64_t address
   return reinterpret_cast<std::byte*>(static_cast<std::uintptr_t>(address + region->shift));
 }
 
-InitiatorRequest* SoftQueuePair::NextToStart() {
+InitiatorRequest* SoftQueuePair::NextOfAnyKind() {
   while (!stopped_ && initiator_.next != initiator_.head) {
     InitiatorRequest& request = initiator_.at(initiator_.next);
     if ((request.flags & kOpReadFence) != 0 && reads_started_ != 0) return nullptr;
@@ -105,7 +96,7 @@ bool SoftQueuePair::RunVerbsBind(InitiatorRequest& request) {
   SoftWindow& window = *request.window;
   const std::unique_ptr<VerbsBind> bind = std::move(request.bind);
   // The last owner of the region must not end here, see Deferred.
-  if (bind->region) deferred_.released.push_back(bind->region);
+  if (bind->region) deferred_.work().released.push_back(bind->region);
   if (window.kind() == WindowKind::kVerbsType1) {
     for (std::uint32_t stag : window.BindingsExcept(0)) EndWindow(window, stag);
     if (bind->binding.length == 0) return true;
@@ -122,7 +113,7 @@ bool SoftQueuePair::RunVerbsBind(InitiatorRequest& request) {
 bool SoftQueuePair::EndWindow(SoftWindow& window, std::uint32_t stag) {
   std::shared_ptr<SoftRegion> region = window.Shut(stag);
   if (!region) return false;
-  deferred_.released.push_back(std::move(region));
+  deferred_.work().released.push_back(std::move(region));
   std::erase_if(windows_, [stag](const auto& bound) { return bound.first == stag; });
   if (!transport_ || transport_dead_) return true;
   for (const Time give_up = Time(std::chrono::steady_clock::now()) + kRevokePatience;
@@ -134,18 +125,6 @@ bool SoftQueuePair::EndWindow(SoftWindow& window, std::uint32_t stag) {
     sched_yield();
   }
   return true;
-}
-
-void SoftQueuePair::Started(InitiatorRequest& request) {
-  request.started = true;
-  ++initiator_.next;
-  if (IsAnswered(request.op)) {
-    ++reads_started_;
-    QpCounters::Add(counters_->tx_reads, 1);
-  } else {
-    QpCounters::Add(IsWrite(request.op) ? counters_->tx_writes : counters_->tx_sends, 1);
-    QpCounters::Add(counters_->tx_bytes, request.list.length);
-  }
 }
 
 bool SoftQueuePair::LearnFault() {
@@ -162,8 +141,7 @@ void SoftQueuePair::WithholdRequest(std::uint64_t position) {
   initiator_.at(position).done = true;
 }
 
-void SoftQueuePair::EndIfMemoryGone() {
-  if (!MemoryGone()) return;
+void SoftQueuePair::EndForGoneMemory() {
   if (live()) EndConnection(EndCode::kLocal);
   // Not earlier: the end must not send the bytes either.
   memory_gone_ = false;
@@ -208,7 +186,7 @@ void SoftQueuePair::Retire() {
     InitiatorRequest& request = initiator_.at(initiator_.tail);
     failed = request.status != StatusCode::kSuccess;
     Report(request, request.status);
-    if (request.window) deferred_.released.push_back(std::move(request.window));
+    if (request.window) deferred_.work().released.push_back(std::move(request.window));
     ++initiator_.tail;
   }
   retiring_ = false;
@@ -230,9 +208,10 @@ void SoftQueuePair::CancelInitiator(StatusCode first) {
       if (request.op == Op::kBind && !request.bind) EndWindow(*request.window, request.token);
     }
     Report(request, status);
-    if (request.bind && request.bind->region) deferred_.released.push_back(std::move(request.bind->region));
+    if (request.bind && request.bind->region)
+      deferred_.work().released.push_back(std::move(request.bind->region));
     request.bind.reset();
-    if (request.window) deferred_.released.push_back(std::move(request.window));
+    if (request.window) deferred_.work().released.push_back(std::move(request.window));
   }
   initiator_.next = initiator_.head;
   reads_started_ = 0;
@@ -245,14 +224,32 @@ void SoftQueuePair::SetStarved(bool starved) {
   if (srq_) starved ? srq_->AddStarved() : srq_->RemoveStarved();
 }
 
+bool SoftQueuePair::DeliverSmall(const std::byte* from, std::uint32_t length, bool solicited) {
+  if (srq_ || has_current_ || starved() || receives_.empty()) return false;
+  const ReceiveRequest& receive = receives_.at(receives_.tail);
+  const Sge& sge = receive.list.sges[0];
+  if (receive.list.count != 1 || length > sge.length) return false;
+  if (length != 0) {
+    if (!CheckLocal(sge, kAllowLocalWrite)) return false;
+    CopySmall(static_cast<std::byte*>(sge.address), from, length);
+  }
+  if (MemoryGone()) return false;
+  ++receives_.tail;
+  QpCounters::Add(counters_->rx_sends, 1);
+  QpCounters::Add(counters_->rx_bytes, length);
+  receive_cq_->Push({StatusCode::kSuccess, length, context_, receive.context, RequestType::kReceive},
+                    solicited);
+  return true;
+}
+
 ReceiveRequest* SoftQueuePair::CurrentReceive() {
   if (has_current_) return &current_;
   if (srq_) {
-    has_current_ = srq_->Take(&current_, &deferred_.calls);
+    has_current_ = srq_->Take(&current_, &deferred_);
     if (!has_current_) {
       SetStarved(true);
       // A receive may have been posted before the starved state was visible.
-      has_current_ = srq_->Take(&current_, &deferred_.calls);
+      has_current_ = srq_->Take(&current_, &deferred_);
     }
   } else if (!receives_.empty()) {
     ReceiveRequest& oldest = receives_.at(receives_.tail);
@@ -304,7 +301,7 @@ bool SoftQueuePair::InvalidateByPeer(std::uint32_t stag) {
   if (found == windows_.end()) return false;
   std::shared_ptr<SoftWindow> window = found->second.lock();
   if (!window || !EndWindow(*window, stag)) return false;
-  deferred_.released.push_back(std::move(window));
+  deferred_.work().released.push_back(std::move(window));
   return true;
 }
 

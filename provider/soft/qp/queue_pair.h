@@ -16,6 +16,7 @@
 #include "provider/qp.h"
 #include "provider/soft/qp/biased_lock.h"
 #include "provider/soft/qp/completion_queue.h"
+#include "provider/soft/qp/deferred.h"
 #include "provider/soft/qp/drive/duty.h"
 #include "provider/soft/qp/memory.h"
 #include "provider/soft/qp/srq.h"
@@ -23,25 +24,6 @@
 #include "provider/soft/qp/work_queue.h"
 
 namespace nd::provider::soft {
-
-// Callbacks to run once no lock is held.
-struct Deferred {
-  std::function<void(DisconnectReason, Status)> closed;
-  DisconnectReason reason = DisconnectReason::kUnknown;
-  Status cause;
-  std::function<void(Status)> done;
-  Status status;
-  std::vector<std::function<void()>> calls;  // Limits of shared receive queues.
-  // Windows and regions whose last owner may be a finished request; their destructors take locks.
-  std::vector<std::shared_ptr<void>> released;
-
-  explicit operator bool() const { return closed || done || !calls.empty() || !released.empty(); }
-  void Run() {
-    if (closed) closed(reason, std::move(cause));
-    if (done) done(std::move(status));
-    for (const auto& call : calls) call();
-  }
-};
 
 class ProgressThread;
 
@@ -87,7 +69,16 @@ class SoftQueuePair final : public QueuePair, public std::enable_shared_from_thi
   // Runs one round unless another thread does. Returns true when data moved.
   bool Drive(bool look_at_fd, Deferred* deferred);
   // The same without a look at the descriptor, and without a round while the peer has changed nothing.
-  bool Poll(std::vector<Deferred>* deferred);
+  bool Poll(Deferred* deferred) {
+    polled_.store(true, std::memory_order_relaxed);
+    if (!lock_.try_lock()) return false;
+    if (idle_rounds_ + 1 < kRoundsBetweenLooks && quiet_.Unchanged()) {
+      ++idle_rounds_;
+      lock_.unlock();
+      return false;
+    }
+    return DriveLocked(false, deferred);
+  }
   // What an empty poll costs, for PollSet.
   std::uint32_t poll_cost() const { return poll_cost_; }
   bool DriveBlocking(Deferred* deferred);
@@ -124,18 +115,45 @@ class SoftQueuePair final : public QueuePair, public std::enable_shared_from_thi
   WorkRing<InitiatorRequest>& initiator() { return initiator_; }
   // True: this round accessed registered memory that the application has unmapped. Bytes of it must not reach
   // the peer, and requests must not succeed. The connection ends with the round.
-  bool MemoryGone() { return os::MemoryFaults() != faults_seen_ && LearnFault(); }
+  bool MemoryGone() {
+    if (os::MemoryFaults() == faults_seen_) [[likely]]
+      return false;
+    return LearnFault();
+  }
   // The bytes of this request could not be read.
   void WithholdRequest(std::uint64_t position);
   // Returns the next request for the wire and executes local requests before it; null when there is none or a
   // fence or an error holds it back. Its memory is checked. The transport then calls Started().
-  InitiatorRequest* NextToStart();
-  void Started(InitiatorRequest& request);
+  InitiatorRequest* NextToStart() {
+    if (stopped_ || initiator_.next == initiator_.head) return nullptr;
+    InitiatorRequest& next = initiator_.at(initiator_.next);
+    const std::uint32_t access = next.op == Op::kRead ? kAllowLocalWrite | kRdmaReadSink : 0u;
+    const bool plain =
+        next.op <= Op::kRead && (next.flags & kOpReadFence) == 0 && next.status == StatusCode::kSuccess;
+    if (plain && (next.is_inline || (next.list.count == 1 && CheckLocal(next.list.sges[0], access))))
+      return &next;
+    return NextOfAnyKind();
+  }
+  void Started(InitiatorRequest& request) {
+    request.started = true;
+    ++initiator_.next;
+    if (IsAnswered(request.op)) {
+      ++reads_started_;
+      QpCounters::Add(counters_->tx_reads, 1);
+    } else {
+      QpCounters::Add(IsWrite(request.op) ? counters_->tx_writes : counters_->tx_sends, 1);
+      QpCounters::Add(counters_->tx_bytes, request.list.length);
+    }
+  }
   void CompleteInitiator(InitiatorRequest& request, StatusCode status = StatusCode::kSuccess);
   // Completes all started requests before `position`, except those that are answered.
   void ConfirmBefore(std::uint64_t position);
   // Checks the access rights of local memory of a request.
-  bool CheckLocal(const Sge& sge, std::uint32_t any_of_access) const;
+  bool CheckLocal(const Sge& sge, std::uint32_t any_of_access) const {
+    return sge.length == 0 ||
+           AllowsLocal(regions_, sge.local_token, reinterpret_cast<std::uintptr_t>(sge.address), sge.length,
+                       {protection_.domain, protection_.receive_domain}, any_of_access);
+  }
   // Finds the registered memory that a peer names; null with the reason. No byte is of every region: devices
   // do not look at its STag either, and programs use empty Writes to learn that those before have arrived.
   enum class Refusal {
@@ -147,6 +165,9 @@ class SoftQueuePair final : public QueuePair, public std::enable_shared_from_thi
   };  // kOtherQueuePair: or domain.
   std::byte* RemoteTarget(std::uint32_t stag, std::uint64_t address, std::uint64_t length,
                           std::uint32_t access, Refusal* why) const;
+  // The common case of an arriving Send: it is whole, and one element of the oldest receive takes it. Returns
+  // false in any other case; the caller then takes the steps one by one.
+  bool DeliverSmall(const std::byte* from, std::uint32_t length, bool solicited);
   // The receive for the arriving Send; null, and starved, when none is posted.
   ReceiveRequest* CurrentReceive();
   // `flags`: CompletionFlags.
@@ -164,6 +185,9 @@ class SoftQueuePair final : public QueuePair, public std::enable_shared_from_thi
   void EndConnection(EndCode code, DisconnectReason reason = DisconnectReason::kUnknown);
 
  private:
+  // A poll reads memory only. Every so many rounds it also checks the descriptor.
+  static constexpr unsigned kRoundsBetweenLooks = 1024;
+
   enum class State { kIdle, kConnected, kPeerClosed, kDisconnecting, kClosed };
 
   SoftQueuePair(std::shared_ptr<DeviceCore> core, const QpOptions& options);
@@ -181,9 +205,16 @@ class SoftQueuePair final : public QueuePair, public std::enable_shared_from_thi
   bool early() const { return early_requests_ && state_ == State::kIdle; }
   // After Attach: those of the early requests that the connection does not allow will fail.
   void JudgeEarlyRequests();
+  // `length`: of all elements.
+  static void CopyInline(InitiatorRequest& request, std::span<const Sge> sges, std::uint32_t length);
   void AfterPost();
   bool LearnFault();
-  void EndIfMemoryGone();
+  void EndIfMemoryGone() {
+    if (MemoryGone()) [[unlikely]]
+      EndForGoneMemory();
+  }
+  void EndForGoneMemory();
+  InitiatorRequest* NextOfAnyKind();
   void RunLocal(InitiatorRequest& request);
   bool RunVerbsBind(InitiatorRequest& request);
   // Ends one binding and waits for its users. Returns false for an unknown one.
@@ -199,20 +230,38 @@ class SoftQueuePair final : public QueuePair, public std::enable_shared_from_thi
   void CloseTransport();
   void FinishDisconnect(const Status& status);
   bool Round(bool look_at_fd);
+  // Returns true when a deadline has ended the connection.
+  bool CheckDeadlines();
   // Called by the progress thread. Notify calls it from then on.
   bool MayLeaveToPolls();
-  // Drive() with the lock, which it releases.
+  // Poll() and Drive() with the lock, which they release.
   bool DriveLocked(bool look_at_fd, Deferred* deferred);
   // Ends a locked section: moves callbacks out and frees a dead transport.
-  void Leave(Deferred* deferred);
+  void Leave(Deferred* deferred) {
+    quiet_.stamp = nullptr;  // The section may have given the next round something to do.
+    if (deferred_ || transport_dead_ || (goodbye_said_ && peer_goodbye_)) [[unlikely]]
+      LeaveWithMore(deferred);
+  }
+  void LeaveWithMore(Deferred* deferred);
+  // After a round that moved nothing: decides whether the next poll may leave the round out.
+  void FindQuiet() {
+    if (state_ == State::kConnected && !transport_dead_ && initiator_.next == initiator_.head &&
+        disconnect_deadline_ == Time::max()) {
+      transport_->FindQuietWords(&quiet_);
+    }
+  }
   // The remaining work, for any thread.
   Interest CurrentInterest() const;
   // After data was moved: calls the watcher when the remaining work exceeds the watched interest.
-  void ReportUndone();
+  void ReportUndone() {
+    if (duty_ == Duty::kWatching) ReportToWatcher();
+  }
+  void ReportToWatcher();
   void CallWatcher();
   void WakeSleepers();
 
   const std::shared_ptr<DeviceCore> core_;
+  const RegionEntry* const regions_;
   const std::shared_ptr<SoftCompletionQueue> receive_cq_, initiator_cq_;
   const std::shared_ptr<SoftSharedReceiveQueue> srq_;
   void* const context_;
@@ -223,10 +272,10 @@ class SoftQueuePair final : public QueuePair, public std::enable_shared_from_thi
   Duration receive_patience_;
 
   // What an empty poll uses, in one cache line.
-  alignas(64) BiasedLock lock_;
+  alignas(64) QuietWords quiet_;
   std::atomic<bool> polled_{false};  // Polled since the last visit of the progress thread.
   unsigned idle_rounds_ = 0;         // Since the last look at the descriptor.
-  QuietWords quiet_;
+  BiasedLock lock_;                  // Its end, which owners do not use, is in the next line.
 
   std::atomic<bool> starved_{false}, cold_{false};
   // While duty_ is kPutOff. The progress thread reads it without the lock, which the application owns.

@@ -9,8 +9,7 @@
 namespace nd::provider::soft {
 namespace {
 
-// A poll reads memory only. Every kRoundsBetweenLooks rounds it also checks the descriptor.
-constexpr unsigned kRoundsBetweenLooks = 1024;
+constexpr unsigned kRoundsBetweenDeadlines = 16;
 // The rounds of one visit of the progress thread, before it serves other queue pairs.
 constexpr int kRoundsPerVisit = 16;
 
@@ -31,12 +30,17 @@ bool SoftQueuePair::Round(bool look_at_fd) {
   }
   const bool moved = transport_->Progress(look_at_fd);
   EndIfMemoryGone();
-  if (transport_dead_) return moved;
+  // While data moves, the deadlines wait for some rounds.
+  const bool later = moved && idle_rounds_ % kRoundsBetweenDeadlines != 0;
+  return later || transport_dead_ ? moved : CheckDeadlines() || moved;
+}
+
+bool SoftQueuePair::CheckDeadlines() {
   const Interest left = transport_->interest();
-  if (left.deadline == Time::max() && disconnect_deadline_ == Time::max()) return moved;
+  if (left.deadline == Time::max() && disconnect_deadline_ == Time::max()) return false;
   const Time now = std::chrono::steady_clock::now();
   if (now >= left.deadline) transport_->OnDeadline(now);
-  if (now < disconnect_deadline_) return moved;
+  if (now < disconnect_deadline_) return false;
   disconnect_deadline_ = Time::max();
   transport_dead_ = true;
   if (state_ == State::kDisconnecting) {
@@ -51,27 +55,11 @@ bool SoftQueuePair::Drive(bool look_at_fd, Deferred* deferred) {
   return DriveLocked(look_at_fd, deferred);
 }
 
-bool SoftQueuePair::Poll(std::vector<Deferred>* deferred) {
-  polled_.store(true, std::memory_order_relaxed);
-  if (!lock_.try_lock()) return false;
-  if (quiet_.Unchanged() && idle_rounds_ + 1 < kRoundsBetweenLooks) {
-    ++idle_rounds_;
-    lock_.unlock();
-    return false;
-  }
-  Deferred later;
-  const bool moved = DriveLocked(false, &later);
-  if (later) deferred->push_back(std::move(later));
-  return moved;
-}
-
 bool SoftQueuePair::DriveLocked(bool look_at_fd, Deferred* deferred) {
   const bool moved = Round(look_at_fd);
   ReportUndone();  // The application may not call again.
   Leave(deferred);
-  const bool only_peer = !moved && transport_ && state_ == State::kConnected &&
-                         initiator_.next == initiator_.head && disconnect_deadline_ == Time::max();
-  if (only_peer) transport_->FindQuietWords(&quiet_);
+  if (!moved) FindQuiet();
   lock_.unlock();
   return moved;
 }
@@ -148,8 +136,8 @@ Interest SoftQueuePair::Settle(Sleeper sleeper, bool barrier) {
   return now;
 }
 
-void SoftQueuePair::ReportUndone() {
-  if (duty_ != Duty::kWatching || !transport_ || transport_dead_) return;
+void SoftQueuePair::ReportToWatcher() {
+  if (!transport_ || transport_dead_) return;
   if (!Covers(watched_, CurrentInterest()) && Step(&duty_, DutyEvent::kLeftUndone)) CallWatcher();
 }
 

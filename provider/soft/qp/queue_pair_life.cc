@@ -139,12 +139,11 @@ Status SoftQueuePair::SetProtection(const Protection& protection) {
   return Status::Ok();
 }
 
-void SoftQueuePair::Leave(Deferred* deferred) {
-  quiet_.stamp = nullptr;  // The section may have given the next round something to do.
+void SoftQueuePair::LeaveWithMore(Deferred* deferred) {
   if (transport_ && (transport_dead_ || (goodbye_said_ && peer_goodbye_ && transport_->finished()))) {
     CloseTransport();
   }
-  if (deferred_) *deferred = std::exchange(deferred_, Deferred{});
+  if (deferred_) *deferred = std::move(deferred_);
 }
 
 void SoftQueuePair::CloseTransport() {
@@ -171,8 +170,8 @@ void SoftQueuePair::OnPeerGoodbye() {
   const bool ours_first = goodbye_said_;
   if (state_ == State::kConnected) {
     state_ = State::kPeerClosed;
-    deferred_.closed = std::exchange(on_peer_closed_, nullptr);
-    deferred_.reason = DisconnectReason::kPeerDisconnected;
+    deferred_.work().closed = std::exchange(on_peer_closed_, nullptr);
+    deferred_.work().reason = DisconnectReason::kPeerDisconnected;
     transport_->OnFlushInitiator();
     CancelInitiator(StatusCode::kCanceled);
     if (flush_on_goodbye_) CancelReceives();
@@ -191,9 +190,9 @@ void SoftQueuePair::OnTransportLost(DisconnectReason reason, StatusCode first) {
   transport_dead_ = true;
   if (state_ == State::kConnected) {
     state_ = State::kPeerClosed;
-    deferred_.closed = std::exchange(on_peer_closed_, nullptr);
-    deferred_.reason = reason;
-    deferred_.cause = transport_->cause();
+    deferred_.work().closed = std::exchange(on_peer_closed_, nullptr);
+    deferred_.work().reason = reason;
+    deferred_.work().cause = transport_->cause();
     CancelInitiator(first);
     CancelReceives();
   } else if (state_ == State::kDisconnecting) {
@@ -209,8 +208,9 @@ void SoftQueuePair::FinishDisconnect(const Status& status) {
   state_ = State::kClosed;
   CancelInitiator(StatusCode::kCanceled);
   CancelReceives();
-  deferred_.status = status;
-  if (disconnect_done_) deferred_.done = std::exchange(disconnect_done_, nullptr);
+  if (!disconnect_done_) return;
+  deferred_.work().status = status;
+  deferred_.work().done = std::exchange(disconnect_done_, nullptr);
 }
 
 Status SoftQueuePair::Flush() {
@@ -249,10 +249,10 @@ void SoftQueuePair::Disconnect(Duration timeout, std::function<void(Status)> don
       state_ = State::kClosed;
       CancelInitiator(StatusCode::kCanceled);
       CancelReceives();
-      deferred_.done = std::move(done);
+      deferred_.work().done = std::move(done);
     } else {
-      deferred_.done = std::move(done);
-      deferred_.status = Status(StatusCode::kConnectionInvalid, "the queue pair is not connected");
+      deferred_.work().done = std::move(done);
+      deferred_.work().status = Status(StatusCode::kConnectionInvalid, "the queue pair is not connected");
     }
     Leave(&deferred);
   }

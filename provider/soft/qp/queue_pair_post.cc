@@ -23,6 +23,17 @@ void SoftQueuePair::AfterPost() {
   }
 }
 
+void SoftQueuePair::CopyInline(InitiatorRequest& request, std::span<const Sge> sges, std::uint32_t length) {
+  std::uint32_t at = 0;
+  for (const Sge& sge : sges) {
+    if (sge.length != 0) std::memcpy(request.inline_data + at, sge.address, sge.length);
+    at += sge.length;
+  }
+  request.list.count = length == 0 ? 0 : 1;
+  request.list.length = length;
+  request.list.sges[0] = Sge{request.inline_data, length, 0};
+}
+
 Status SoftQueuePair::Post(Op op, void* context, std::span<const Sge> sges, std::uint32_t flags,
                            std::uint64_t remote_address, std::uint32_t remote_token,
                            const Operands* operands) {
@@ -40,8 +51,11 @@ Status SoftQueuePair::Post(Op op, void* context, std::span<const Sge> sges, std:
   Deferred deferred;
   {
     BiasedGuard guard(lock_);
-    const RequestType type = IsAnswered(op) ? RequestType::kRead : RequestType::kSend;
-    if (Status status = CheckPostable(type); !status.ok()) return status;
+    const bool postable = state_ == State::kConnected && !initiator_.full() && !IsAnswered(op);
+    if (!postable) {
+      Status status = CheckPostable(IsAnswered(op) ? RequestType::kRead : RequestType::kSend);
+      if (!status.ok()) return status;
+    }
     InitiatorRequest& request = initiator_.at(initiator_.head);
     if (operands != nullptr) {
       if (!extensions_ && !early()) return NoExtensions();
@@ -56,14 +70,7 @@ Status SoftQueuePair::Post(Op op, void* context, std::span<const Sge> sges, std:
     request.token = remote_token;
     request.remote_address = remote_address;
     if (is_inline) {
-      std::uint32_t at = 0;
-      for (const Sge& sge : sges) {
-        if (sge.length != 0) std::memcpy(request.inline_data + at, sge.address, sge.length);
-        at += sge.length;
-      }
-      request.list.count = length == 0 ? 0 : 1;
-      request.list.length = length;
-      request.list.sges[0] = Sge{request.inline_data, length, 0};
+      CopyInline(request, sges, length);
     } else {
       request.list.Assign(sges, length);
     }
@@ -71,7 +78,8 @@ Status SoftQueuePair::Post(Op op, void* context, std::span<const Sge> sges, std:
     AfterPost();
     Leave(&deferred);
   }
-  if (deferred) deferred.Run();
+  if (deferred) [[unlikely]]
+    deferred.Run();
   return Status::Ok();
 }
 
@@ -253,6 +261,8 @@ Status SoftQueuePair::Receive(void* context, std::span<const Sge> sges) {
     request.context = context;
     request.list.Assign(sges, length);
     ++receives_.head;
+    if (state_ == State::kConnected && !starved()) [[likely]]
+      return Status::Ok();
     if (state_ == State::kClosed || (state_ == State::kPeerClosed && !transport_ && !peer_goodbye_)) {
       CancelReceives();  // No message can arrive any more.
     } else if (starved() && live()) {

@@ -62,7 +62,7 @@ Status SoftSharedReceiveQueue::Resize(std::uint32_t depth) {
   return Status::Ok();
 }
 
-bool SoftSharedReceiveQueue::Take(ReceiveRequest* request, std::vector<std::function<void()>>* calls) {
+bool SoftSharedReceiveQueue::Take(ReceiveRequest* request, Deferred* deferred) {
   SpinGuard guard(lock_);
   const bool has_one = !ring_.empty();
   if (has_one) {
@@ -73,7 +73,7 @@ bool SoftSharedReceiveQueue::Take(ReceiveRequest* request, std::vector<std::func
   }
   if (limit_ != 0 && ring_.head - ring_.tail < limit_) {
     limit_ = 0;
-    calls->push_back(std::exchange(limit_reached_, nullptr));
+    deferred->work().calls.push_back(std::exchange(limit_reached_, nullptr));
   }
   return has_one;
 }

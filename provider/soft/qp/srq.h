@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "provider/qp.h"
+#include "provider/soft/qp/deferred.h"
 #include "provider/soft/qp/memory.h"
 #include "provider/soft/qp/sync.h"
 #include "provider/soft/qp/work_queue.h"
@@ -29,8 +30,8 @@ class SoftSharedReceiveQueue final : public SharedReceiveQueue {
   const std::shared_ptr<DeviceCore>& core() const { return core_; }
   Status SetLimit(std::uint32_t limit, std::function<void()> reached) override;
   Status Resize(std::uint32_t depth) override;
-  // Returns false when no receive is posted. *calls: gets what the caller must call without a lock.
-  bool Take(ReceiveRequest* request, std::vector<std::function<void()>>* calls);
+  // Returns false when no receive is posted. *deferred: gets the call that the limit asks for.
+  bool Take(ReceiveRequest* request, Deferred* deferred);
 
   void AttachQueuePair(SoftQueuePair* queue_pair);
   void DetachQueuePair(SoftQueuePair* queue_pair);

@@ -88,6 +88,29 @@ inline std::optional<RegionView> ReadRegion(const RegionEntry* table, std::uint3
   return view;
 }
 
+// As ReadRegion() and the checks of local memory, without a copy of the entry: true when the entry is live,
+// of no window and of one of two domains, contains the memory, and gives one of the rights `any_of_access`
+// (0: it need not).
+struct TwoDomains {
+  std::uint32_t one, other;
+};
+inline bool AllowsLocal(const RegionEntry* table, std::uint32_t stag, std::uint64_t address,
+                        std::uint64_t size, TwoDomains domains, std::uint32_t any_of_access) {
+  const RegionEntry& entry = table[SlotOf(stag)];
+  if (stag == 0 || entry.stag.load(std::memory_order_acquire) != stag) return false;
+  const std::uint32_t domain = entry.domain.load(std::memory_order_relaxed);
+  const std::uint64_t length = entry.length.load(std::memory_order_relaxed);
+  const std::uint64_t base = entry.base.load(std::memory_order_relaxed);
+  const std::uint64_t there = address - entry.shift.load(std::memory_order_relaxed);
+  const bool allows =
+      (domain == domains.one || domain == domains.other) &&
+      entry.window.load(std::memory_order_relaxed) == 0 && there >= base && there - base <= length &&
+      size <= length - (there - base) &&
+      (any_of_access == 0 || (entry.access.load(std::memory_order_relaxed) & any_of_access) != 0);
+  std::atomic_thread_fence(std::memory_order_acquire);
+  return allows && entry.stag.load(std::memory_order_relaxed) == stag;
+}
+
 // Thread rule: Lookup may be called from any thread and takes no lock; other members are serialised inside.
 class TokenTable {
  public:
@@ -104,6 +127,7 @@ class TokenTable {
   void Withdraw(std::uint32_t stag);
   void Release(std::uint32_t stag);
   std::optional<RegionView> Lookup(std::uint32_t stag) const { return ReadRegion(entries_, stag); }
+  const RegionEntry* entries() const { return entries_; }
   int fd() const { return fd_.get(); }
 
  private:

@@ -22,14 +22,14 @@ namespace nd::provider::soft {
 // no round.
 struct QuietWords {
   const std::atomic<std::uint32_t>* stamp = nullptr;  // Of the next record. Null: every poll makes a round.
-  const std::atomic<std::uint32_t>* consumed = nullptr;
+  const std::atomic<std::uint32_t>* consumed = nullptr;  // Null: the peer has consumed everything.
   const std::atomic<std::uint32_t>* end_code = nullptr;
   std::uint32_t stamp_of_record = 0;  // The stamp when that record is there.
   std::uint32_t acknowledged = 0;     // The consumed records that were acknowledged.
 
   bool Unchanged() const {
     return stamp != nullptr && stamp->load(std::memory_order_acquire) != stamp_of_record &&
-           consumed->load(std::memory_order_relaxed) == acknowledged &&
+           (consumed == nullptr || consumed->load(std::memory_order_relaxed) == acknowledged) &&
            end_code->load(std::memory_order_relaxed) == 0;
   }
 };
@@ -53,8 +53,8 @@ class Transport {
   // because the peer sends no other one until Arm() is called again.
   virtual Interest interest() const = 0;
 
-  // Called after a round that moved nothing. Sets *words if only the peer can give the next one something to
-  // do; they are valid until the next call of a member that is not const.
+  // Called when no request waits to be started. Sets *words if only the peer can give the next round
+  // something to do, and no deadline can; they are valid until the next call of a member that is not const.
   virtual void FindQuietWords(QuietWords* /*words*/) const {}
 
   // Receives were posted: a held Send may continue.

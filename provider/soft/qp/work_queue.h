@@ -71,6 +71,25 @@ constexpr RequestType TypeOf(Op op) {
   return RequestType::kSend;
 }
 
+// Copies at most 32 bytes without a call.
+inline void CopySmall(std::byte* to, const std::byte* from, std::size_t size) {
+  struct Words {
+    std::uint64_t first, second;
+  };
+  const auto copy = [&]<typename Word>(Word word) {
+    // The two may overlap. All is read first.
+    Word last;
+    std::memcpy(&word, from, sizeof word);
+    std::memcpy(&last, from + size - sizeof last, sizeof last);
+    std::memcpy(to, &word, sizeof word);
+    std::memcpy(to + size - sizeof last, &last, sizeof last);
+  };
+  if (size >= 16) return copy(Words{});
+  if (size >= 8) return copy(std::uint64_t{});
+  if (size >= 4) return copy(std::uint32_t{});
+  for (std::size_t i = 0; i < size; ++i) to[i] = from[i];
+}
+
 // A posted scatter/gather list.
 struct SgeList {
   std::uint32_t count = 0;
@@ -80,7 +99,11 @@ struct SgeList {
   void Assign(std::span<const Sge> from, std::uint32_t total) {
     count = static_cast<std::uint32_t>(from.size());
     length = total;
-    if (!from.empty()) std::memcpy(sges.data(), from.data(), from.size_bytes());
+    if (from.size() == 1) {
+      sges[0] = from[0];
+    } else if (!from.empty()) {
+      std::memcpy(sges.data(), from.data(), from.size_bytes());
+    }
   }
 };
 
@@ -128,7 +151,8 @@ struct VerbsBind {
   WindowBinding binding;
 };
 
-struct InitiatorRequest {
+// The first two cache lines are all that a request of one element uses.
+struct alignas(64) InitiatorRequest {
   void* context = nullptr;
   Op op = Op::kSend;
   bool started = false;
@@ -139,12 +163,12 @@ struct InitiatorRequest {
   std::uint32_t flags = 0;
   std::uint32_t token = 0;  // Remote STag; of a Bind, the new STag; of an Invalidate, that of the binding.
   std::uint64_t remote_address = 0;
-  std::uint64_t mark = 0;  // For the transport.
-  SgeList list;
-  Operands operands;                   // Of requests with immediate data and of atomic operations.
+  std::uint64_t mark = 0;              // For the transport.
   std::byte* inline_data = nullptr;    // The inline buffer of this slot.
-  std::shared_ptr<SoftWindow> window;  // Bind, Invalidate; null: the window that is bound with `token`.
   std::unique_ptr<VerbsBind> bind;     // Of a verbs window.
+  std::shared_ptr<SoftWindow> window;  // Bind, Invalidate; null: the window that is bound with `token`.
+  SgeList list;
+  Operands operands;  // Of requests with immediate data and of atomic operations.
 };
 
 // Positions only grow: [tail, head) is posted, [next, head) is not started.

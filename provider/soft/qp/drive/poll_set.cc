@@ -20,10 +20,9 @@ constexpr std::uint32_t kPollsBeforeSleep = 64;
 // limit grows.
 constexpr std::uint32_t kLeastQuiet = 16, kMostQuiet = 16384;
 
-bool DriveOne(SoftQueuePair& queue_pair, bool look_at_fd, std::vector<Deferred>* deferred) {
-  if (!look_at_fd) return queue_pair.Poll(deferred);
+bool DriveOne(SoftQueuePair& queue_pair, std::vector<Deferred>* deferred) {
   Deferred later;
-  const bool moved = queue_pair.Drive(look_at_fd, &later);
+  const bool moved = queue_pair.Drive(true, &later);
   if (later) deferred->push_back(std::move(later));
   return moved;
 }
@@ -50,7 +49,7 @@ void PollSet::Remove(SoftQueuePair* queue_pair) {
 void PollSet::MakeHot(Member& member) {
   if (member.hot) return;
   member.hot = true;
-  hot_.push_back({member.queue_pair, &member});
+  hot_.push_back({member.queue_pair, &member, 0, member.queue_pair->poll_cost()});
 }
 
 void PollSet::Heat(std::uint32_t number) {
@@ -68,26 +67,59 @@ std::size_t PollSet::hot() const {
   return hot_.size();
 }
 
-bool PollSet::Drive(bool look_at_fds) {
-  CountPollBeforeSleep();
+bool PollSet::Poll() {
+  if (polls_before_sleep_.load(std::memory_order_seq_cst) != 0) [[unlikely]]
+    CountPollBeforeSleep();
   // Another thread is driving this set, so waiting for it would gain nothing.
   if (!lock_.try_lock()) return false;
+  if (woken_ && hot_.size() < members_.size()) return PollWithCold();
+  Deferred deferred;
+  const bool moved = PollHot(&deferred);
+  lock_.unlock();
+  if (deferred) [[unlikely]]
+    deferred.Run();
+  return moved;
+}
+
+bool PollSet::PollHot(Deferred* deferred) {
+  const std::size_t count = hot_.size();
+  std::uint32_t spent = 0;
+  for (std::size_t left = count; left != 0; --left) {
+    if (spent >= budget_) [[unlikely]] {
+      CoolSometimes();
+      return false;
+    }
+    if (next_ >= count) next_ = 0;
+    Hot& hot = hot_[next_++];
+    const bool moved = hot.queue_pair->Poll(deferred);
+    hot.quiet = moved ? 0 : hot.quiet + 1;
+    if (moved || *deferred) return moved;
+    spent += hot.cost;
+  }
+  return false;
+}
+
+bool PollSet::PollWithCold() {
+  std::vector<Deferred> deferred;
+  bool moved = DriveWoken(&deferred);
+  if (Deferred later; !moved) {
+    moved = PollHot(&later);
+    deferred.push_back(std::move(later));
+  }
+  lock_.unlock();
+  for (Deferred& later : deferred) later.Run();
+  return moved;
+}
+
+bool PollSet::DriveAll() {
+  CountPollBeforeSleep();
+  if (!lock_.try_lock()) return false;  // As in Poll().
   std::vector<Deferred> deferred;
   bool moved = woken_ && hot_.size() < members_.size() && DriveWoken(&deferred);
-  std::size_t left = hot_.size();
-  for (std::uint32_t spent = 0; left != 0 && (look_at_fds || spent < budget_); --left) {
-    if (next_ >= hot_.size()) next_ = 0;
-    Hot& hot = hot_[next_++];
-    const bool it_moved = DriveOne(*hot.queue_pair, look_at_fds, &deferred);
+  for (Hot& hot : hot_) {
+    const bool it_moved = DriveOne(*hot.queue_pair, &deferred);
     hot.quiet = it_moved ? 0 : hot.quiet + 1;
     moved |= it_moved;
-    spent += hot.queue_pair->poll_cost();
-  }
-  // A set that one poll can look at cools none.
-  if (left != 0 && ++drives_ % kDrivesBetweenCooling == 0) {
-    quiet_limit_ = std::exchange(crowd_, false) ? std::min(quiet_limit_ * 4, kMostQuiet)
-                                                : std::max(quiet_limit_ / 2, kLeastQuiet);
-    Cool(quiet_limit_);
   }
   lock_.unlock();
   for (Deferred& later : deferred) later.Run();
@@ -105,9 +137,16 @@ bool PollSet::DriveWoken(std::vector<Deferred>* deferred) {
     // Another process holds a copy of the descriptor of a removed queue pair.
     if (found == members_.end()) continue;
     MakeHot(found->second);
-    moved |= DriveOne(*found->second.queue_pair, true, deferred);
+    moved |= DriveOne(*found->second.queue_pair, deferred);
   }
   return moved;
+}
+
+void PollSet::CoolSometimes() {
+  if (++drives_ % kDrivesBetweenCooling != 0) return;
+  quiet_limit_ = std::exchange(crowd_, false) ? std::min(quiet_limit_ * 4, kMostQuiet)
+                                              : std::max(quiet_limit_ / 2, kLeastQuiet);
+  Cool(quiet_limit_);
 }
 
 void PollSet::Cool(std::uint32_t quiet) {

@@ -24,7 +24,7 @@
 
 namespace nd::provider::soft {
 
-struct Deferred;
+class Deferred;
 class SoftQueuePair;
 
 // The thread that is about to sleep until a transport has work.
@@ -44,13 +44,14 @@ class PollSet {
   void Remove(SoftQueuePair* queue_pair);
   void Heat(std::uint32_t number);
   std::size_t hot() const;
-  // What one poll may spend on hot queue pairs; the next poll goes on where this one stopped. More of them
-  // than one poll can look at become cold.
+  // What one poll may spend on hot queue pairs; the next poll goes on where this one stopped, there or behind
+  // a queue pair that had something. More of them than one poll can look at become cold.
   void SetBudget(std::uint32_t budget);
 
-  // Drives some of the hot queue pairs, or with `look_at_fds` all of them and checks their descriptors.
-  // Returns true when data moved.
-  bool Drive(bool look_at_fds);
+  // Drives hot queue pairs until one has moved data. Returns true then.
+  bool Poll();
+  // Drives all hot queue pairs and checks their descriptors. Returns true when data moved.
+  bool DriveAll();
   // Arms every queue pair for a thread that is about to sleep, and adds the descriptors to watch. Returns
   // true when there is work.
   bool PrepareToSleep(std::vector<os::Watched>* fds, Time* deadline);
@@ -74,7 +75,12 @@ class PollSet {
     SoftQueuePair* queue_pair;
     Member* member;
     std::uint32_t quiet = 0;  // Rounds without anything.
+    std::uint32_t cost = 0;   // Of an empty poll.
   };
+  // The next three: with the lock, which the second one releases.
+  bool PollHot(Deferred* deferred);
+  bool PollWithCold();
+  void CoolSometimes();
   bool DriveWoken(std::vector<Deferred>* deferred);
   void Cool(std::uint32_t quiet);
   bool WatchCold(Member& member, const Interest& interest);

@@ -89,6 +89,8 @@ bool ShmSender::Direct(InitiatorRequest& request, std::size_t* budget, bool* wai
 bool ShmSender::CopyThere(InitiatorRequest& request, std::byte* remote, std::size_t* budget) {
   SoftQueuePair& queue_pair = state_.queue_pair;
   const bool write = IsWrite(request.op);
+  // NextToStart() has checked its memory in this section.
+  const bool checked = !partial_.active();
   if (!partial_.active()) {
     partial_.Begin(queue_pair.initiator().next, request.list);
     partial_path_ = Path::kDirect;
@@ -101,7 +103,7 @@ bool ShmSender::CopyThere(InitiatorRequest& request, std::byte* remote, std::siz
     const Sge* sge = nullptr;
     const auto piece =
         partial_.from.Next(std::min<std::size_t>(*budget, request.list.length - partial_.done), &sge);
-    good = request.is_inline || queue_pair.CheckLocal(*sge, access_here);
+    good = checked || request.is_inline || queue_pair.CheckLocal(*sge, access_here);
     if (!good) break;
     if (write) {
       std::memcpy(remote + moved, piece.data(), piece.size());
@@ -128,6 +130,11 @@ bool ShmSender::FinishDirect(InitiatorRequest& request, bool good, std::size_t* 
     return true;
   }
   partial_.End();
+  CompleteCopy(request, good);
+  return true;
+}
+
+void ShmSender::CompleteCopy(InitiatorRequest& request, bool good) {
   SoftQueuePair& queue_pair = state_.queue_pair;
   if (!IsWrite(request.op) && good) {
     QpCounters& counters = queue_pair.counters();
@@ -137,7 +144,6 @@ bool ShmSender::FinishDirect(InitiatorRequest& request, bool good, std::size_t* 
     }
   }
   queue_pair.CompleteInitiator(request, good ? StatusCode::kSuccess : StatusCode::kAccessViolation);
-  return true;
 }
 
 // The target ended the registration in the middle of a request, or memory is gone; the target's answer in the

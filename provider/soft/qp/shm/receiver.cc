@@ -54,7 +54,7 @@ bool ShmReceiver::Consume() {
     if (slot == nullptr) break;
     Slot record;
     Snapshot(*slot, &record);
-    if (!ConsumeOne(record)) break;
+    if (!ConsumeSmall(record) && !ConsumeOne(record)) break;
     ++head_;
     if (looked_ != 0) --looked_;
     moved = true;

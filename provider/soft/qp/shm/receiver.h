@@ -18,6 +18,8 @@ class ShmReceiver {
   // Handles published records within a budget. Returns true when something changed. The queue pair may not be
   // live afterwards.
   bool Consume();
+  // Otherwise Consume() has nothing to do.
+  bool HasRecord() const { return state_.rings.PublishedAt(head_) != nullptr; }
   // A record waits that Consume() would take.
   bool RecordWaits() const;
   // Returns true when a record behind the held Send was not examined yet.
@@ -35,6 +37,13 @@ class ShmReceiver {
   bool LookBehindHeldSend();
   // Checks that the bytes of the record are inside the data area. Ends the connection otherwise.
   bool FitsItsPlace(const Slot& record);
+  // The common case: a Send in one record, and a receive for it. Returns false for any other record.
+  bool ConsumeSmall(const Slot& record) {
+    constexpr unsigned kWhole = kLastPiece | kInlineBytes;
+    return record.kind == RecordKind::kSend && (record.flags & ~kSolicited) == kWhole &&
+           record.length <= kInlineSize && arriving_.idle() &&
+           state_.queue_pair.DeliverSmall(record.bytes, record.length, (record.flags & kSolicited) != 0);
+  }
   // They return false when the record must stay in the ring, or the connection ended.
   bool ConsumeOne(const Slot& record);
   bool ConsumeSend(const Slot& record);

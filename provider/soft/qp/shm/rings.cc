@@ -12,6 +12,10 @@ ShmRings::ShmRings(SoftQueuePair& queue_pair, Mapping segment, UniqueFd socket, 
       segment_(reinterpret_cast<Segment*>(mapping_.data())),
       socket_(std::move(socket)),
       side_(side),
+      mine_(&segment_->side[side]),
+      theirs_(&segment_->side[1 - side]),
+      out_(&segment_->ring[side]),
+      in_(&segment_->ring[1 - side]),
       barrier_(RegisterGlobalBarrier()),
       published_(std::make_unique_for_overwrite<Published[]>(kSlots)) {
   mine().number.store(queue_pair.number(), std::memory_order_release);
@@ -95,10 +99,7 @@ bool ShmRings::Acknowledge() {
   return true;
 }
 
-void ShmRings::RingIfArmed() {
-  if (!barrier_) std::atomic_thread_fence(std::memory_order_seq_cst);
-  std::atomic_signal_fence(std::memory_order_seq_cst);
-  if (theirs().armed.load(std::memory_order_relaxed) == 0) return;
+void ShmRings::RingBell() {
   if (theirs().armed.exchange(0, std::memory_order_acq_rel) == 0) return;
   const char bell = 1;
   // A full socket contains doorbells already; a broken one is noticed at the next read.

@@ -34,9 +34,9 @@ class ShmRings {
   Segment* segment() { return mapping_ ? segment_ : nullptr; }
   // The segment stays mapped as long as the result. Nothing else of this object is used afterwards.
   Mapping TakeMapping() { return std::move(mapping_); }
-  SideControl& mine() { return segment_->side[side_]; }
-  const SideControl& mine() const { return segment_->side[side_]; }
-  SideControl& theirs() const { return segment_->side[1 - side_]; }
+  SideControl& mine() { return *mine_; }
+  const SideControl& mine() const { return *mine_; }
+  SideControl& theirs() const { return *theirs_; }
 
   // Tells the peer the restrictions of the queue pair.
   void PublishProtection();
@@ -112,8 +112,8 @@ class ShmRings {
   }
   // The record at `position` is the next one.
   QuietWords QuietWordsAt(std::uint32_t position) const {
-    return {&in().slots[position % kSlots].stamp, &theirs().consumed, &theirs().end_code, StampOf(position),
-            acknowledged_};
+    return {&in().slots[position % kSlots].stamp, outstanding() ? &theirs().consumed : nullptr,
+            &theirs().end_code, StampOf(position), acknowledged_};
   }
   // `record`: a copy of a slot that was checked.
   void CopyOut(const Slot& record, std::uint32_t skip, std::byte* to, std::size_t length) const {
@@ -137,7 +137,11 @@ class ShmRings {
   void WakePeer() {
     if (!doorbell_due_) return;
     doorbell_due_ = false;
-    RingIfArmed();
+    if (!barrier_) [[unlikely]]
+      std::atomic_thread_fence(std::memory_order_seq_cst);
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    if (theirs().armed.load(std::memory_order_relaxed) != 0) [[unlikely]]
+      RingBell();
   }
   // Asks the peer to ring before this side sleeps. The caller makes the barrier and looks at the ring again.
   void Arm() {
@@ -160,17 +164,20 @@ class ShmRings {
     bool completes;
   };
 
-  void RingIfArmed();
+  void RingBell();
   // The bytes of a claimed slot are not those of the memory, which is gone.
   void Withhold(std::uint64_t request);
-  Ring& out() { return segment_->ring[side_]; }
-  const Ring& in() const { return segment_->ring[1 - side_]; }
+  Ring& out() { return *out_; }
+  const Ring& in() const { return *in_; }
 
   SoftQueuePair& queue_pair_;
   Mapping mapping_;
   Segment* segment_;
   UniqueFd socket_;
   const int side_;
+  SideControl *const mine_, *const theirs_;
+  Ring* const out_;
+  const Ring* const in_;
   const bool barrier_;  // The barrier of a sleeping peer covers this process.
   bool doorbell_due_ = false;
   bool armed_ = false;

@@ -30,6 +30,60 @@ void ShmSender::OnFlush() {
   partial_.End();
 }
 
+bool ShmSender::StartAtOnce() {
+  SoftQueuePair& queue_pair = state_.queue_pair;
+  const std::uint64_t position = queue_pair.initiator().next;
+  InitiatorRequest& posted = queue_pair.initiator().at(position);
+  if (position + 1 != queue_pair.initiator().head || posted.list.count != 1 || busy() ||
+      !state_.responses.empty() || state_.goodbye_wanted || !queue_pair.live()) {
+    return false;
+  }
+  if (posted.op == Op::kSend) return posted.list.length <= kInlineSize && SendSmall(posted, position);
+  const bool one_sided = posted.op == Op::kWrite || posted.op == Op::kRead;
+  return one_sided && state_.memory.peer_table() != nullptr && CopyAtOnce(posted);
+}
+
+bool ShmSender::SendSmall(InitiatorRequest& posted, std::uint64_t position) {
+  SoftQueuePair& queue_pair = state_.queue_pair;
+  ShmRings& rings = state_.rings;
+  if (!rings.HasRoom(0) || queue_pair.NextToStart() != &posted) return false;
+  state_.runnable = false;
+  Slot& slot = rings.Claim();
+  slot.kind = RecordKind::kSend;
+  slot.flags = kInlineBytes | kLastPiece;
+  if ((posted.flags & kOpSendAndSolicit) != 0) slot.flags |= kSolicited;
+  slot.length = posted.list.length;
+  slot.token = 0;
+  slot.address = slot.place = 0;
+  CopySmall(slot.bytes, static_cast<const std::byte*>(posted.list.sges[0].address), slot.length);
+  queue_pair.Started(posted);
+  rings.Publish(slot, position, true);
+  rings.NoteRequest(false);
+  return true;
+}
+
+bool ShmSender::CopyAtOnce(InitiatorRequest& posted) {
+  SoftQueuePair& queue_pair = state_.queue_pair;
+  const Sge& here = posted.list.sges[0];
+  if (here.length == 0 || here.length > kBudget || state_.rings.write_in_ring() ||
+      queue_pair.NextToStart() != &posted) {
+    return false;
+  }
+  state_.runnable = false;
+  std::atomic<std::uint32_t>& hazard = state_.rings.mine().hazard;
+  hazard.store(posted.token, std::memory_order_relaxed);
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  const std::optional<PeerPlace> place = FindPlace(posted, posted.remote_address, here.length);
+  const bool mapped = place && place->here != nullptr && !place->borrowed;
+  if (mapped && IsWrite(posted.op)) std::memcpy(place->here, here.address, here.length);
+  if (mapped && !IsWrite(posted.op)) std::memcpy(here.address, place->here, here.length);
+  hazard.store(0, std::memory_order_release);
+  if (!mapped) return false;
+  queue_pair.Started(posted);
+  CompleteCopy(posted, true);
+  return true;
+}
+
 bool ShmSender::Transmit() {
   SoftQueuePair& queue_pair = state_.queue_pair;
   state_.runnable = false;
@@ -71,12 +125,24 @@ bool ShmSender::Start(InitiatorRequest& request) {
   ShmRings& rings = state_.rings;
   const std::uint64_t position = state_.queue_pair.initiator().next;
   if (IsAnswered(request.op)) return StartRead(request);
+  if (request.list.length <= kInlineSize && request.list.count == 1 && request.op != Op::kWriteImmediate) {
+    // The common case: one cache line.
+    if (!rings.HasRoom(0)) return false;
+    Slot& slot = rings.Claim();
+    slot.address = request.remote_address;
+    slot.flags = kInlineBytes;
+    slot.length = request.list.length;
+    CopySmall(slot.bytes, static_cast<const std::byte*>(request.list.sges[0].address), slot.length);
+    state_.queue_pair.Started(request);
+    PublishPiece(slot, request, position, true);
+    return true;
+  }
   const bool small = request.list.length <= kMaxChunk;
   const bool reference =
       !IsWrite(request.op) && request.list.length >= kReferenceFrom && CanGoByReference(request);
   if (!rings.HasRoom(reference ? 0 : std::min(request.list.length, kMaxChunk))) return false;
   if (small && !reference && request.op != Op::kWriteImmediate) {
-    // The common case: one record.
+    // One record.
     Slot& slot = rings.Claim();
     slot.address = request.remote_address;
     SgeCursor from(request.list);

@@ -18,6 +18,15 @@ class ShmSender {
  public:
   explicit ShmSender(ShmState& state) : state_(state) {}
 
+  // Transmit() may find something to do.
+  bool HasWork() {
+    const WorkRing<InitiatorRequest>& requests = state_.queue_pair.initiator();
+    return requests.next != requests.head || busy() || !state_.responses.empty();
+  }
+  // The common cases of a request that was just posted, with nothing ahead of it: a small Send, and a Write
+  // or Read of mapped memory, which is complete afterwards. Returns false in any other case, which is for
+  // Transmit().
+  bool StartAtOnce();
   // Answers Reads and starts requests within a budget. Returns true when data moved.
   bool Transmit();
   // A request is half sent, or a record about one waits for room.
@@ -28,6 +37,8 @@ class ShmSender {
  private:
   enum class Path { kRing, kReference, kDirect };
 
+  bool SendSmall(InitiatorRequest& posted, std::uint64_t position);
+  bool CopyAtOnce(InitiatorRequest& posted);
   // --- sender.cc: through the ring
   // They return false when there is no room.
   bool Start(InitiatorRequest& request);
@@ -51,6 +62,8 @@ class ShmSender {
                                      std::uint32_t length);
   bool Direct(InitiatorRequest& request, std::size_t* budget, bool* waits);
   bool CopyThere(InitiatorRequest& request, std::byte* remote, std::size_t* budget);
+  // All bytes were moved, or memory of this side cannot take them.
+  void CompleteCopy(InitiatorRequest& request, bool good);
   bool FinishDirect(InitiatorRequest& request, bool good, std::size_t* budget);
   bool LeaveDirect(InitiatorRequest& request, std::size_t* budget);
   // --- process_copy.cc

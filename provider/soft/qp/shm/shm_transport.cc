@@ -72,12 +72,14 @@ bool ShmTransport::Progress(bool look_at_fd) {
   bool moved = false;
   if (look_at_fd) state_.memory.ReadSocket();
   if (queue_pair.live()) {
-    if (state_.rings.outstanding()) moved |= state_.rings.Acknowledge();
+    if (state_.rings.outstanding() && state_.rings.AcknowledgementWaits())
+      moved |= state_.rings.Acknowledge();
     if (state_.pace.timing() && state_.rings.Passed(state_.pace.position())) {
       state_.pace.Leave(std::chrono::steady_clock::now());
     }
-    if (queue_pair.live()) moved |= receiver_.Consume();
-    if (queue_pair.live()) moved |= sender_.Transmit();
+    if (queue_pair.live() && receiver_.HasRecord()) moved |= receiver_.Consume();
+    state_.runnable = false;
+    if (queue_pair.live() && sender_.HasWork()) moved |= sender_.Transmit();
   } else if (state_.rings.outstanding()) {
     state_.rings.Acknowledge();
   }
@@ -91,7 +93,7 @@ bool ShmTransport::Progress(bool look_at_fd) {
 }
 
 void ShmTransport::Transmit() {
-  sender_.Transmit();
+  if (!sender_.StartAtOnce()) sender_.Transmit();
   state_.rings.WakePeer();
 }
 

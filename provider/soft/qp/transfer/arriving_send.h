@@ -26,6 +26,8 @@ class ArrivingSend {
   // The bytes of its pieces so far, placed or dropped.
   std::uint32_t arrived() const { return incomplete_ ? arrived_ : 0; }
   bool held() const { return held_; }
+  // Nothing of a former Send is left, and a new one may take a receive.
+  bool idle() const { return !incomplete_ && !held_ && !given_up_; }
   // Returns true when the sender has abandoned the held Send and all later ones.
   bool given_up() const { return given_up_; }
   // The time at which a held Send has waited too long.
