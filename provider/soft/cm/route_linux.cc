@@ -1,18 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 // Connecting a UDP socket makes the kernel look up the route; the socket then has the source address.
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
+#include <map>
+#include <memory>
 #include <optional>
+#include <utility>
 
+#include "base/clock.h"
 #include "base/unique_fd.h"
 #include "provider/soft/cm/route.h"
 #include "provider/soft/cm/tcp_socket.h"
 
 namespace nd::provider::soft {
 namespace {
+
+// For changes that the kernel does not report.
+constexpr Duration kLongestUse = std::chrono::seconds(1);
 
 using Call = int (*)(int, const sockaddr*, socklen_t);
 
@@ -36,18 +48,84 @@ std::optional<Address> SourceOf(int fd, const Address& remote) {
   return found.WithPort(0);
 }
 
-bool HasRoute(const Address& local, const Address& remote) {
+// The same from a socket that is bound to `local`.
+std::optional<Address> SourceFrom(const Address& local, const Address& remote) {
   const UniqueFd socket = MakeSocket(remote.family());
-  return socket && Invoke(bind, socket.get(), local.WithPort(0)) &&
-         SourceOf(socket.get(), remote).has_value();
+  if (!socket || !Invoke(bind, socket.get(), local.WithPort(0))) return std::nullopt;
+  return SourceOf(socket.get(), remote);
 }
 
 }  // namespace
 
-RouteFinder::RouteFinder()
-    : v4_(MakeSocket(Address::Family::kIpv4)), v6_(MakeSocket(Address::Family::kIpv6)) {}
+// The answers since the last change, and the socket in which the kernel queues its reports of changes.
+class RouteFinder::Kept {
+ public:
+  struct Answer {
+    std::optional<Address> source;
+    int error = 0;
+  };
 
-// The source address that the kernel prefers for `remote`. No value, with errno: there is no route.
+  // False: the kernel would not report every kind of change.
+  bool Open() {
+    reports_.reset(socket(AF_NETLINK, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC, NETLINK_ROUTE));
+    if (!reports_) return false;
+    sockaddr_nl name{};
+    name.nl_family = AF_NETLINK;
+    if (bind(reports_.get(), reinterpret_cast<const sockaddr*>(&name), sizeof name) != 0) return false;
+    return std::ranges::all_of(
+        std::array{RTNLGRP_LINK, RTNLGRP_NEXTHOP, RTNLGRP_IPV4_IFADDR, RTNLGRP_IPV4_ROUTE, RTNLGRP_IPV4_RULE,
+                   RTNLGRP_IPV4_NETCONF, RTNLGRP_IPV6_IFADDR, RTNLGRP_IPV6_ROUTE, RTNLGRP_IPV6_RULE,
+                   RTNLGRP_IPV6_NETCONF, RTNLGRP_IPV6_IFINFO},
+        [this](int group) {
+          return setsockopt(reports_.get(), SOL_NETLINK, NETLINK_ADD_MEMBERSHIP, &group, sizeof group) == 0;
+        });
+  }
+
+  // Forgets the answers if something has changed.
+  void LookForChanges() {
+    now_ = std::chrono::steady_clock::now();
+    if (HasReport() || now_ >= use_until_) answers_.clear();
+    if (answers_.empty()) use_until_ = now_ + kLongestUse;
+  }
+
+  // Returns the answer for `remote` from a socket that is bound to `local`, if it is well-formed. `ask` gets
+  // the answer from the kernel when none is kept; a change from LookForChanges() on is found by the next one.
+  template <typename Ask>
+  Answer Find(const Address& remote, const Address& local, const Ask& ask) {
+    const std::pair key(remote.WithPort(0), local);
+    const auto found = answers_.find(key);
+    if (found != answers_.end()) return found->second;
+    if (answers_.size() >= kMost) answers_.clear();
+    const std::optional<Address> source = ask();
+    return answers_[key] = {source, errno};
+  }
+
+ private:
+  static constexpr std::size_t kMost = 1024;
+  static constexpr int kMostReports = 256;  // Of one call. Further ones wait for the next, which finds them.
+
+  bool HasReport() {
+    char scrap;
+    for (int reports = 0; reports < kMostReports; ++reports) {
+      // The rest of the report is dropped. ENOBUFS: reports were lost.
+      if (recv(reports_.get(), &scrap, sizeof scrap, MSG_DONTWAIT) < 0 && errno == EAGAIN) return reports > 0;
+    }
+    return true;
+  }
+
+  UniqueFd reports_;
+  Time now_{}, use_until_{};
+  std::map<std::pair<Address, Address>, Answer> answers_;
+};
+
+RouteFinder::RouteFinder()
+    : kept_(std::make_unique<Kept>()),
+      v4_(MakeSocket(Address::Family::kIpv4)),
+      v6_(MakeSocket(Address::Family::kIpv6)) {
+  if (!kept_->Open()) kept_.reset();
+}
+RouteFinder::~RouteFinder() = default;
+
 std::optional<Address> RouteFinder::PreferredSource(const Address& remote) {
   UniqueFd& socket = remote.family() == Address::Family::kIpv6 ? v6_ : v4_;
   if (!socket) socket = MakeSocket(remote.family());
@@ -66,11 +144,17 @@ Result<Address> RouteFinder::Find(const Adapter& adapter, const Address& remote)
   if (remote.unspecified() || remote.multicast()) {
     return Status{StatusCode::kNetworkUnreachable, remote.IpToString() + " names no single host"};
   }
-  const std::optional<Address> preferred = PreferredSource(remote);
-  const int error = errno;
+  if (kept_) kept_->LookForChanges();
+  const auto find = [&](const Address& local, const auto& ask) -> Kept::Answer {
+    if (kept_) return kept_->Find(remote, local, ask);
+    const std::optional<Address> source = ask();
+    return {source, errno};
+  };
+  const auto [preferred, error] = find({}, [&] { return PreferredSource(remote); });
   if (preferred && adapter.Has(*preferred)) return *preferred;
   for (const Address& local : adapter.addresses) {
-    if (local.family() == remote.family() && HasRoute(local, remote)) return local;
+    if (local.family() != remote.family()) continue;
+    if (find(local, [&] { return SourceFrom(local, remote); }).source) return local;
   }
   return Status{StatusCode::kNetworkUnreachable,
                 "adapter " + adapter.options.name + " has no route to " + remote.IpToString(),

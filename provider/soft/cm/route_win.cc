@@ -50,7 +50,11 @@ std::optional<Address> SourceTowards(const Address& remote, const Address* local
 
 }  // namespace
 
+// Nothing is kept here.
+class RouteFinder::Kept {};
+
 RouteFinder::RouteFinder() = default;
+RouteFinder::~RouteFinder() = default;
 
 std::optional<Address> RouteFinder::PreferredSource(const Address& remote) {
   return SourceTowards(remote, nullptr);
