@@ -20,6 +20,7 @@
 #include <future>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <vector>
 
 extern char** environ;
@@ -59,8 +60,9 @@ class Process {
     waitpid(std::exchange(pid_, -1), &status, 0);
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   }
+  void Signal(int signal) { kill(pid_, signal); }
   int Kill(int signal) {
-    kill(pid_, signal);
+    Signal(signal);
     return Wait();
   }
 
@@ -161,6 +163,23 @@ class EndToEnd : public ::testing::Test {
   const std::uint16_t port_ = FreePort();
   std::unique_ptr<Process> broker_;
 };
+
+// A broker that does not run takes nothing and answers nothing.
+TEST_F(EndToEnd, ObjectsAreMadeWhileTheBrokerDoesNotRun) {
+  Adapter adapter = Adapter::Open().value(), listening = Adapter::Open().value();
+  End server(listening), first(adapter);  // After its first queue pair a session has spares.
+  broker_->Signal(SIGSTOP);
+  auto ended = std::async(std::launch::async, [this] {
+    std::this_thread::sleep_for(std::chrono::seconds(2));
+    broker_->Signal(SIGCONT);
+  });
+  const auto began = std::chrono::steady_clock::now();
+  End second(adapter);
+  EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(1));
+  ended.get();
+  Establish(adapter, second, listening, server);
+  Send(second, server, "made ahead");
+}
 
 class Examples : public EndToEnd, public ::testing::WithParamInterface<std::vector<std::string>> {};
 

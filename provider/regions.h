@@ -7,6 +7,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 
 #include "provider/hand_off.h"
@@ -29,11 +30,23 @@ struct alignas(64) RegionRow {
 };
 static_assert(sizeof(RegionRow) == 64);
 
+// The objects that the client may make without waiting for the broker: word i of a kind is spare i + 1, or 0.
+// The broker offers a spare by storing a value and withdraws it by exchanging the word for 0; the client
+// takes it the same way. A word decides only which of the two has the spare, so a client that writes anything
+// else deceives itself alone.
+inline constexpr std::uint32_t kSpares = 4;
+struct SpareWords {
+  std::atomic<std::uint32_t> queue_pairs[kSpares] = {};  // The counter slot of the queue pair, plus 1.
+  std::atomic<std::uint32_t> connectors[kSpares] = {};   // 1
+};
+
 struct alignas(64) RegionTable {
   std::atomic<std::uint64_t> unlisted{0};  // Regions and windows that found no free row.
   std::atomic<std::uint32_t> used{0};      // The first row that was never used.
+  SpareWords spares;                       // 0 with a broker that offers none.
   RegionRow rows[kRegionRows];
 };
+static_assert(offsetof(RegionTable, spares) == 12 && offsetof(RegionTable, rows) == 64);
 
 // How many rows follow the counters of this page. A broker without the table sends 0, and a client that does
 // not know the table ignores the field.

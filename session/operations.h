@@ -24,6 +24,7 @@ using Bytes = std::vector<std::uint8_t>;
 
 enum ClientFeatures : std::uint32_t {
   kClientExtensions = 0x1,  // Its queue pairs know requests with immediate data and atomic operations.
+  kClientSpares = 0x2,      // It makes objects ahead, so the broker offers it spares (provider/regions.h).
 };
 
 // The first message of a session.
@@ -50,9 +51,11 @@ struct CheckAddressOp {
 struct CreateQueuePairOp {
   Handle adapter;
   std::uint32_t receive_depth = 0, initiator_depth = 0, device_number = 0;
+  std::uint32_t spare = 0;  // Not 0: made ahead.
 };
 struct CreateConnectorOp {
   Handle adapter;
+  std::uint32_t spare = 0;
 };
 struct CreateListenerOp {
   Handle adapter;

@@ -136,11 +136,13 @@ struct Table<CreateQueuePairOp> {
   static constexpr std::tuple kFields{Field<&CreateQueuePairOp::adapter>{1, "adapter"},
                                       Field<&CreateQueuePairOp::receive_depth>{2, "receive_queue_depth"},
                                       Field<&CreateQueuePairOp::initiator_depth>{3, "initiator_queue_depth"},
-                                      Field<&CreateQueuePairOp::device_number>{4, "device_number"}};
+                                      Field<&CreateQueuePairOp::device_number>{4, "device_number"},
+                                      Field<&CreateQueuePairOp::spare>{5, "spare"}};
 };
 template <>
 struct Table<CreateConnectorOp> {
-  static constexpr std::tuple kFields{Field<&CreateConnectorOp::adapter>{1, "adapter"}};
+  static constexpr std::tuple kFields{Field<&CreateConnectorOp::adapter>{1, "adapter"},
+                                      Field<&CreateConnectorOp::spare>{2, "spare"}};
 };
 template <>
 struct Table<CreateListenerOp> {

@@ -66,6 +66,13 @@ Status LocalAdapter::CheckAddress(const Address& local) {
 }
 
 Result<AppHandle<LocalConnector>> LocalAdapter::CreateConnector() {
+  const BrokerSession::Life own = session->adapter();
+  const auto spares = session->spares(own.epoch);
+  if (const auto spare = spares ? spares->TakeConnector() : std::nullopt) {
+    auto made = LocalConnector::MakeAhead(shared_from_this(), own, spare->number);
+    if (!made.ok()) return made.status();
+    return HandleOf(*std::move(made));
+  }
   BrokerSession::Life life;
   auto reply = Create(session::CreateConnectorOp{}, &life);
   if (!reply.ok()) return reply.status();

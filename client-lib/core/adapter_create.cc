@@ -181,11 +181,9 @@ Result<AppHandle<LocalQueuePair>> LocalAdapter::CreateQueuePair(const QueuePairA
     if (!queue_pair.ok()) return queue_pair.status();
     op.device_number = (*queue_pair)->device_number();
   }
-  auto reply = session->Call(op, own.epoch);
-  if (!reply.ok()) return reply.status();
-
-  auto made =
-      std::make_shared<LocalQueuePair>(shared_from_this(), BrokerSession::Life{reply->handle, own.epoch});
+  auto made = std::make_shared<LocalQueuePair>(shared_from_this(), BrokerSession::Life{{}, own.epoch});
+  const Result<std::uint32_t> counter_slot = made->MakeKnown(op);
+  if (!counter_slot.ok()) return counter_slot.status();
   *owner_of = made;
   made->receive_depth = arguments.receive_depth;
   made->initiator_depth = arguments.initiator_depth;
@@ -193,7 +191,7 @@ Result<AppHandle<LocalQueuePair>> LocalAdapter::CreateQueuePair(const QueuePairA
   made->initiator_cq = initiator_cq;
   made->srq = srq;
   made->counters = session->counters();
-  inner.counters = made->counters ? made->counters->Slot(reply->counter_slot) : nullptr;
+  inner.counters = made->counters ? made->counters->Slot(*counter_slot) : nullptr;
   session->regions()->Use(made->counters);
   made->counted = inner.counters;
   if (!numbered) {
@@ -202,7 +200,7 @@ Result<AppHandle<LocalQueuePair>> LocalAdapter::CreateQueuePair(const QueuePairA
     (*queue_pair)->UseCounters(inner.counters);
   }
   if (!queue_pair.ok()) {
-    static_cast<void>(session->Submit(session::CloseOp{reply->handle}, own.epoch, [](const Reply&) {}));
+    static_cast<void>(session->Submit(session::CloseOp{made->life().handle}, own.epoch, [](const Reply&) {}));
     return queue_pair.status();
   }
   made->real = LeakInChild(std::move(queue_pair).value());

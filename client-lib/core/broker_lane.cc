@@ -229,12 +229,13 @@ bool BrokerLane::PutOff(std::span<const std::byte> datagram) {
 void BrokerLane::Enqueue(std::span<const std::byte> datagram) {
   ++messages_queued_;
   const auto message = datagram.subspan(sizeof(provider::MessageRecord));
-  if (takes_many_messages_ && !queue_.empty() &&
-      queue_.back().size() + message.size() <= provider::kMaxClientDatagram) {
-    queue_.back().insert(queue_.back().end(), message.begin(), message.end());
+  if (!queue_.empty() && queue_.back().takes_messages &&
+      queue_.back().bytes.size() + message.size() <= provider::kMaxClientDatagram) {
+    std::vector<std::byte>& last = queue_.back().bytes;
+    last.insert(last.end(), message.begin(), message.end());
     return;
   }
-  queue_.emplace_back(datagram.begin(), datagram.end());
+  queue_.push_back({{datagram.begin(), datagram.end()}, takes_many_messages_});
   ++queued_;
 }
 
@@ -252,7 +253,8 @@ Status BrokerLane::SendPutOff() {
 Status BrokerLane::SendQueue() {
   Status status;
   while (status.ok() && !queue_.empty()) {
-    const std::vector<std::span<const std::byte>> datagrams(queue_.begin(), queue_.end());
+    std::vector<std::span<const std::byte>> datagrams;
+    for (const Datagram& datagram : queue_) datagrams.emplace_back(datagram.bytes);
     const std::size_t sent = SendInOrder(socket_.get(), datagrams, &status);
     queue_.erase(queue_.begin(), queue_.begin() + static_cast<std::ptrdiff_t>(sent));
     dequeued_ += sent;
@@ -324,7 +326,7 @@ Status BrokerLane::Acknowledge(std::uint64_t id) {
   Status status = SendQueue();
   if (status.ok()) status = SendWithFds(socket_.get(), datagram, {});
   if (!carries_ || !(status == StatusCode::kDeviceBusy)) return status;
-  queue_.emplace_back(datagram.begin(), datagram.end());
+  queue_.push_back({{datagram.begin(), datagram.end()}, /*takes_messages=*/false});
   ++queued_;
   return {};
 }

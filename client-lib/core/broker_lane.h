@@ -102,9 +102,13 @@ class BrokerLane {
 
   // Locked last, and never while a thread waits.
   std::mutex queue_mutex_;
-  std::deque<std::vector<std::byte>> queue_;  // Datagrams that were put off, or that a Send() waits for.
-  std::uint64_t queued_ = 0, dequeued_ = 0;   // All that were ever in the queue.
-  std::size_t messages_queued_ = 0;           // Put into it since it was empty.
+  struct Datagram {
+    std::vector<std::byte> bytes;
+    bool takes_messages = false;  // Further messages may be added.
+  };
+  std::deque<Datagram> queue_;               // What was put off, or what a Send() waits for.
+  std::uint64_t queued_ = 0, dequeued_ = 0;  // All that were ever in the queue.
+  std::size_t messages_queued_ = 0;          // Put into it since it was empty.
 };
 
 }  // namespace nd::client

@@ -58,6 +58,21 @@ Status BrokerSession::Submit(session::Operation op, std::uint32_t epoch, Done do
   return Send({0, std::move(op)}, early, epoch, std::move(done), ticket, sender);
 }
 
+Result<session::Handle> BrokerSession::SubmitAhead(session::Operation op, std::uint32_t epoch, Done done) {
+  session::OpId number = 0;
+  Status sent = Send({0, std::move(op)}, false, epoch, std::move(done), nullptr, Sender::kPutOff, &number);
+  if (!sent.ok()) return sent;
+  return session::Handle::NameOf(number);
+}
+
+std::shared_ptr<MappedCounters> BrokerSession::spares(std::uint32_t epoch) const {
+  if (in_child()) return nullptr;
+  std::lock_guard lock(mutex_);
+  const bool named = session::Handle::NameOf(last_op_ + 1).value != 0;
+  return state_ == State::kUp && link_ && !link_->over && epoch == epoch_ && named ? link_->lane.counters()
+                                                                                   : nullptr;
+}
+
 bool BrokerSession::Pass(Link& link, std::span<const std::byte> bytes, Sender sender) {
   if (sender == Sender::kAtOnce) return link.lane_messages != nullptr && link.lane_messages->TrySend(bytes);
   if (sender == Sender::kPutOff && link.lane_messages != nullptr) {
@@ -70,7 +85,7 @@ bool BrokerSession::Pass(Link& link, std::span<const std::byte> bytes, Sender se
 
 // `early`: also before the session is established.
 Status BrokerSession::Send(session::ClientMessage message, bool early, std::uint32_t epoch, Done done,
-                           Ticket* ticket, Sender sender) {
+                           Ticket* ticket, Sender sender, session::OpId* number) {
   const bool unhurried = sender != Sender::kApplication && sender != Sender::kKeeper;
   const auto* op = std::get_if<session::Operation>(&message.content);
   const bool makes_queue_pair = op != nullptr && session::MakesQueuePair(*op);
@@ -80,6 +95,7 @@ Status BrokerSession::Send(session::ClientMessage message, bool early, std::uint
     const bool open = state_ == State::kUp || (state_ == State::kConnecting && early);
     if (!open || !link_ || link_->over || (epoch != 0 && epoch != epoch_)) return Unreachable();
     message.op_id = ++last_op_;
+    if (number != nullptr) *number = message.op_id;
     link = link_;
     link->pending.emplace(message.op_id,
                           Link::Pending{makes_queue_pair, ticket != nullptr, unhurried, std::move(done)});

@@ -110,6 +110,11 @@ class BrokerSession final : public std::enable_shared_from_this<BrokerSession> {
   // kAtOnce only: sending would have to wait; `done` is dropped.
   Status Submit(session::Operation op, std::uint32_t epoch, Done done, Sender sender = Sender::kApplication,
                 Ticket* ticket = nullptr);
+  // Sends an operation that makes an object ahead (session.proto, CreateConnector). Returns the name of the
+  // object until `done` has its handle; otherwise as Submit() of kPutOff.
+  Result<session::Handle> SubmitAhead(session::Operation op, std::uint32_t epoch, Done done);
+  // Where the spares of that epoch are; null: none, or this process is a child.
+  std::shared_ptr<MappedCounters> spares(std::uint32_t epoch) const;
   // Helps reading until `done` has run, or returns at once. The outcome has to be awaited all the same.
   void AwaitReply(const Ticket& ticket);
   // Sends a transport report, which has no answer. Does nothing while the broker is away.
@@ -171,7 +176,8 @@ class BrokerSession final : public std::enable_shared_from_this<BrokerSession> {
   static void GiveNetwork(BrokerLane& lane);
   static void GiveSocketFor(const session::ConnectOp& connect, session::OpId op_id, BrokerLane& lane);
   Status Send(session::ClientMessage message, bool early, std::uint32_t epoch, Done done,
-              Ticket* ticket = nullptr, Sender sender = Sender::kApplication);
+              Ticket* ticket = nullptr, Sender sender = Sender::kApplication,
+              session::OpId* number = nullptr);
   // Returns false when only a sender that waits can send it.
   static bool Pass(Link& link, std::span<const std::byte> bytes, Sender sender);
   Result<Reply> CallWithin(session::ClientMessage message, const char* what, Duration timeout);

@@ -34,6 +34,27 @@ std::shared_ptr<LocalConnector> LocalConnector::Make(std::shared_ptr<LocalAdapte
   return made;
 }
 
+Result<std::shared_ptr<LocalConnector>> LocalConnector::MakeAhead(std::shared_ptr<LocalAdapter> adapter,
+                                                                  Life opened, std::uint32_t spare) {
+  auto made = std::make_shared<LocalConnector>(std::move(adapter), Life{{}, opened.epoch}, false);
+  const auto name = made->adapter->session->SubmitAhead(
+      session::CreateConnectorOp{opened.handle, spare}, opened.epoch, [made](const Reply& reply) {
+        if (!reply.status.ok()) return;
+        {
+          std::lock_guard lock(made->mutex_);
+          made->life_.handle = reply.handle;
+        }
+        made->adapter->session->Register(reply.handle, made);
+      });
+  if (!name.ok()) return name.status();
+  {
+    std::lock_guard lock(made->mutex_);
+    if (!made->life_.handle) made->life_.handle = *name;  // Otherwise the answer was faster.
+  }
+  made->adapter->session->AddLive(made);
+  return made;
+}
+
 LocalConnector::LocalConnector(std::shared_ptr<LocalAdapter> owner, Life life, bool passive)
     : adapter(std::move(owner)), life_(life), passive_(passive) {}
 

@@ -32,6 +32,9 @@ class LocalConnector final : public Target, public std::enable_shared_from_this<
 
   // Makes the connector and registers it with the session.
   static std::shared_ptr<LocalConnector> Make(std::shared_ptr<LocalAdapter> adapter, Life life, bool passive);
+  // Makes it from a spare of the session, without waiting for the broker. DEVICE_REMOVED.
+  static Result<std::shared_ptr<LocalConnector>> MakeAhead(std::shared_ptr<LocalAdapter> adapter, Life opened,
+                                                           std::uint32_t spare);
   LocalConnector(std::shared_ptr<LocalAdapter> owner, Life life, bool passive);
 
   Rank rank() const override { return Rank::kConnector; }

@@ -295,6 +295,21 @@ TEST_P(LaneCarrierFeatureTest, NoMoreMessagesArePutOffThanTheBrokerHandlesInATur
   }
   EXPECT_EQ(put_off, 17);
 }
+// The acknowledgement waits for room, and a message is put off behind it.
+TEST_P(LaneCarrierFeatureTest, NoMessageIsAddedToAnAcknowledgement) {
+  ReadToken(GetParam());
+  Open(kForEver);
+  LetTheThreadRest();
+  int sent = 0;
+  while (sent < 100'000 && carrier_->TrySend(Text("m"))) ++sent;
+  BrokerHandsOver(1);
+  BrokerSends('b');
+  carrier_->ReadWhile(Until(2));
+  EXPECT_TRUE(carrier_->SendLater(Text("l")));
+  for (int i = 0; i < sent; ++i) ASSERT_EQ(BrokerReads(), 'm') << i;
+  EXPECT_TRUE(carrier_->Send(Text("n")));
+  EXPECT_EQ(BrokerReadsAll(), GetParam() ? "1n" : "1ln");
+}
 INSTANTIATE_TEST_SUITE_P(TakesMany, LaneCarrierFeatureTest, ::testing::Bool());
 
 TEST_F(LaneCarrierTest, HandOverIsAcknowledgedAtOnce) {

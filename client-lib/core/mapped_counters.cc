@@ -12,6 +12,14 @@ namespace {
 constexpr std::uint32_t kMaxSlots = 1 << 20;
 constexpr std::uint32_t kMaxSlotsPerPage = 1 << 16;
 
+std::optional<MappedCounters::Spare> TakeOne(std::atomic<std::uint32_t> (&words)[provider::kSpares]) {
+  for (std::uint32_t i = 0; i < provider::kSpares; ++i) {
+    if (words[i].load(std::memory_order_relaxed) == 0) continue;
+    if (const std::uint32_t value = words[i].exchange(0)) return MappedCounters::Spare{i + 1, value};
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 Status MappedCounters::Add(const provider::CountersPageRecord& given, UniqueFd memory) {
@@ -44,6 +52,16 @@ Status MappedCounters::Add(const provider::CountersPageRecord& given, UniqueFd m
 provider::RegionTable* MappedCounters::regions() {
   std::lock_guard lock(mutex_);
   return regions_;
+}
+
+std::optional<MappedCounters::Spare> MappedCounters::TakeQueuePair() {
+  provider::RegionTable* const table = regions();
+  return table == nullptr ? std::nullopt : TakeOne(table->spares.queue_pairs);
+}
+
+std::optional<MappedCounters::Spare> MappedCounters::TakeConnector() {
+  provider::RegionTable* const table = regions();
+  return table == nullptr ? std::nullopt : TakeOne(table->spares.connectors);
 }
 
 provider::QpCounters* MappedCounters::Slot(std::uint32_t slot) {

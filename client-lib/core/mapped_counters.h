@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <optional>
 
 #include "base/memfd.h"
 #include "provider/counters.h"
@@ -20,6 +21,13 @@ class MappedCounters {
   Status Add(const provider::CountersPageRecord& record, UniqueFd memory);
   // Returns the slot for a new queue pair, with all counts 0; null when no page has `slot`.
   provider::QpCounters* Slot(std::uint32_t slot);
+  // Takes an object that may be made ahead (provider/regions.h); no value when the broker offers none.
+  struct Spare {
+    std::uint32_t number = 0;  // For the operation.
+    std::uint32_t value = 0;
+  };
+  std::optional<Spare> TakeQueuePair();
+  std::optional<Spare> TakeConnector();
   // The table of regions for the broker; null when the broker has none or no page has arrived.
   provider::RegionTable* regions();
 

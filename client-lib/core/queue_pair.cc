@@ -27,6 +27,29 @@ BrokerSession::Life LocalQueuePair::life() {
   return life_;
 }
 
+Result<std::uint32_t> LocalQueuePair::MakeKnown(session::CreateQueuePairOp op) {
+  BrokerSession& session = *adapter->session;
+  const std::uint32_t epoch = life().epoch;
+  const auto spares = session.spares(epoch);
+  const auto spare = spares ? spares->TakeQueuePair() : std::nullopt;
+  if (!spare) {
+    auto reply = session.Call(op, epoch);
+    if (!reply.ok()) return reply.status();
+    std::lock_guard lock(mutex_);
+    life_.handle = reply->handle;
+    return reply->counter_slot;
+  }
+  op.spare = spare->number;
+  const auto name = session.SubmitAhead(op, epoch, [self = shared_from_this(), epoch](const Reply& reply) {
+    std::lock_guard lock(self->mutex_);
+    if (reply.status.ok() && self->life_.epoch == epoch) self->life_.handle = reply.handle;
+  });
+  if (!name.ok()) return name.status();
+  std::lock_guard lock(mutex_);
+  if (!life_.handle) life_.handle = *name;  // Otherwise the answer was faster.
+  return spare->value - 1;
+}
+
 void LocalQueuePair::SetConnector(const std::shared_ptr<LocalConnector>& connector) {
   std::lock_guard lock(mutex_);
   connector_ = connector;

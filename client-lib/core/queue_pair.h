@@ -24,6 +24,9 @@ class LocalQueuePair final : public Target, public std::enable_shared_from_this<
   Rank rank() const override { return Rank::kQueuePair; }
   void BeginClose() override { static_cast<void>(Close({}, false, false)); }
   void LastHandleGone() { BeginClose(); }
+  // Makes a new one known to the broker. Returns its counter slot, or the broker's refusal. The answer is
+  // waited for unless the session has a spare.
+  Result<std::uint32_t> MakeKnown(session::CreateQueuePairOp op);
   // Makes it and its connection known to the new broker.
   void OnSessionBack(const std::function<void()>& done) override;
 

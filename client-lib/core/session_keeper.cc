@@ -46,7 +46,8 @@ Status BrokerSession::ConnectLink(bool* reached) {
     state_ = State::kConnecting;
   }
   session::Hello hello{session::Bytes(token->begin(), token->end()), session::kProtocolVersion,
-                       session::kProtocolVersion, options_.application, session::kClientExtensions};
+                       session::kProtocolVersion, options_.application,
+                       session::kClientExtensions | session::kClientSpares};
   auto greeted = CallWithin({0, std::move(hello)}, "the greeting", options_.greeting_timeout);
   if (!greeted.ok()) return greeted.status();
   if (!options_.open_adapter) return {};

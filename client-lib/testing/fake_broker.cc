@@ -8,6 +8,11 @@
 #include "client-lib/src/face.h"
 
 namespace nd::client {
+namespace {
+
+constexpr std::size_t kCounters = provider::kCounterSlotsPerPage * sizeof(provider::QpCounters);
+
+}  // namespace
 
 class FakeBroker::Link final : public LaneMessages {
  public:
@@ -167,13 +172,14 @@ std::uint64_t FakeBroker::SendHandOff(session::Handle connector,
 
 void FakeBroker::GiveCounters(std::uint32_t slot) {
   On<session::CreateQueuePairOp>([this, slot](const session::ClientMessage&) {
-    constexpr std::size_t kSize = provider::kCounterSlotsPerPage * sizeof(provider::QpCounters);
+    constexpr std::size_t kSize = kCounters + sizeof(provider::RegionTable);
     std::lock_guard lock(mutex_);
     const UniqueFd memory = CreateSealedMemfd("fake counters", kSize).value();
     counters_ = Mapping::Map(memory.get(), kSize, true).value();
     provider::CountersPageRecord record;
     record.id = next_hand_off_++;
     record.slot_count = provider::kCounterSlotsPerPage;
+    provider::RegionRowsOf(record) = provider::kRegionRows;
     const int fds[] = {memory.get()};
     static_cast<void>(SendWithFds(lane_.get(), std::as_bytes(std::span(&record, 1)), fds));
     Reply reply;
@@ -186,6 +192,11 @@ void FakeBroker::GiveCounters(std::uint32_t slot) {
 const provider::QpCounters* FakeBroker::counters(std::uint32_t slot) {
   std::lock_guard lock(mutex_);
   return reinterpret_cast<const provider::QpCounters*>(counters_.data()) + slot;
+}
+
+provider::SpareWords& FakeBroker::spares() {
+  std::lock_guard lock(mutex_);
+  return reinterpret_cast<provider::RegionTable*>(counters_.data() + kCounters)->spares;
 }
 
 void FakeBroker::Kill() {

@@ -64,6 +64,8 @@ class FakeBroker {
   // broker sees it.
   void GiveCounters(std::uint32_t slot);
   const provider::QpCounters* counters(std::uint32_t slot);
+  // The words in that page where the client finds spares.
+  provider::SpareWords& spares();
   // Ends the session and refuses new ones, until Start().
   void Kill();
   void Start();

@@ -100,6 +100,7 @@ Broker::Impl::Impl(Options options)
       policy_(std::move(options.policy)),
       resolve_(std::move(options.resolve)),
       prove_(std::move(options.prove)),
+      board_(options.spares),
       grace_(options.grace),
       connections_return_until_(options.leases_until),
       ports_({options.seed, options.owner_uid, std::move(options.may_come_back)}, settings_, adapters_,

@@ -24,6 +24,7 @@
 #include "daemon/core/quota.h"
 #include "daemon/core/record.h"
 #include "daemon/core/settings.h"
+#include "daemon/core/spares.h"
 
 namespace nd::core {
 
@@ -135,6 +136,8 @@ class Broker {
     // Tells whether the holder of a lease may still return; asked when another process wants the port. Must
     // behave as a pure function. Null: it may.
     std::function<bool(const Process&)> may_come_back;
+    // Where clients find the objects that they may make ahead; outlives the broker. Null: they make none.
+    SpareBoard* spares = nullptr;
   };
 
   explicit Broker(Options options);

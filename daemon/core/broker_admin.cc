@@ -64,6 +64,7 @@ void Broker::Impl::TellAdapter(AdapterNo adapter, SendAdapterEvent::What what) {
 }
 
 void Broker::Impl::RemoveFromUse(AdapterNo adapter, SendAdapterEvent::What what) {
+  WithdrawSpares();  // From now on clients are to learn that the adapter is gone.
   std::vector<Handle> handles;
   for (const auto& [id, s] : sessions_.all()) {
     for (const Session::Objects& objects : s.objects) {
@@ -235,6 +236,7 @@ void Broker::Impl::On(const KillConnection& event) {
 }
 
 void Broker::Impl::On(const SettingsChanged& event) {
+  WithdrawSpares();  // The limits may be lower.
   settings_ = event.settings;
   policy_ = event.policy;
   FixRange(&settings_);

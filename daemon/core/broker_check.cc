@@ -59,7 +59,29 @@ std::string Broker::Impl::CheckInvariants() const {
     ++usage[uid][static_cast<std::size_t>(resource)];
   };
 
+  std::map<std::uint32_t, Quota::Usage> spares;
+  std::uint32_t all_spares = 0, made_ahead = 0;
   for (const auto& [id, s] : sessions_.all()) {
+    for (const SpareKind kind : kSpareKinds) {
+      for (const Spare& spare : s.spares[static_cast<std::size_t>(kind)]) {
+        if (!spare.charge) continue;
+        report.Must(!s.closed && spare.charge.spare() && spare.charge.uid() == UserOf(s.who),
+                    "I2: spare is not charged");
+        ++spares[UserOf(s.who)][static_cast<std::size_t>(spare.charge.resource())];
+        ++all_spares;
+        report.Must(have_spares_.contains({UserOf(s.who), id}),
+                    "spare of a session that is not known to have any");
+        report.Must(kind != SpareKind::kQueuePair ||
+                        (spare.counter_slot < s.next_slot && !s.free_slots.contains(spare.counter_slot)),
+                    "counter slot of a spare is not taken");
+      }
+    }
+    for (const auto& [made_by, handle] : s.made_by) {
+      const Object* const object = find(handle);
+      report.Must(object != nullptr && object->session == id && object->made_by == made_by,
+                  "I6: name of no object");
+      ++made_ahead;
+    }
     if (s.charge) charge(s.charge, UserOf(s.who), Resource::kSessions);
     for (std::size_t kind = 0; kind < kObjectKinds; ++kind) {
       for (const auto& [sequence, handle] : s.objects[kind]) {
@@ -76,8 +98,12 @@ std::string Broker::Impl::CheckInvariants() const {
                 s.closed ? 1u : 0u, "I6: places in the line of reclaim of session ", shown(id));
   }
 
+  report.Same(spares_, all_spares, "spares");
+  report.Must(spares == std::map<std::uint32_t, Quota::Usage>(quota_.spares().begin(), quota_.spares().end()),
+              "I2: charges of spares differ from the recount");
   for (const Object* object : AllObjects()) {
     ++objects[object->adapter_no];
+    made_ahead -= object->made_by != 0 ? 1 : 0;
     const Session* const s = sessions_.Find(object->session);
     report.Must(s != nullptr, "I6: object of a dead session");
     if (s == nullptr) continue;
@@ -212,6 +238,7 @@ std::string Broker::Impl::CheckInvariants() const {
     }
   }
 
+  report.Same(made_ahead, 0u, "I6: names of objects");
   for (const auto& [handle, count] : successors) {
     const Object* const object = find(handle);
     report.Must(object != nullptr, "antecedent gone before its successor");

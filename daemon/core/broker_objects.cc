@@ -37,8 +37,8 @@ std::string NoAddressHere(const Identity& who, const AdapterInfo& adapter) {
          (who.network_problem.empty() ? "" : " ") + who.network_problem;
 }
 
-std::uint32_t NextSlot(const Session& s) {
-  return s.free_slots.empty() ? s.next_slot : *s.free_slots.begin();
+Status NoHandles() {
+  return {StatusCode::kInsufficientResources, "The broker has no free handles left."};
 }
 
 }  // namespace
@@ -55,16 +55,32 @@ Connector& Broker::Impl::ConnectorAt(Handle handle) {
 }
 
 std::optional<Quota::Token> Broker::Impl::Charge(const Session& s, Resource resource, Status* why) {
-  return quota_.Charge(UserOf(s.who), resource, LimitOf(policy_.LimitsOf(s.who), resource), why);
+  const std::uint32_t uid = UserOf(s.who);
+  const auto limit = LimitOf(policy_.LimitsOf(s.who), resource);
+  std::optional<Quota::Token> charge = quota_.Charge(uid, resource, limit, why);
+  if (charge || quota_.SparesOf(uid, resource) == 0) return charge;
+  WithdrawSpares(uid);
+  return quota_.Charge(uid, resource, limit, why);
 }
 
 template <typename T>
-T* Broker::Impl::Create(Session& s, const OpenedAdapter& adapter, Status* why) {
+T* Broker::Impl::Create(Session& s, const OpenedAdapter& adapter, Status* why, Spare* spare) {
   auto object = std::make_unique<T>();
-  if (const std::optional<Resource> resource = ResourceOf(object->kind)) {
+  if (spare != nullptr) {
+    spare->charge.Use();
+    object->charge = std::move(spare->charge);
+    --spares_;
+  } else if (const std::optional<Resource> resource = ResourceOf(object->kind)) {
     std::optional<Quota::Token> charge = Charge(s, *resource, why);
     if (!charge) return nullptr;
     object->charge = std::move(*charge);
+  }
+  if (spare == nullptr && spares_ > 0 && objects_.room() <= spares_) {
+    WithdrawSpares();
+    if (objects_.room() <= spares_) {
+      *why = NoHandles();
+      return nullptr;
+    }
   }
   T* const raw = object.get();
   raw->session = s.id;
@@ -74,7 +90,7 @@ T* Broker::Impl::Create(Session& s, const OpenedAdapter& adapter, Status* why) {
   raw->adapter = adapter.handle;
   const Handle handle = objects_.Insert(std::move(object));
   if (!handle) {
-    *why = Status(StatusCode::kInsufficientResources, "The broker has no free handles left.");
+    *why = NoHandles();
     return nullptr;
   }
   raw->handle = handle;
@@ -84,8 +100,9 @@ T* Broker::Impl::Create(Session& s, const OpenedAdapter& adapter, Status* why) {
   if (Object* const antecedent = FindAny(raw->adapter)) ++antecedent->successors;
   return raw;
 }
-template Connector* Broker::Impl::Create<Connector>(Session&, const OpenedAdapter&, Status*);
-template SharedEndpoint* Broker::Impl::Create<SharedEndpoint>(Session&, const OpenedAdapter&, Status*);
+template Connector* Broker::Impl::Create<Connector>(Session&, const OpenedAdapter&, Status*, Spare*);
+template SharedEndpoint* Broker::Impl::Create<SharedEndpoint>(Session&, const OpenedAdapter&, Status*,
+                                                              Spare*);
 
 void Broker::Impl::Destroy(Object& object) {
   const Handle handle = object.handle, adapter = object.adapter;
@@ -93,6 +110,7 @@ void Broker::Impl::Destroy(Object& object) {
   Session& s = SessionOf(session);
   Finish(session, object.close_op, {});
   s.Of(object.kind).erase(object.sequence);
+  if (object.made_by != 0) s.made_by.erase(object.made_by);
   AdapterState& state = StateOf(object);
   ND_CORE_CHECK(state.objects > 0);
   --state.objects;
@@ -137,8 +155,7 @@ OpenedAdapter* Broker::Impl::UsableAdapter(Session& s, Pending& p, Handle handle
     Finish(s.id, p, BadHandle());
     return nullptr;
   }
-  const AdapterState& state = adapters_[adapter->adapter_no];
-  if (!state.present || !state.enabled) {
+  if (Gone(adapters_[adapter->adapter_no])) {
     Finish(s.id, p, AdapterGone());
     return nullptr;
   }
@@ -264,7 +281,7 @@ void Broker::Impl::Do(Session& s, Pending p, const CheckAddressOp& op) {
 
 std::uint32_t Broker::Impl::NextCounterSlot(SessionId session) const {
   const Session* const s = sessions_.Find(session);
-  return s == nullptr ? 0 : NextSlot(*s);
+  return s == nullptr ? 0 : s->NextSlot();
 }
 
 // Numbered as the fields of nd::QueuePairOptions.
@@ -281,45 +298,53 @@ Status Broker::Impl::CheckDepths(const AdapterInfo& adapter, std::uint32_t recei
 }
 
 QueuePair* Broker::Impl::MakeQueuePair(Session& s, const OpenedAdapter& adapter, const CreateQueuePairOp& op,
-                                       Status* why) {
-  QueuePair* const q = Create<QueuePair>(s, adapter, why);
+                                       Status* why, Spare* spare) {
+  QueuePair* const q = Create<QueuePair>(s, adapter, why, spare);
   if (q == nullptr) return nullptr;
   q->device_number = op.device_number;
   q->receive_depth = op.receive_depth;
   q->initiator_depth = op.initiator_depth;
-  q->counter_slot = NextSlot(s);
-  if (s.free_slots.empty()) {
-    ++s.next_slot;
-  } else {
-    s.free_slots.erase(s.free_slots.begin());
-  }
+  q->counter_slot = spare != nullptr ? spare->counter_slot : s.TakeSlot();
   return q;
 }
 
 void Broker::Impl::Do(Session& s, Pending p, const CreateQueuePairOp& op) {
-  OpenedAdapter* const adapter = UsableAdapter(s, p, op.adapter);
+  Spare* const spare = FindSpare(s, SpareKind::kQueuePair, op.spare);
+  OpenedAdapter* const adapter = AdapterFor(s, p, op.adapter, SpareKind::kQueuePair, spare);
   if (adapter == nullptr) return;
   const AdapterInfo& info = StateOf(*adapter).description.info;
   Status why = CheckDepths(info, op.receive_depth, op.initiator_depth);
-  const QueuePair* const q = why.ok() ? MakeQueuePair(s, *adapter, op, &why) : nullptr;
+  QueuePair* const q = why.ok() ? MakeQueuePair(s, *adapter, op, &why, spare) : nullptr;
   if (q == nullptr) {
+    if (spare != nullptr && spare->charge) ReleaseSpare(s, SpareKind::kQueuePair, *spare);
     Finish(s.id, p, std::move(why));
     return;
   }
   Reply reply;
   reply.handle = q->handle;
   reply.counter_slot = q->counter_slot;
+  if (op.spare != 0) NameObject(s, *q, p.op_id);
+  q->removed = Gone(StateOf(*q));
+  OfferSpares(s);
   Finish(s.id, p, {}, std::move(reply));
 }
 
 void Broker::Impl::Do(Session& s, Pending p, const CreateConnectorOp& op) {
-  OpenedAdapter* const adapter = UsableAdapter(s, p, op.adapter);
+  Spare* const spare = FindSpare(s, SpareKind::kConnector, op.spare);
+  OpenedAdapter* const adapter = AdapterFor(s, p, op.adapter, SpareKind::kConnector, spare);
   if (adapter == nullptr) return;
   Status why;
-  const Connector* const c = Create<Connector>(s, *adapter, &why);
+  Connector* const c = Create<Connector>(s, *adapter, &why, spare);
+  if (c == nullptr) {
+    Finish(s.id, p, std::move(why));
+    return;
+  }
   Reply reply;
-  if (c != nullptr) reply.handle = c->handle;
-  Finish(s.id, p, std::move(why), std::move(reply));
+  reply.handle = c->handle;
+  if (op.spare != 0) NameObject(s, *c, p.op_id);
+  if (Gone(StateOf(*c))) RemoveObject(*c);
+  OfferSpares(s);
+  Finish(s.id, p, {}, std::move(reply));
 }
 
 void Broker::Impl::Do(Session& s, Pending p, const CreateListenerOp& op) {

@@ -5,8 +5,20 @@
 
 #include "daemon/core/check.h"
 #include "daemon/core/impl.h"
+#include "session/ahead.h"
 
 namespace nd::core {
+namespace {
+
+std::optional<session::Operation> WithHandles(const Session& s, const session::Operation& op) {
+  if (s.made_by.empty()) return std::nullopt;
+  return session::WithHandles(op, [&s](OpId made_by) {
+    const auto found = s.made_by.find(made_by);
+    return found == s.made_by.end() ? Handle{} : found->second;
+  });
+}
+
+}  // namespace
 
 void Broker::Impl::EndSessionNow(Session& s, Status why) {
   if (s.ending) return;
@@ -35,6 +47,7 @@ void Broker::Impl::On(const SessionClosed& event) {
   Session* const s = sessions_.Find(event.session);
   if (s == nullptr || s->closed) return;
   sessions_.Close(*s, event.why);
+  ReleaseSpares(*s);
   if (!event.why.ok()) LetConnectionsReturn(*s);
   On(ReclaimSome{});
 }
@@ -87,7 +100,8 @@ void Broker::Impl::On(const ClientOp& event) {
   if (s == nullptr || s->ending) return;
   const auto* const report = std::get_if<TransportReportOp>(&event.op);
   if (event.op_id == 0 && report != nullptr) {  // An operation of this kind has no completion.
-    Do(*s, Pending{}, *report);
+    const auto known = WithHandles(*s, event.op);
+    Do(*s, Pending{}, known ? std::get<TransportReportOp>(*known) : *report);
     return;
   }
   if (event.op_id == 0) {
@@ -105,7 +119,7 @@ void Broker::Impl::On(const ClientOp& event) {
       break;
   }
   Pending pending{event.op_id, next_sequence_++};
-  if (!sessions_.Begin(*s, pending, now_)) {
+  if (!sessions_.Begin(*s, pending, now_) && !session::IsMadeAhead(event.op)) {
     Finish(s->id, pending,
            {StatusCode::kInsufficientResources,
             "User " + std::to_string(UserOf(s->who)) + " has " + std::to_string(Quota::kOperationsPerUser) +
@@ -113,7 +127,11 @@ void Broker::Impl::On(const ClientOp& event) {
             Detail::kQuota});
     return;
   }
-  std::visit([&](const auto& op) { Do(*s, pending, op); }, event.op);
+  const auto run = [&](const session::Operation& named) {
+    std::visit([&](const auto& op) { Do(*s, pending, op); }, named);
+  };
+  const auto known = WithHandles(*s, event.op);
+  run(known ? *known : event.op);
   LaunchWaiting();
 }
 

@@ -59,6 +59,7 @@ std::unique_ptr<Broker> World::MakeBroker(int host, std::uint32_t epoch, std::ve
   options.grace = kGrace;
   options.prove = [](const ConnectionFacts& facts) { return ProofOf(facts); };
   options.owner_uid = 1000;
+  options.spares = &board_;
   options.may_come_back = [this](const Process& holder) { return !ended.contains(holder.pid); };
   return std::make_unique<Broker>(std::move(options));
 }
@@ -109,6 +110,7 @@ World::Client World::Open(int host, std::uint32_t uid, std::uint32_t pid, const 
   who.command = "test";
   who.foreign_network = open_foreign;
   who.network = open_network;
+  if (open_ahead) who.features = session::kClientSpares;
   who.foreign_namespace = open_foreign_namespace;
   who.born = open_born;
   Step(host, SessionOpened{id, who});
@@ -160,11 +162,39 @@ std::vector<OpId> World::completion_order(const Client& client) const {
   return found == order.end() ? std::vector<OpId>{} : found->second;
 }
 
+template <typename Make>
+Handle World::New(const Client& client, SpareKind kind, const Make& make) {
+  const std::uint32_t spare = board_.Take(client.session, kind).first;
+  const OpId id = Submit(client, make(spare));
+  const Complete& made = Result(client, id);
+  if (spare == 0) return made.reply.handle;
+  EXPECT_NE(made.status.code(), StatusCode::kInsufficientResources) << "a spare is never refused";
+  return Handle::NameOf(id);
+}
 Handle World::Qp(const Client& client) {
-  return Call(client, CreateQueuePairOp{client.adapter, 16, 16, 0}).reply.handle;
+  return New(client, SpareKind::kQueuePair, [&](std::uint32_t spare) {
+    return CreateQueuePairOp{client.adapter, 16, 16, 0, spare};
+  });
 }
 Handle World::Connector(const Client& client) {
-  return Call(client, CreateConnectorOp{client.adapter}).reply.handle;
+  return New(client, SpareKind::kConnector, [&](std::uint32_t spare) {
+    return CreateConnectorOp{client.adapter, spare};
+  });
+}
+
+std::pair<std::uint32_t, std::uint32_t> FakeBoard::Take(SessionId session, SpareKind kind) {
+  for (std::uint32_t i = 0; i < provider::kSpares; ++i) {
+    if (const std::uint32_t value = std::exchange(words[{session, kind, i}], 0)) return {i + 1, value};
+  }
+  return {};
+}
+
+std::size_t FakeBoard::Offered(SessionId session, SpareKind kind) const {
+  std::size_t offered = 0;
+  for (const auto& [key, value] : words) {
+    offered += std::get<0>(key) == session && std::get<1>(key) == kind && value != 0;
+  }
+  return offered;
 }
 
 Handle World::Bound(const Client& client, const std::string& local) {

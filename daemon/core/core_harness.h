@@ -12,6 +12,8 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "daemon/core/broker.h"
@@ -29,6 +31,24 @@ inline Bytes Data(const std::string& text) {
 }
 
 provider::AdapterDescription TestAdapter(const std::string& name, const std::vector<std::string>& ips);
+
+// The words in which clients find their spares.
+class FakeBoard final : public SpareBoard {
+ public:
+  bool Offer(SessionId session, SpareKind kind, std::uint32_t index, std::uint32_t value) override {
+    if (readable) words[{session, kind, index}] = value;
+    return readable;
+  }
+  bool Withdraw(SessionId session, SpareKind kind, std::uint32_t index) override {
+    return std::exchange(words[{session, kind, index}], 0) != 0;
+  }
+  // As a client takes a spare: its number and value, or zeros.
+  std::pair<std::uint32_t, std::uint32_t> Take(SessionId session, SpareKind kind);
+  std::size_t Offered(SessionId session, SpareKind kind) const;
+
+  bool readable = true;
+  std::map<std::tuple<SessionId, SpareKind, std::uint32_t>, std::uint32_t> words;
+};
 
 class World {
  public:
@@ -131,7 +151,9 @@ class World {
   bool open_foreign_namespace = false;  // Open() makes clients of another user namespace.
   // Pair() first makes one more connector in each session.
   bool pair_has_older_connectors = false;
-  bool open_foreign = false;                            // Open() makes clients of another network namespace.
+  bool open_foreign = false;  // Open() makes clients of another network namespace.
+  // Open() makes clients that make objects ahead; Qp() and Connector() then use spares and return names.
+  bool open_ahead = false;
   std::uint64_t open_network = 0;                       // Open() makes clients of this served network.
   std::map<std::uint16_t, StatusCode> reserve_answers;  // By port; others are granted.
   std::optional<Status> fail_connects;                  // Fails connects with it instead of delivering them.
@@ -159,6 +181,9 @@ class World {
     Event event;
   };
 
+  // The handle or name of a new object. `make` has the operation for the number of a spare.
+  template <typename Make>
+  Handle New(const Client& client, SpareKind kind, const Make& make);
   void Drain();
   void Act(int host, const Action& action);
   Link* Find(int host, CmId id, int* side);
@@ -173,6 +198,7 @@ class World {
   const std::uint32_t reclaim_slice_;
   std::uint32_t lives_ = 0;
   Time now_{std::chrono::hours(1)};
+  FakeBoard board_;  // Of all hosts; each session has a number of its own.
   std::vector<Host> hosts_;
   std::vector<std::unique_ptr<Link>> links_;
   std::map<std::pair<int, std::uint64_t>, Link*> by_id_;

@@ -9,9 +9,11 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/container/btree_map.h"
+#include "absl/container/btree_set.h"
 #include "absl/container/flat_hash_map.h"
 #include "daemon/core/attempts.h"
 #include "daemon/core/broker.h"
@@ -141,11 +143,12 @@ class Broker::Impl {
   template <typename T>
   T* Find(Handle handle);
   Connector& ConnectorAt(Handle handle);
+  // `spare`, if any, becomes the object.
   template <typename T>
-  T* Create(Session& s, const OpenedAdapter& adapter, Status* why);
+  T* Create(Session& s, const OpenedAdapter& adapter, Status* why, Spare* spare = nullptr);
   static Status CheckDepths(const AdapterInfo& adapter, std::uint32_t receive, std::uint32_t initiator);
-  QueuePair* MakeQueuePair(Session& s, const OpenedAdapter& adapter, const CreateQueuePairOp& op,
-                           Status* why);
+  QueuePair* MakeQueuePair(Session& s, const OpenedAdapter& adapter, const CreateQueuePairOp& op, Status* why,
+                           Spare* spare = nullptr);
   // Frees the object and possibly its antecedents, and finishes operations that waited for it.
   void Destroy(Object& object);
   // Finishes a pending Close of an object without successors: may free it.
@@ -156,6 +159,22 @@ class Broker::Impl {
   const AdapterState& StateOf(const Object& object) const { return adapters_[object.adapter_no]; }
   // Returns the open adapter to create an object on; otherwise finishes `p` with the reason and returns null.
   OpenedAdapter* UsableAdapter(Session& s, Pending& p, Handle handle);
+  static bool Gone(const AdapterState& adapter) { return !adapter.present || !adapter.enabled; }
+
+  // ---- objects that clients make ahead (broker_spares.cc)
+  // Offers the client what it has used.
+  void OfferSpares(Session& s);
+  // Takes back the offers that nobody has taken: of one user, or of all.
+  void WithdrawSpares(std::optional<std::uint32_t> uid = {});
+  void ReleaseSpare(Session& s, SpareKind kind, Spare& spare);
+  void ReleaseSpares(Session& s);  // The client is gone.
+  // Returns null when the operation uses no spare: it names none, or one that is not offered.
+  static Spare* FindSpare(Session& s, SpareKind kind, std::uint32_t number);
+  // As UsableAdapter(). With a spare the object is as old as the taking of the spare, so the adapter may have
+  // been removed since.
+  OpenedAdapter* AdapterFor(Session& s, Pending& p, Handle handle, SpareKind kind, Spare* spare);
+  // Lets operations of the session name the object by the operation that made it.
+  void NameObject(Session& s, Object& object, OpId made_by);
 
   // ---- ports (broker_bind.cc)
   PortTaker TakerOf(const Session& s, const Object& object) const;
@@ -310,6 +329,7 @@ class Broker::Impl {
   Policy policy_;
   std::function<Result<Address>(const std::string&, const Address&)> resolve_;
   const Prove prove_;
+  SpareBoard* const board_;
   const Duration grace_;
   const Time connections_return_until_;
 
@@ -319,7 +339,9 @@ class Broker::Impl {
   std::uint64_t next_attempt_ = 1;  // CmIds of active attempts; top bit clear.
   std::uint64_t next_hand_off_ = 1;
 
-  Quota quota_;  // Declared before every holder of its tokens.
+  Quota quota_;               // Declared before every holder of its tokens.
+  std::uint32_t spares_ = 0;  // Of all sessions; objects_ keeps room for them.
+  absl::btree_set<std::pair<std::uint32_t, SessionId>> have_spares_;  // Or have had; by user.
   AdapterTable adapters_;
   core::Ports ports_;
   TupleTable tuples_;

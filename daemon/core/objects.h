@@ -57,6 +57,7 @@ struct Object {
   bool removed = false;  // Its adapter was removed or disabled under it.
   Pending close_op;
   std::uint32_t successors = 0;  // Live objects that Close waits for.
+  OpId made_by = 0;              // Not 0: the operation that made it ahead, by which its session may name it.
   Quota::Token charge;
 };
 

@@ -23,11 +23,8 @@ std::optional<std::uint32_t> LimitOf(const Limits& limits, Resource resource) {
 }
 
 std::optional<Quota::Token> Quota::Charge(std::uint32_t uid, Resource resource,
-                                          std::optional<std::uint32_t> limit, Status* why) {
-  const auto index = static_cast<std::size_t>(resource);
-  auto found = usage_.find(uid);
-  const std::uint32_t held = found == usage_.end() ? 0 : found->second[index];
-  if (limit && held >= *limit) {
+                                          std::optional<std::uint32_t> limit, Status* why, bool spare) {
+  if (limit && CountOf(usage_, uid, resource) + CountOf(spares_, uid, resource) >= *limit) {
     if (why != nullptr) {
       *why = Status(StatusCode::kInsufficientResources,
                     "User " + std::to_string(uid) + " may hold " + std::to_string(*limit) + " " +
@@ -36,9 +33,25 @@ std::optional<Quota::Token> Quota::Charge(std::uint32_t uid, Resource resource,
     }
     return std::nullopt;
   }
-  if (found == usage_.end()) found = usage_.try_emplace(uid).first;
-  ++found->second[index];
-  return Token(this, uid, resource);
+  ++(spare ? spares_ : usage_)[uid][static_cast<std::size_t>(resource)];
+  return Token(this, uid, resource, spare);
+}
+
+std::uint32_t Quota::CountOf(const Users& users, std::uint32_t uid, Resource resource) {
+  const auto found = users.find(uid);
+  return found == users.end() ? 0 : found->second[static_cast<std::size_t>(resource)];
+}
+
+void Quota::Remove(Users& users, std::uint32_t uid, Resource resource) {
+  const auto found = users.find(uid);
+  ND_CORE_CHECK(found != users.end());
+  std::uint32_t& held = found->second[static_cast<std::size_t>(resource)];
+  ND_CORE_CHECK(held > 0);
+  --held;
+  for (const std::uint32_t count : found->second) {
+    if (count != 0) return;
+  }
+  users.erase(found);
 }
 
 void Quota::Bytes::Hold(Quota* quota, std::uint32_t uid, std::uint64_t bytes) {
@@ -71,16 +84,14 @@ std::uint32_t Quota::OperationsOf(std::uint32_t uid) const {
 
 void Quota::Token::Release() {
   Quota* const quota = std::exchange(quota_, nullptr);
-  if (quota == nullptr) return;
-  const auto found = quota->usage_.find(uid_);
-  ND_CORE_CHECK(found != quota->usage_.end());
-  std::uint32_t& held = found->second[static_cast<std::size_t>(resource_)];
-  ND_CORE_CHECK(held > 0);
-  --held;
-  for (const std::uint32_t count : found->second) {
-    if (count != 0) return;
-  }
-  quota->usage_.erase(found);
+  if (quota != nullptr) Remove(spare_ ? quota->spares_ : quota->usage_, uid_, resource_);
+}
+
+void Quota::Token::Use() {
+  ND_CORE_CHECK(quota_ != nullptr && spare_);
+  Remove(quota_->spares_, uid_, resource_);
+  ++quota_->usage_[uid_][static_cast<std::size_t>(resource_)];
+  spare_ = false;
 }
 
 }  // namespace nd::core

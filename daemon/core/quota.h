@@ -35,29 +35,37 @@ class Quota {
    public:
     Token() = default;
     Token(Token&& other) noexcept
-        : quota_(std::exchange(other.quota_, nullptr)), uid_(other.uid_), resource_(other.resource_) {}
+        : quota_(std::exchange(other.quota_, nullptr)),
+          uid_(other.uid_),
+          resource_(other.resource_),
+          spare_(other.spare_) {}
     Token& operator=(Token&& other) noexcept {
       if (this != &other) {
         Release();
         quota_ = std::exchange(other.quota_, nullptr);
         uid_ = other.uid_;
         resource_ = other.resource_;
+        spare_ = other.spare_;
       }
       return *this;
     }
     ~Token() { Release(); }
     void Release();
+    // The spare has become an object.
+    void Use();
     explicit operator bool() const { return quota_ != nullptr; }
     std::uint32_t uid() const { return uid_; }
     Resource resource() const { return resource_; }
+    bool spare() const { return spare_; }
 
    private:
     friend class Quota;
-    Token(Quota* quota, std::uint32_t uid, Resource resource)
-        : quota_(quota), uid_(uid), resource_(resource) {}
+    Token(Quota* quota, std::uint32_t uid, Resource resource, bool spare)
+        : quota_(quota), uid_(uid), resource_(resource), spare_(spare) {}
     Quota* quota_ = nullptr;
     std::uint32_t uid_ = 0;
     Resource resource_{};
+    bool spare_ = false;  // Of an object that was offered and does not exist yet (spares.h).
   };
 
   // Bytes kept for one uid. Must not outlive its Quota.
@@ -99,16 +107,25 @@ class Quota {
   Quota(const Quota&) = delete;
   Quota& operator=(const Quota&) = delete;
 
-  // When `limit` is reached it returns no value, sets *why, if given, to
+  // When objects and spares together reach `limit` it returns no value, sets *why, if given, to
   // INSUFFICIENT_RESOURCES, and changes nothing else.
   std::optional<Token> Charge(std::uint32_t uid, Resource resource, std::optional<std::uint32_t> limit,
-                              Status* why = nullptr);
+                              Status* why = nullptr, bool spare = false);
 
-  // The users with resources.
+  // The users with resources, without spares.
   const absl::btree_map<std::uint32_t, Usage>& usage() const { return usage_; }
+  // The same for spares.
+  const absl::btree_map<std::uint32_t, Usage>& spares() const { return spares_; }
+  std::uint32_t SparesOf(std::uint32_t uid, Resource resource) const {
+    return CountOf(spares_, uid, resource);
+  }
 
  private:
-  absl::btree_map<std::uint32_t, Usage> usage_;
+  using Users = absl::btree_map<std::uint32_t, Usage>;
+  static std::uint32_t CountOf(const Users& users, std::uint32_t uid, Resource resource);
+  static void Remove(Users& users, std::uint32_t uid, Resource resource);
+
+  Users usage_, spares_;
   absl::btree_map<std::uint32_t, std::uint64_t> bytes_;
   absl::btree_map<std::uint32_t, std::uint32_t> operations_;
 };

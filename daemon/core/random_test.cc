@@ -15,6 +15,7 @@ class Chaos {
       : prng_(seed), world_(2, MakeSettings(seed), {}, 1 + static_cast<std::uint32_t>(seed % 5)) {
     world_.keep_trace = true;
     world_.reclaim_at_once = false;
+    world_.open_ahead = seed % 2 == 0;
     if (reserve_ports) {
       for (int h : {0, 1}) {
         auto d = world_.broker(h).Adapters()[0].description;

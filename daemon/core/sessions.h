@@ -14,6 +14,7 @@
 #include "daemon/core/action.h"
 #include "daemon/core/op_log.h"
 #include "daemon/core/quota.h"
+#include "daemon/core/spares.h"
 
 namespace nd::core {
 
@@ -43,6 +44,13 @@ struct Session {
   std::uint32_t Count(ObjectKind kind) const { return static_cast<std::uint32_t>(Of(kind).size()); }
   absl::btree_set<std::uint32_t> free_slots;  // Counter slots below next_slot.
   std::uint32_t next_slot = 0;
+  std::uint32_t NextSlot() const { return free_slots.empty() ? next_slot : *free_slots.begin(); }
+  std::uint32_t TakeSlot() {
+    return free_slots.empty() ? next_slot++ : free_slots.extract(free_slots.begin()).value();
+  }
+  std::array<SparesOfKind, kSpareKinds.size()> spares;
+  SparesOfKind& SparesOf(SpareKind kind) { return spares[static_cast<std::size_t>(kind)]; }
+  absl::btree_map<OpId, Handle> made_by;  // Live objects that were made ahead, which operations may name.
 
   const OpLog& ops() const { return ops_; }
   std::uint64_t operations() const { return operations_; }               // Since it was opened.

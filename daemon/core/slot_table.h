@@ -62,6 +62,10 @@ class SlotTable {
   }
 
   std::uint32_t size() const { return size_; }
+  // How many values Insert() still takes.
+  std::uint32_t room() const {
+    return static_cast<std::uint32_t>(free_.size()) + max_slots_ - static_cast<std::uint32_t>(slots_.size());
+  }
 
   // In order of slots.
   template <typename F>

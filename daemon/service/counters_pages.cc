@@ -31,13 +31,17 @@ std::optional<Region> ReadRow(const provider::RegionRow& row, std::uint32_t* kin
   return std::nullopt;
 }
 
+std::atomic<std::uint32_t>& WordOf(provider::SpareWords& words, core::SpareKind kind, std::uint32_t index) {
+  return kind == core::SpareKind::kQueuePair ? words.queue_pairs[index] : words.connectors[index];
+}
+
 }  // namespace
 
 Result<UniqueFd> CountersPages::Make(std::uint32_t slot) {
   const std::size_t size = kCounters + (HasRegions(slot) ? sizeof(provider::RegionTable) : 0);
   Result<UniqueFd> fd = CreateSealedMemfd("ndbroker-counters", size);
   if (!fd.ok()) return fd;
-  Result<Mapping> mapping = Mapping::Map(fd->get(), size, /*writable=*/false);
+  Result<Mapping> mapping = Mapping::Map(fd->get(), size, /*writable=*/HasRegions(slot));
   if (!mapping.ok()) return mapping.status();
   pages_.insert_or_assign(slot / kCounterSlotsPerPage, std::move(mapping.value()));
   return fd;
@@ -66,11 +70,28 @@ std::optional<Traffic> CountersPages::Read(std::uint32_t slot) const {
   return traffic;
 }
 
+provider::RegionTable* CountersPages::Table() const {
+  const auto first = pages_.find(0);
+  if (first == pages_.end()) return nullptr;
+  return reinterpret_cast<provider::RegionTable*>(first->second.data() + kCounters);
+}
+
+bool CountersPages::Offer(core::SpareKind kind, std::uint32_t index, std::uint32_t value) {
+  provider::RegionTable* const table = Table();
+  if (table == nullptr) return false;
+  WordOf(table->spares, kind, index).store(value, std::memory_order_release);
+  return true;
+}
+
+bool CountersPages::Withdraw(core::SpareKind kind, std::uint32_t index) {
+  provider::RegionTable* const table = Table();
+  return table != nullptr && WordOf(table->spares, kind, index).exchange(0) != 0;
+}
+
 Regions CountersPages::ReadRegions() const {
   Regions regions;
-  const auto first = pages_.find(0);
-  if (first == pages_.end()) return regions;
-  const auto& table = *reinterpret_cast<const provider::RegionTable*>(first->second.data() + kCounters);
+  if (Table() == nullptr) return regions;
+  const provider::RegionTable& table = *Table();
   regions.unlisted = table.unlisted.load(std::memory_order_relaxed);
   const std::uint32_t used = std::min(table.used.load(std::memory_order_acquire), provider::kRegionRows);
   for (std::uint32_t i = 0; i < used; ++i) {

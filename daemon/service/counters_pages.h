@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pages with the counters of the queue pairs of one session: made here, written by the client, only read
-// by the broker.
+// The pages with the counters of the queue pairs of one session: made here, written by the client, and only
+// read by the broker, except for the words of the spares.
 //
 // Values are not trusted: they are summed and shown as they are. Loop thread.
 #pragma once
@@ -12,6 +12,7 @@
 
 #include "base/memfd.h"
 #include "base/unique_fd.h"
+#include "daemon/core/spares.h"
 #include "provider/counters.h"
 #include "provider/regions.h"
 
@@ -48,10 +49,16 @@ class CountersPages {
   std::optional<Traffic> Read(std::uint32_t slot) const;
   // The table of regions (provider/regions.h) comes with the first page.
   static bool HasRegions(std::uint32_t slot) { return slot < provider::kCounterSlotsPerPage; }
+  // The words of the spares come with it (core::SpareBoard). False without the page.
+  bool Offer(core::SpareKind kind, std::uint32_t index, std::uint32_t value);
+  // False: the word was 0 already.
+  bool Withdraw(core::SpareKind kind, std::uint32_t index);
   // A row that changes during every reading is left out and counted as unlisted.
   Regions ReadRegions() const;
 
  private:
+  provider::RegionTable* Table() const;  // Null without the first page.
+
   std::map<std::uint32_t, Mapping> pages_;
 };
 

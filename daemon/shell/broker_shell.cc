@@ -100,6 +100,7 @@ Result<std::unique_ptr<BrokerShell>> BrokerShell::Make(const Threads& threads, W
   core.owner_uid = os::EffectiveUserNumber();
   const auto key = std::make_shared<const state::ReattachKey>(given.directory, state::BootId());
   if (!key->problem().empty()) ops::LogWarning("reattach key", key->problem());
+  core.spares = shell.get();
   core.prove = [key](const core::ConnectionFacts& facts) { return key->Prove(facts); };
   shell->core_ = std::make_unique<core::Broker>(std::move(core));
   shell->OnAdaptersChanged();  // Reports unusable adapters once at the start, too.

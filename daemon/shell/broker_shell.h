@@ -42,7 +42,7 @@ inline constexpr const char* kPeersDoor = "peers";
 using ManagerFactory = std::function<Result<std::unique_ptr<provider::ConnectionManager>>(
     const provider::DaemonProviders&, EventLoop&, provider::CmSink&)>;
 
-class BrokerShell final : public provider::CmSink {
+class BrokerShell final : public provider::CmSink, private core::SpareBoard {
  public:
   struct Options {
     Config config;
@@ -153,6 +153,9 @@ class BrokerShell final : public provider::CmSink {
   // Reserves the descriptors of an operation before the core decides; afterwards a shortage could only end
   // the session. INSUFFICIENT_RESOURCES is then the completion of the operation.
   Status Provide(core::SessionId id, const session::Operation& op);
+  // core::SpareBoard
+  bool Offer(core::SessionId id, core::SpareKind kind, std::uint32_t index, std::uint32_t value) override;
+  bool Withdraw(core::SessionId id, core::SpareKind kind, std::uint32_t index) override;
   void LaneMessage(core::SessionId id, std::span<const std::byte> bytes);
   // broker_shell_networks.cc: clients of other network namespaces.
   static bool IsForeign(const Peer& peer);

@@ -6,6 +6,7 @@
 
 #include "daemon/ops/probes.h"
 #include "daemon/shell/broker_shell.h"
+#include "session/ahead.h"
 #include "session/makes_queue_pair.h"
 
 namespace nd::service {
@@ -29,9 +30,20 @@ Status BrokerShell::Provide(core::SessionId id, const session::Operation& op) {
   const std::uint32_t slot = core_->NextCounterSlot(id);
   if (session.pages.Has(slot)) return Status::Ok();
   Result<UniqueFd> page = session.pages.Make(slot);
-  if (!page.ok()) return page.status();
+  // The page of an offered slot has been there since the offer.
+  if (!page.ok()) return session::IsMadeAhead(op) ? Status::Ok() : page.status();
   EndIf(id, session.SendPage(slot, std::move(page.value())));
   return Status::Ok();
+}
+
+bool BrokerShell::Offer(core::SessionId id, core::SpareKind kind, std::uint32_t index, std::uint32_t value) {
+  ClientSession* const session = Find(id);
+  return session != nullptr && session->pages.Offer(kind, index, value);
+}
+
+bool BrokerShell::Withdraw(core::SessionId id, core::SpareKind kind, std::uint32_t index) {
+  ClientSession* const session = Find(id);
+  return session == nullptr || session->pages.Withdraw(kind, index);
 }
 
 void BrokerShell::Do(core::HandOffTo& action) {

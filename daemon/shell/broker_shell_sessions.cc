@@ -13,6 +13,7 @@
 #include "daemon/shell/broker_shell.h"
 #include "daemon/shell/id_text.h"
 #include "provider/sockets_record.h"
+#include "session/ahead.h"
 #include "session/check.h"
 #include "session/codec.h"
 #include "session/limits.h"
@@ -183,8 +184,9 @@ core::SessionId BrokerShell::Begin(ClientSession& opened, const std::shared_ptr<
 void BrokerShell::Operation(core::SessionId id, core::OpId op_id, session::Operation op) {
   ClientSession* session = Find(id);
   if (session == nullptr) return;
+  // An object that is made ahead is answered at once, and the client counts on it.
   if (session->pending.size() >= options_.config.limits.pending_operations &&
-      !session->pending.contains(op_id)) {
+      !session->pending.contains(op_id) && !session::IsMadeAhead(op)) {
     DropGiven(*session, op_id);
     return EndIf(id, session->Send(session::Completion{
                          op_id,

@@ -47,6 +47,10 @@ TEST(Layout, RecordsOfTheLaneAreThoseOfVersion1) {
 TEST(Layout, SharedPagesAreThoseOfVersion1) {
   EXPECT_EQ(sizeof(QpCounters), 128u);
   EXPECT_EQ(sizeof(RegionRow), 64u);
+  EXPECT_EQ(offsetof(RegionTable, used), 8u);
+  EXPECT_EQ(offsetof(RegionTable, spares), 12u);
+  EXPECT_EQ(offsetof(SpareWords, connectors), 16u);
+  EXPECT_EQ(offsetof(RegionTable, rows), 64u);
   EXPECT_EQ(soft::kSegmentSize, 266240u);
 }
 
