@@ -4,14 +4,13 @@
 SMALL = ("no single hot spot: checks of the posting, a completion for each message, locks and a fence; an empty poll "
          "visits the whole engine")
 COPY = "cost of posting and completing a request, and windows that share the cache with the receiver"
-SET_UP = ("several calls between application and broker, each with a wake-up; queue pair and connector are calls of "
-          "their own")
+SET_UP = "several calls between application and broker, each with a wake-up"
 WIRE = "received data is staged and copied once more; many small system calls; the CRC is a pass of its own"
 WAKE = "the progress thread is woken first and wakes the sleeper"
 
 REASONS = {
     "S6": COPY, "S7": COPY, "S10": "a call of the kernel for each Write, or the target's thread must wake",
-    "S11": COPY, "S": SMALL, "X": WIRE, "C4": "the broker looks the route up: six system calls for one answer",
+    "S11": COPY, "S": SMALL, "X": WIRE, "C4": "the loop of the broker waits with one call and receives with another",
     "C5": "with several callers a reader thread passes the answers on", "C": SET_UP, "W": WAKE,
     "N": "a poll reads three words of each quiet connection, and one round trip is many polls of both ends", "L": "the tables of the broker outgrow the cache",
     "M1": "queues and tables of a connection are allocated in whole pages",
