@@ -62,6 +62,8 @@ void AddOptions(Command app, VerbsOptions* options) {
   app.Add("--adapter", &options->adapter, "Show the program this adapter only");
   app.AddFlag("--sockets", &options->sockets, "Turn the program's TCP sockets into rsockets");
   app.AddFlag("--spin", &options->spin, "Poll in a thread of the program, which occupies a processor");
+  app.AddFlag("--share-memory", &options->share_memory,
+              "Share buffers that the program allocates with its peers of this host");
 }
 
 }  // namespace

@@ -16,11 +16,12 @@ namespace nd::cli {
 void AddRun(Command root, Context& context);
 
 struct VerbsOptions {
-  std::string as = "roce";  // roce or iwarp
-  std::string adapter;      // Empty: every adapter.
-  std::string broker;       // The broker's directory; empty: the directory that every client finds.
-  bool sockets = false;     // Sockets of the program become rsockets.
-  bool spin = false;        // A thread of the program polls.
+  std::string as = "roce";    // roce or iwarp
+  std::string adapter;        // Empty: every adapter.
+  std::string broker;         // The broker's directory; empty: the directory that every client finds.
+  bool sockets = false;       // Sockets of the program become rsockets.
+  bool spin = false;          // A thread of the program polls.
+  bool share_memory = false;  // Buffers of the program are shared with peers.
 };
 
 using Variables = std::vector<std::pair<std::string, std::string>>;

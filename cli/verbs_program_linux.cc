@@ -18,6 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr char kLibrary[] = "libibverbs.so.1";
+constexpr char kShareMemory[] = "libndbroker_share_memory.so";  // Beside it.
 constexpr int kScriptDepth = 4;
 
 std::string Joined(const std::string& first, const std::string& rest) {
@@ -91,10 +92,12 @@ Variables VerbsEnvironment(const VerbsOptions& options, const std::string& libra
                            const std::string& library_path) {
   // A program that needs libibverbs.so.1 gets the preloaded library by its name; the path serves
   // dlopen("libibverbs.so").
+  const std::string folder = fs::path(library).parent_path().string();
   std::string first = library;
+  if (options.share_memory) first += ":" + folder + "/" + kShareMemory;
   if (options.sockets) first += ":" + rsockets;
   Variables variables{{"LD_PRELOAD", Joined(first, preload)},
-                      {"LD_LIBRARY_PATH", Joined(fs::path(library).parent_path().string(), library_path)},
+                      {"LD_LIBRARY_PATH", Joined(folder, library_path)},
                       {"NDBROKER_VERBS_AS", options.as}};
   if (!options.adapter.empty()) variables.emplace_back("NDBROKER_VERBS_ADAPTER", options.adapter);
   if (options.spin) variables.emplace_back("NDBROKER_VERBS_SPIN", "1");

@@ -11,6 +11,7 @@
 #include "verbs-lib/cm_id.h"
 #include "verbs-lib/export.h"
 #include "verbs-lib/forked.h"
+#include "verbs-lib/lent_memory.h"
 #include "verbs-lib/settings.h"
 
 namespace nd::verbs_lib {
@@ -114,6 +115,7 @@ Adapter* Device::adapter() {
     adapter_ = std::move(opened).value();
     adapter_.SetAdapterCallback([this](AdapterChange change) { OnChange(change); });
     open_ = true;
+    LendMemory();
   }
   return &adapter_;
 }

@@ -13,6 +13,7 @@ namespace nd::os {
 struct MemfdBehind {
   UniqueFd fd;  // A second descriptor of the program's memfd.
   MemoryNumber number;
+  std::byte* begin = nullptr;  // Where the memfd is mapped.
   std::size_t size = 0;
   bool writable = false;                // Another process that gets `fd` can map it for writing.
   bool sealed_against_writing = false;  // No holder of `fd` can ever map it for writing.

@@ -94,6 +94,7 @@ std::optional<MemfdBehind> FindMemfdBehind(const void* address, std::size_t leng
       found->writable = !found->sealed_against_writing && (::fcntl(fd.get(), F_GETFL) & O_ACCMODE) == O_RDWR;
       found->fd = std::move(fd);
       found->number = *number;
+      found->begin = reinterpret_cast<std::byte*>(first);
       found->size = *size;
     }
   }

@@ -23,6 +23,9 @@ inline constexpr std::size_t kMostPieces = 32;
 // False: the system has no such copies, and the next two always return 0.
 bool HasProcessMemory();
 
+// True when `process` runs as the user of this process, and the memory of this process is open to its user.
+bool IsOpenTo(std::uint32_t process);
+
 // One copy between this process and `process`, in the order of the pieces. Returns the number of bytes: fewer
 // than all when a page of either process is not there, or may not be accessed so; 0 also when `process` is
 // not there, or may not be reached. Nothing behind such a page is copied. The two sides have the same length.

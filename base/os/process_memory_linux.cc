@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 #include <sys/uio.h>
+#include <unistd.h>
 
 #include <array>
+#include <string>
 
 #include "base/os/process_memory.h"
 
@@ -32,6 +36,12 @@ std::size_t Copy(Call call, std::uint32_t process, std::span<const PieceHere> he
 
 bool HasProcessMemory() {
   return true;
+}
+
+bool IsOpenTo(std::uint32_t process) {
+  struct stat status {};
+  return ::stat(("/proc/" + std::to_string(process)).c_str(), &status) == 0 && status.st_uid == ::geteuid() &&
+         ::getuid() == ::geteuid() && ::prctl(PR_GET_DUMPABLE) == 1;
 }
 
 std::size_t ReadFromProcess(std::uint32_t process, std::span<const PieceHere> to,

@@ -7,6 +7,10 @@ bool HasProcessMemory() {
   return false;
 }
 
+bool IsOpenTo(std::uint32_t) {
+  return false;
+}
+
 std::size_t ReadFromProcess(std::uint32_t, std::span<const PieceHere>, std::span<const PieceThere>) {
   return 0;
 }

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The cases of foreign_test.cc, each as a process of its own on a broker. The process that ends a case must end by
-# itself: a crash in a destructor is a failure.
-# usage: foreign_test.sh BUILD_DIR [CASE...]
+# The cases of foreign_test.cc, each as a process of its own on a broker, and all of them and those of share_memory_test.cc
+# with 'ndctl run --share-memory'. The process that ends a case must end by itself: a crash in a destructor is a failure.
+# usage: foreign_test.sh BUILD_DIR [SUITE.CASE...]
 set -u
 if [ -z "${NDBROKER_VERBS_ISOLATED:-}" ]; then
   for how in --net '--user --map-root-user --net'; do
@@ -20,11 +20,18 @@ mkdir "$NDBROKER_DIR"
 "$build/bin/ndbrokerd" --dir "$NDBROKER_DIR" --adapter-address 127.0.0.1 > "$work/broker.log" 2>&1 & broker=$!
 for _ in $(seq 100); do grep -qs ^READY "$work/broker.log" && break; sleep 0.1; done
 
-for name in ${*:-$("$test" --gtest_list_tests --gtest_filter='Foreign.*' | sed -n 's/^  //p')}; do
-  timeout 60 "$ndctl" run -- "$test" --gtest_filter="Foreign.$name" > "$work/out" 2>&1
+cases() { "$test" --gtest_list_tests --gtest_filter="$1.*" | sed -n "s/^  /$1./p"; }
+check() {  # CASE OPTION...
+  local name=$1 status
+  shift
+  timeout 60 "$ndctl" run "$@" -- "$test" --gtest_filter="$name" > "$work/out" 2>&1
   status=$?
-  if [ $status = 0 ] && grep -q '1 test from 1 test suite ran' "$work/out"; then echo "ok    $name"; continue; fi
-  echo "FAIL  $name: status $status"; sed 's/^/      /' "$work/out" | tail -25; failed=1
+  if [ $status = 0 ] && grep -q '1 test from 1 test suite ran' "$work/out"; then echo "ok    $name $*"; return; fi
+  echo "FAIL  $name $*: status $status"; sed 's/^/      /' "$work/out" | tail -25; failed=1
+}
+for name in ${*:-$(cases Foreign) $(cases ShareMemory)}; do
+  case $name in Foreign.*) check "$name";; esac
+  check "$name" --share-memory
 done
 [ $# = 0 ] || exit $failed
 NDBROKER_DIR=$work/none timeout 60 "$ndctl" run -- "$test" --gtest_filter='WithoutBroker.*' > "$work/out" 2> "$work/err"

@@ -63,19 +63,19 @@ END
 }
 more python-sockets quick /usr/bin/python3
 
-# 8 processes add 1 to one word, together a million times; its owner finds the exact sum. Over two brokers half of the
-# processes are on the host of the word and half on the other one.
+# 8 processes add 1 to one word, together a million times, or each as often as NDBROKER_VERBS_ADDS says; its owner finds the
+# exact sum. Over two brokers half of the processes are on the host of the word and half on the other one.
 fetch_add() {
-  local times=125000 side address where=$1 i status=0
+  local times=${NDBROKER_VERBS_ADDS:-125000} side address where=$1 i status=0
   local -a clients=()
   side=$(side_of "$where") address=$(address_of "$where")
-  (patience=120 launch "$side" "$build/bin/verbs_fetch_add" "$address" 8 $times serve) > "$work/server.log" 2>&1 &
+  (patience=$((120 + times / 1000)) launch "$side" "$build/bin/verbs_fetch_add" "$address" 8 $times serve) > "$work/server.log" 2>&1 &
   local waiter=$!
   head_start
   : > "$work/client.log"
   for i in 1 2 3 4 5 6 7 8; do
     [ "$where" = two ] && { [ $i -le 4 ] && side=far || side=near; }
-    (patience=120 launch "$side" "$build/bin/verbs_fetch_add" "$address" 8 $times) >> "$work/client.log" 2>&1 & clients+=($!)
+    (patience=$((120 + times / 1000)) launch "$side" "$build/bin/verbs_fetch_add" "$address" 8 $times) >> "$work/client.log" 2>&1 & clients+=($!)
   done
   for i in "${clients[@]}"; do wait "$i" || status=1; done
   wait $waiter

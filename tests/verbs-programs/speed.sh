@@ -3,16 +3,16 @@
 # The speed of unmodified programs beside that of ndperf, in the same interleaved rounds: the median of each, and their
 # ratio. A ratio tells more than a time when other programs use the machine. Nothing is asserted. The client and its broker
 # have the first processor, the server and its broker the second one, for the programs and for ndperf.
-# usage: speed.sh BUILD_DIR [--rounds N] [--spin] [--only REGEX]
-#   default 7 rounds; --spin: programs run with 'ndctl run --spin'; --only: the rows whose names match (lat-one, send-bw,
+# usage: speed.sh BUILD_DIR [--rounds N] [--spin] [--share-memory] [--only REGEX]
+#   default 7 rounds; --spin, --share-memory: programs run with these options of 'ndctl run'; --only: the rows whose names match (lat-one, send-bw,
 #   atomic, cmtime, rstream, ucx, ...)
 set -u
 build=$(cd "$1" && pwd); shift
-rounds=7 spin= only=.
+rounds=7 options= only=.
 while [ $# -gt 0 ]; do
   case $1 in
     --rounds) rounds=$2; shift 2;;
-    --spin) spin=--spin; shift;;
+    --spin | --share-memory) options="$options $1"; shift;;
     --only) only=$2; shift 2;;
     *) echo "unknown option $1" >&2; exit 2;;
   esac
@@ -20,7 +20,7 @@ done
 if [ -z "${NDBROKER_VERBS_ISOLATED:-}" ]; then
   for how in --net '--user --map-root-user --net'; do
     unshare $how true 2> /dev/null &&
-      NDBROKER_VERBS_ISOLATED=1 exec unshare $how "$(readlink -f "$0")" "$build" --rounds "$rounds" $spin --only "$only"
+      NDBROKER_VERBS_ISOLATED=1 exec unshare $how "$(readlink -f "$0")" "$build" --rounds "$rounds" $options --only "$only"
   done
   echo "SKIP: no network namespaces"; exit 77
 fi
@@ -50,7 +50,7 @@ start_broker far $far "${in_second[@]}"
 # pair WHERE SERVER CLIENT: prints what the client prints. @A is the server's address.
 pair() {
   local where=$1 server=$2 client=$3 address=$near dir=near stays= status
-  local -a enter=(env) run=("$ndctl" run $spin --)
+  local -a enter=(env) run=("$ndctl" run $options --)
   [ "$where" = two ] && { enter=("${in_second[@]}"); address=$far dir=far; }
   case $server in stays:*) stays=1; server=${server#stays:};; esac
   case $server in plain:*) run=(env); server=${server#plain:} client=${client#plain:};; esac

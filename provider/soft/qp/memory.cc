@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <thread>
 
+#include "base/lent_memory.h"
 #include "base/os/memfd_behind.h"
 #include "provider/queue_pair_rules.h"
 #include "provider/soft/limits.h"
@@ -13,6 +14,23 @@
 #include "provider/soft/qp/sync.h"
 
 namespace nd::provider::soft {
+
+namespace {
+
+// Rights are sets of bits that overlap.
+bool Has(std::uint32_t access, std::uint32_t right) {
+  return (access & right) == right;
+}
+bool Writes(std::uint32_t access) {
+  return Has(access, kAllowRemoteWrite) || Has(access, kAllowRemoteAtomic);
+}
+
+// A peer that maps a memfd gets no right to write that a region with these rights does not give.
+bool MayGive(const os::MemfdBehind& memory, std::uint32_t access) {
+  return Writes(access) ? memory.writable : memory.sealed_against_writing;
+}
+
+}  // namespace
 
 Result<std::shared_ptr<DeviceCore>> DeviceCore::Create(const AdapterInfo& info, const DeviceOptions& options,
                                                        const Tuning& tuning) {
@@ -56,12 +74,14 @@ std::uint32_t DeviceCore::NextBufferId() {
 }
 
 std::shared_ptr<SoftBuffer> DeviceCore::Borrow(void* address, std::size_t length, std::uint32_t access) {
-  const auto has = [access](std::uint32_t right) { return (access & right) == right; };
-  const bool writes = has(kAllowRemoteWrite) || has(kAllowRemoteAtomic), reads = has(kAllowRemoteRead);
-  if (!tuning.direct_access || !tuning.process_access || (!writes && !reads)) return nullptr;
-  std::optional<os::MemfdBehind> found = os::FindMemfdBehind(address, length);
-  if (!found || !(writes ? found->writable : found->sealed_against_writing)) return nullptr;
-  auto* const data = static_cast<std::byte*>(address);
+  if (!tuning.direct_access || !tuning.process_access) return nullptr;
+  std::optional<os::MemfdBehind> found = FindLentMemory(address, length);
+  const bool lent = found.has_value();
+  if (!lent && (Writes(access) || Has(access, kAllowRemoteRead))) {
+    found = os::FindMemfdBehind(address, length);
+  }
+  if (!found || (!lent && !MayGive(*found, access))) return nullptr;
+  std::byte* const data = found->begin;
   std::lock_guard lock(buffers_mutex_);
   std::uint32_t id = 0;
   for (const Borrowed& known : borrowed_) {
@@ -74,7 +94,7 @@ std::shared_ptr<SoftBuffer> DeviceCore::Borrow(void* address, std::size_t length
     return known.buffer.expired() && (known.id == id || borrowed_.size() >= kMostBorrowed);
   });
   if (id == 0) id = NextBufferId();
-  auto buffer = std::make_shared<SoftBuffer>(id, std::move(found->fd), data, found->size);
+  auto buffer = std::make_shared<SoftBuffer>(id, std::move(found->fd), data, found->size, lent);
   borrowed_.push_back({found->number, id, buffer});
   return buffer;
 }

@@ -50,13 +50,15 @@ class SoftBuffer final : public Buffer {
         mapping_(std::move(mapping)),
         data_(mapping_.data()),
         size_(mapping_.size()) {}
-  // Of a memfd that the program has mapped at `data`.
-  SoftBuffer(std::uint32_t id, UniqueFd fd, std::byte* data, std::size_t size)
-      : id_(id), fd_(std::move(fd)), data_(data), size_(size) {}
+  // Of a memfd that the program has mapped at `data`. `lent`: peers get more of it than a region gives them.
+  SoftBuffer(std::uint32_t id, UniqueFd fd, std::byte* data, std::size_t size, bool lent)
+      : id_(id), fd_(std::move(fd)), data_(data), size_(size), lent_(lent) {}
   std::byte* data() const override { return data_; }
   std::size_t size() const override { return size_; }
   // The memory is the program's, which uses it after the end of its registration too.
   bool borrowed() const { return !mapping_; }
+  // Only for processes of this user, which can reach all of its memory in any case.
+  bool lent() const { return lent_; }
   std::uint32_t id() const { return id_; }
   int fd() const { return fd_.get(); }
 
@@ -66,6 +68,7 @@ class SoftBuffer final : public Buffer {
   Mapping mapping_;
   std::byte* data_;
   std::size_t size_;
+  bool lent_ = false;
 };
 
 // The state that all objects of a device share.
@@ -87,9 +90,10 @@ class DeviceCore {
   Result<std::shared_ptr<SoftBuffer>> AllocateBuffer(std::size_t size);
   // The Buffer that contains the whole range, or null.
   std::shared_ptr<SoftBuffer> BufferAround(const void* address, std::size_t length);
-  // The program's own shared memory, as a buffer, when the region [address, address + length) with these
-  // rights contains all of it, and gives a peer that maps it no right to write that the region does not give.
-  // Null: it is not so, or peers may not be given memory.
+  // The program's own shared memory, as a buffer: memory that its allocator lends (base/lent_memory.h); else
+  // memory of which the region [address, address + length) with these rights contains all, so that a peer
+  // that maps it gets no right to write that the region does not give. Null: there is none, or peers may not
+  // be given memory.
   std::shared_ptr<SoftBuffer> Borrow(void* address, std::size_t length, std::uint32_t access);
   std::shared_ptr<SoftBuffer> BufferById(std::uint32_t id);
 

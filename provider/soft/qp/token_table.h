@@ -57,6 +57,8 @@ struct RegionView {
   }
   // The address in this process.
   std::uint64_t memory() const { return base + shift; }
+  // The buffer around it, of either kind; 0: none.
+  std::uint32_t shared_as() const { return buffer != 0 ? buffer : borrowed; }
   bool ContainsMemory(std::uint64_t address, std::uint64_t size) const {
     return Contains(address - shift, size);
   }

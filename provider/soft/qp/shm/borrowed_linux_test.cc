@@ -3,13 +3,20 @@
 // operations are done by the initiator alone, within the rights of the region.
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <csignal>
 #include <fstream>
 #include <future>
 #include <string>
 #include <thread>
 
 #include "base/lane_sender.h"
+#include "base/lent_memory.h"
+#include "base/os/process_memory.h"
 #include "provider/soft/qp/memory.h"
 #include "provider/soft/qp/segment_layout.h"
 #include "provider/soft/qp/testing.h"
@@ -258,6 +265,125 @@ TEST_F(BorrowedTest, TheEndOfARegistrationWaitsForAPeerThatWasStopped) {
   EXPECT_TRUE(region->Deregister().ok());
   EXPECT_GE(std::chrono::steady_clock::now() - start, kLong - ms(10));
   EXPECT_EQ(b_->closed.load(), 0);
+}
+
+// Memory that the allocator of this process shares, while this object lives.
+class Lent {
+ public:
+  Lent() {
+    current_ = &memory;
+    SetMemoryLender([](const void* address, std::size_t length) -> std::optional<os::MemfdBehind> {
+      const std::uint64_t offset = reinterpret_cast<std::uintptr_t>(address) - current_->Address();
+      if (offset >= kSharedSize || length > kSharedSize - offset) return std::nullopt;
+      os::MemfdBehind found;
+      found.fd = os::Duplicate(current_->fd.get());
+      found.number = *os::NumberOf(found.fd.get());
+      found.begin = current_->mapping.data();
+      found.size = kSharedSize;
+      found.writable = true;
+      return found;
+    });
+  }
+  ~Lent() { SetMemoryLender(nullptr); }
+  const Shared memory;
+
+ private:
+  static inline const Shared* current_ = nullptr;
+};
+
+TEST_F(BorrowedTest, TheInitiatorAccessesTheRegionsOfLentMemoryAlone) {
+  Connect();
+  const Lent lent;
+  constexpr std::size_t kPart = 8192;
+  std::byte* const memory = lent.memory.mapping.data();
+  // Two regions of one memfd, which the peer maps once.
+  const auto first = b_->device->Register(memory + 100, kPart, kEveryRight).value();
+  const auto second = b_->device->Register(memory + 20000, kPart, kEveryRight).value();
+  ReadThroughTheRing(*first, lent.memory.Address() + 100);
+  for (const auto& [region, offset] : {std::pair(first, 100), std::pair(second, 20000)}) {
+    ASSERT_TRUE(Write(*region, lent.memory.Address() + offset, kPart).ok());
+    EXPECT_EQ(Alone(), StatusCode::kSuccess);
+    EXPECT_EQ(std::memcmp(memory + offset, mine_->data, kPart), 0);
+    EXPECT_EQ(memory[offset - 1], std::byte{0});
+    EXPECT_EQ(memory[offset + kPart], std::byte{0});
+  }
+  EXPECT_TRUE(lent.memory.Given());
+  ASSERT_TRUE(Write(*second, lent.memory.Address() + 20001, kPart).ok()) << "outside of the region";
+  EXPECT_EQ(WithB(), StatusCode::kAccessViolation);
+  EXPECT_EQ(memory[20000 + kPart], std::byte{0});
+}
+
+TEST_F(BorrowedTest, LentMemoryThatMayOnlyBeReadIsNotWritten) {
+  Connect();
+  const Lent lent;
+  const auto region = Register(lent.memory, kReadRights);
+  ReadThroughTheRing(*region, lent.memory.Address());
+  ASSERT_TRUE(Read(*region, lent.memory.Address()).ok());
+  EXPECT_EQ(Alone(), StatusCode::kSuccess);
+  mine_->Fill(5);
+  ASSERT_TRUE(Write(*region, lent.memory.Address()).ok());
+  EXPECT_EQ(WithB(), StatusCode::kAccessViolation);
+  EXPECT_EQ(lent.memory.mapping.data()[0], std::byte{0});
+}
+
+// A process that could not reach this one's memory gets no part of it.
+TEST_F(BorrowedTest, LentMemoryIsForProcessesToWhichThisOneIsOpen) {
+  Connect();
+  const Lent lent;
+  const auto region = Register(lent.memory);
+  ASSERT_EQ(prctl(PR_SET_DUMPABLE, 0), 0);
+  ReadThroughTheRing(*region, lent.memory.Address());
+  ASSERT_EQ(prctl(PR_SET_DUMPABLE, 1), 0);
+  EXPECT_FALSE(lent.memory.Given());
+}
+
+TEST(IsOpenToTest, ProcessesOfThisUserOnly) {
+  EXPECT_TRUE(os::IsOpenTo(static_cast<std::uint32_t>(getpid())));
+  EXPECT_FALSE(os::IsOpenTo(0));
+  if (geteuid() != 0) GTEST_SKIP() << "only root becomes another user";
+  int done[2];
+  ASSERT_EQ(pipe(done), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    const bool changed = setuid(65534) == 0 && write(done[1], "x", 1) == 1;
+    pause();
+    _exit(changed ? 0 : 1);
+  }
+  char ready = 0;
+  EXPECT_EQ(read(done[0], &ready, 1), 1);
+  EXPECT_FALSE(os::IsOpenTo(static_cast<std::uint32_t>(child)));
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  close(done[0]);
+  close(done[1]);
+}
+
+// Of all that a sends.
+bool SendsByReference(Segment& layout) {
+  return std::ranges::any_of(layout.ring[0].slots, [](const Slot& slot) {
+    return slot.kind == RecordKind::kSend && (slot.flags & kByReference) != 0;
+  });
+}
+
+TEST_F(BorrowedTest, ASendRefersToLentMemory) {
+  for (const bool is_lent : {true, false}) {
+    Connect();
+    const Lent lent;
+    const Shared whole;
+    const Shared& memory = is_lent ? lent.memory : whole;
+    std::byte* const data = memory.mapping.data();
+    std::memset(data + 64, 6, kSharedSize - 64);
+    const auto from = a_->device->Register(data, kSharedSize, kEveryRight).value();
+    const Memory to(*b_, kSharedSize, false, kEveryRight);
+    const Sge in = to.At(0, kSharedSize);
+    const Sge out{data + 64, static_cast<std::uint32_t>(kSharedSize - 64), from->local_token()};
+    ASSERT_TRUE(b_->qp->Receive(Tag(9), {&in, 1}).ok());
+    ASSERT_TRUE(a_->qp->Send(Tag(1), {&out, 1}, 0).ok());
+    EXPECT_EQ(WithB(), StatusCode::kSuccess);
+    EXPECT_EQ(std::memcmp(to.data, data + 64, kSharedSize - 64), 0);
+    // The peer may be unable to map other memory of the program.
+    EXPECT_EQ(SendsByReference(Layout()), is_lent);
+  }
 }
 
 // The peer is this test. What its table says of the memory that it gives is not true.

@@ -44,6 +44,8 @@ class PeerProcess {
   bool reachable() { return state_ == State::kReachable || (state_ == State::kUnknown && Find()); }
   // Asks the kernel each time. See PeerIdentity.
   bool Lives() { return (state_ != State::kUnknown || Find()) && identity_.Lives(); }
+  // The peer can reach the memory of this process in any case. Asks the kernel, too.
+  bool ReachesThis() { return os::IsOpenTo(identity_.process) && Lives(); }
   const PeerIdentity& identity() const { return identity_; }
 
   // Copies in the order of the pieces, and returns the number of bytes: fewer than all when memory of either

@@ -230,9 +230,9 @@ bool ShmSender::FillByReference(Slot& slot, std::uint32_t limit) {
   const Sge* sge = nullptr;
   const auto piece = partial_.from.Next(limit, &sge);
   const auto region = state_.queue_pair.core().regions->Lookup(sge->local_token);
-  if (!region || region->buffer == 0) return false;
+  if (!region || region->shared_as() == 0) return false;
   slot.flags |= kByReference;
-  slot.address = region->buffer;
+  slot.address = region->shared_as();
   slot.place = region->buffer_offset + (reinterpret_cast<std::uintptr_t>(piece.data()) - region->memory());
   slot.length = static_cast<std::uint32_t>(piece.size());
   return true;
@@ -244,7 +244,10 @@ bool ShmSender::CanGoByReference(const InitiatorRequest& request) {
     const Sge& sge = request.list.sges[i];
     if (sge.length == 0) continue;
     const auto region = state_.queue_pair.core().regions->Lookup(sge.local_token);
-    if (!region || region->buffer == 0 || !state_.memory.ShareBuffer(region->buffer)) return false;
+    if (!region || region->shared_as() == 0) return false;
+    const std::uint64_t begin =
+        region->buffer_offset + (reinterpret_cast<std::uintptr_t>(sge.address) - region->memory());
+    if (!state_.memory.ShareForSends(region->shared_as(), begin + sge.length)) return false;
   }
   return true;
 }

@@ -35,25 +35,31 @@ SharedMemory::SharedMemory(SoftQueuePair& queue_pair, ShmRings& rings, PeerProce
   }
 }
 
-bool SharedMemory::ShareBuffer(std::uint32_t id) {
-  if (std::find(shared_buffers_.begin(), shared_buffers_.end(), id) != shared_buffers_.end()) return true;
-  if (shared_buffers_.size() >= kMaxSharedBuffers) return false;
+const SharedMemory::Given* SharedMemory::Give(std::uint32_t id) {
+  const auto given = std::ranges::find(shared_buffers_, id, &Given::id);
+  if (given != shared_buffers_.end()) return &*given;
+  if (shared_buffers_.size() >= kMaxSharedBuffers) return nullptr;
   const std::shared_ptr<SoftBuffer> buffer = queue_pair_.core().BufferById(id);
-  if (!buffer || (buffer->borrowed() && !peer_process_.reachable())) return false;
+  if (!buffer || (buffer->borrowed() && !peer_process_.reachable())) return nullptr;
+  if (buffer->lent() && !peer_process_.ReachesThis()) return nullptr;
   if (!SendDescriptor(rings_.socket(), {.kind = ShareMessage::kBuffer, .id = id}, buffer->fd())) {
-    return false;
+    return nullptr;
   }
-  shared_buffers_.push_back(id);
+  shared_buffers_.push_back({id, buffer->borrowed() && !buffer->lent() ? 0 : buffer->size()});
   rings_.PublishControl(RecordKind::kDescriptors);
-  return true;
+  return &shared_buffers_.back();
+}
+
+bool SharedMemory::ShareForSends(std::uint32_t id, std::uint64_t end) {
+  const Given* const given = Give(id);
+  return given != nullptr && end <= given->size_for_sends;
 }
 
 void SharedMemory::ShareRegistration(std::uint32_t stag) {
   if (!enabled_) return;
   const auto region = queue_pair_.core().regions->Lookup(stag);
   if (!region) return;
-  const std::uint32_t id = region->buffer != 0 ? region->buffer : region->borrowed;
-  if (id != 0) ShareBuffer(id);
+  if (region->shared_as() != 0) ShareBuffer(region->shared_as());
 }
 
 void SharedMemory::ReadSocket() {

@@ -31,7 +31,10 @@ class SharedMemory {
   // Gives the peer a buffer of this process; a borrowed one only while this side can reach the process of the
   // peer, so that the end of a registration knows for how long it has to wait. Returns true when the peer has
   // it or its descriptor is on the way.
-  bool ShareBuffer(std::uint32_t id);
+  bool ShareBuffer(std::uint32_t id) { return Give(id) != nullptr; }
+  // The same; true when a Send may refer to the first `end` bytes of the buffer. It may not refer to memory
+  // of the program that the peer can perhaps not map.
+  bool ShareForSends(std::uint32_t id, std::uint64_t end);
   // The same for the buffer around a registration, if there is one.
   void ShareRegistration(std::uint32_t stag);
 
@@ -54,6 +57,12 @@ class SharedMemory {
     Mapping mapping;
     bool writable = true;
   };
+  struct Given {
+    std::uint32_t id = 0;
+    std::uint64_t size_for_sends = 0;
+  };
+  // Null: the peer does not get it.
+  const Given* Give(std::uint32_t id);
   void Adopt(const ShareMessage& message, UniqueFd fd, std::uint32_t sender);
 
   SoftQueuePair& queue_pair_;
@@ -63,7 +72,8 @@ class SharedMemory {
   bool hung_up_ = false;
   std::shared_ptr<const Mapping> peer_table_;
   std::vector<Buffer> peer_buffers_;
-  std::vector<std::uint32_t> shared_buffers_, asked_for_;
+  std::vector<Given> shared_buffers_;
+  std::vector<std::uint32_t> asked_for_;
 };
 
 }  // namespace nd::provider::soft

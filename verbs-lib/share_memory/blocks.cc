@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "verbs-lib/share_memory/blocks.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <bit>
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <mutex>
+
+#include "base/memfd.h"
+#include "base/os/descriptor.h"
+
+namespace nd::share_memory {
+namespace {
+
+// Small numbers stay for the program, which may use select().
+constexpr int kFirstDescriptor = 512;
+
+struct Block {
+  std::byte* begin = nullptr;  // Null: the place is free.
+  std::size_t size = 0;
+  int fd = -1;  // None: the memory is private. It is so in a child of fork().
+  os::MemoryNumber number;
+  bool used = false;
+  std::byte* copy = nullptr;  // For the child that is being made.
+};
+
+std::mutex mutex;
+// This thread is in fork() and holds the mutex, while fork handlers of the program allocate and free.
+thread_local constinit bool forks __attribute__((tls_model("initial-exec"))) = false;
+
+class Lock {
+ public:
+  Lock() {
+    if (!forks) mutex.lock();
+  }
+  ~Lock() {
+    if (!forks) mutex.unlock();
+  }
+  Lock(const Lock&) = delete;
+  Lock& operator=(const Lock&) = delete;
+};
+
+std::array<Block, kMostBlocks> blocks;
+std::atomic<bool> begun{false};
+// Without blocks nothing is looked up.
+std::atomic<std::size_t> count{0};
+
+std::size_t PageSize() {
+  static const auto size = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  return size;
+}
+
+// A program that closes every descriptor may have another file behind the number now.
+bool HasDescriptor(const Block& block) {
+  return block.fd >= 0 && os::NumberOf(block.fd) == block.number;
+}
+
+void Remove(Block& block) {
+  munmap(block.begin, block.size);
+  if (HasDescriptor(block)) close(block.fd);
+  block = {};
+  --count;
+}
+
+// Reserves the addresses first, because the alignment may be that of huge pages.
+std::byte* MapAligned(int fd, std::size_t alignment, std::size_t size) {
+  const std::size_t slack = alignment - PageSize();
+  if (size > SIZE_MAX - slack) return nullptr;
+  void* const place = mmap(nullptr, size + slack, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (place == MAP_FAILED) return nullptr;
+  auto* const first = static_cast<std::byte*>(place);
+  std::byte* const begin = first + (-reinterpret_cast<std::uintptr_t>(first) & (alignment - 1));
+  std::byte* const end = begin + size;
+  if (begin != first) munmap(first, static_cast<std::size_t>(begin - first));
+  if (end != first + size + slack) munmap(end, static_cast<std::size_t>(first + size + slack - end));
+  if (mmap(begin, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED ||
+      madvise(begin, size, MADV_DONTFORK) != 0) {
+    munmap(begin, size);
+    return nullptr;
+  }
+  return begin;
+}
+
+Block Make(std::size_t alignment, std::size_t size) {
+  auto made = CreateSealedMemfd("ndbroker-program", size);
+  if (!made.ok()) return {};
+  UniqueFd fd(fcntl(made->get(), F_DUPFD_CLOEXEC, kFirstDescriptor));
+  if (!fd) fd = std::move(made).value();
+  const auto number = os::NumberOf(fd.get());
+  std::byte* const begin = number ? MapAligned(fd.get(), alignment, size) : nullptr;
+  if (begin == nullptr) return {};
+  return {.begin = begin, .size = size, .fd = fd.release(), .number = *number, .used = true};
+}
+
+Block* Starting(const void* memory) {
+  const auto found = std::find_if(blocks.begin(), blocks.end(), [memory](const Block& block) {
+    return block.begin == memory && block.used;
+  });
+  return found == blocks.end() ? nullptr : &*found;
+}
+
+const Block* Containing(const void* address, std::size_t length) {
+  const auto first = reinterpret_cast<std::uintptr_t>(address);
+  const auto found = std::find_if(blocks.begin(), blocks.end(), [&](const Block& block) {
+    const std::uintptr_t offset = first - reinterpret_cast<std::uintptr_t>(block.begin);
+    return block.used && offset < block.size && length <= block.size - offset;
+  });
+  return found == blocks.end() ? nullptr : &*found;
+}
+
+// Whether `memory` can begin a block: most addresses do not.
+bool MayBegin(const void* memory) {
+  return memory != nullptr && reinterpret_cast<std::uintptr_t>(memory) % PageSize() == 0 &&
+         count.load(std::memory_order_acquire) != 0;
+}
+
+// A place for a new block; a block that is not used makes room. Null: all are used.
+Block* Room() {
+  Block* room = nullptr;
+  for (Block& block : blocks) {
+    if (block.begin == nullptr) return &block;
+    if (!block.used) room = &block;
+  }
+  if (room != nullptr) Remove(*room);
+  return room;
+}
+
+// --- fork(). The copies are made before, so that the child has what the forking thread had written, and
+// nothing that the parent writes later.
+
+std::byte* CopyOf(const Block& block) {
+  void* const place =
+      mmap(nullptr, block.size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (place == MAP_FAILED) return nullptr;
+  auto* const copy = static_cast<std::byte*>(place);
+  if (!HasDescriptor(block)) {
+    std::memcpy(copy, block.begin, block.size);
+    return copy;
+  }
+  // Pages that were never used stay so.
+  const auto end = static_cast<off_t>(block.size);
+  for (off_t from = lseek(block.fd, 0, SEEK_DATA); from >= 0 && from < end;) {
+    const off_t to = std::min(lseek(block.fd, from, SEEK_HOLE), end);
+    if (to <= from) break;
+    std::memcpy(copy + from, block.begin + from, static_cast<std::size_t>(to - from));
+    from = lseek(block.fd, to, SEEK_DATA);
+  }
+  return copy;
+}
+
+void BeforeFork() {
+  const int error = errno;
+  mutex.lock();
+  forks = true;
+  for (Block& block : blocks) {
+    if (block.used && block.fd >= 0) block.copy = CopyOf(block);
+  }
+  errno = error;
+}
+
+void InParent() {
+  for (Block& block : blocks) {
+    if (block.copy != nullptr) munmap(block.copy, block.size);
+    block.copy = nullptr;
+  }
+  forks = false;
+  mutex.unlock();
+}
+
+// The addresses are free, because the mapping is not inherited.
+bool PutCopyInPlace(Block& block) {
+  void* const place = mmap(block.begin, block.size, PROT_NONE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+  return block.copy != nullptr && place == block.begin &&
+         mremap(block.copy, block.size, block.size, MREMAP_MAYMOVE | MREMAP_FIXED, block.begin) == place;
+}
+
+void InChild() {
+  begun.store(false);
+  for (Block& block : blocks) {
+    if (block.begin == nullptr || block.fd < 0) continue;
+    if (HasDescriptor(block)) close(block.fd);
+    block.fd = -1;
+    if (!block.used || !PutCopyInPlace(block)) {
+      constexpr char kLost[] = "ndbroker: not enough memory for a copy of shared memory in a forked child\n";
+      if (block.used && write(STDERR_FILENO, kLost, sizeof kLost - 1) < 0) continue;
+      block = {};
+      --count;
+    }
+    block.copy = nullptr;
+  }
+  forks = false;
+  mutex.unlock();
+}
+
+}  // namespace
+
+void Begin() {
+  static const int registered = pthread_atfork(BeforeFork, InParent, InChild);
+  if (registered == 0) begun.store(true);
+}
+
+void* Allocate(std::size_t alignment, std::size_t size) {
+  const std::size_t page = PageSize();
+  if (!begun.load(std::memory_order_acquire) || forks || alignment < page ||
+      !std::has_single_bit(alignment) || size < page || size > SIZE_MAX - page) {
+    return nullptr;
+  }
+  const int error = errno;
+  size = (size + page - 1) / page * page;
+  {
+    const Lock lock;
+    for (Block& block : blocks) {
+      if (block.begin == nullptr || block.used || block.size != size ||
+          reinterpret_cast<std::uintptr_t>(block.begin) % alignment != 0) {
+        continue;
+      }
+      block.used = true;
+      return block.begin;
+    }
+  }
+  const Block made = Make(alignment, size);
+  errno = error;
+  if (made.begin == nullptr) return nullptr;
+  const Lock lock;
+  if (Block* room = Room()) {
+    *room = made;
+    ++count;
+    return made.begin;
+  }
+  munmap(made.begin, made.size);
+  close(made.fd);
+  return nullptr;
+}
+
+bool Free(void* memory) {
+  if (!MayBegin(memory)) return false;
+  const int error = errno;
+  const Lock lock;
+  Block* const block = Starting(memory);
+  if (block == nullptr) return false;
+  block->used = false;
+  const bool keeps = HasDescriptor(*block) && madvise(block->begin, block->size, MADV_REMOVE) == 0;
+  if (!keeps) Remove(*block);
+  errno = error;
+  return true;
+}
+
+std::size_t SizeOf(const void* memory) {
+  if (!MayBegin(memory)) return 0;
+  const Lock lock;
+  const Block* const block = Starting(memory);
+  return block == nullptr ? 0 : block->size;
+}
+
+bool IsShared(const void* address, std::size_t length) {
+  if (count.load(std::memory_order_acquire) == 0) return false;
+  const Lock lock;
+  const Block* const block = Containing(address, length);
+  return block != nullptr && block->fd >= 0;
+}
+
+Around FindAround(const void* address, std::size_t length) {
+  if (count.load(std::memory_order_acquire) == 0) return {};
+  const Lock lock;
+  const Block* const block = Containing(address, length);
+  if (block == nullptr || !HasDescriptor(*block)) return {};
+  return {os::Duplicate(block->fd), block->begin, block->size};
+}
+
+}  // namespace nd::share_memory
