@@ -60,7 +60,7 @@ library=$build/lib/ndbroker/verbs
 preload=(env LD_PRELOAD="$library/libibverbs.so.1" LD_LIBRARY_PATH="$library")
 objects() { "$@" LD_TRACE_LOADED_OBJECTS=1 /bin/true | wc -l; }
 more=$(($(objects "${preload[@]}") - $(objects env)))
-check "a preloaded process loads at most 7 more shared objects, not $more" "[ $more -gt 0 ] && [ $more -le 7 ]"
+check "a preloaded process loads at most 4 more shared objects, not $more" "[ $more -gt 0 ] && [ $more -le 4 ]"
 plain=999999 preloaded=999999
 start() {  # variable of the fastest, command
   local best=$1 begin end; shift
