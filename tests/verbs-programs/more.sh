@@ -107,6 +107,7 @@ more qemu-migration slow qemu-system-x86_64
 # brokers 2 ranks are in each namespace.
 mpi_ring() {
   local ring="$work/mpi_ring" name
+  mpirun --version 2> /dev/null | grep -q 'Open MPI' || { missing=$((missing + 1)); echo "-     mpi-ring: mpirun is not Open MPI's"; return; }
   [ -x "$ring" ] || mpicc -O2 -o "$ring" "$here/mpi_ring.c" || { verdict "Open MPI" 1; return; }
   cat > "$work/agent" <<END
 #!/bin/bash

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # The programs with an instrumented library: run.sh, features_test.sh, by_number_test.sh and foreign_test.sh.
-# usage: sanitize.sh BUILD_DIR address|thread [WORD...]    WORD: for run.sh; without one all of its programs
+# usage: sanitize.sh BUILD_DIR address|thread [WORD...]    WORD: a program of run.sh, or one of the other scripts; default: all
 # Broker, ndctl and the programs are those of BUILD_DIR. Only the library comes from build/asan or build/tsan, which this
 # script builds, and the runtime of the sanitizer is preloaded in front of it. Leaks are not looked for, because the
 # programs free little of what they make. A report of the sanitizer is a failure, whatever the program says.
@@ -52,12 +52,11 @@ run() {
   echo "---- $1"
   "$here/$@" || failed=1
 }
-run run.sh "$work" "${@:-all}"
-if [ $# = 0 ]; then
-  run features_test.sh "$work"
-  run by_number_test.sh "$work"
-  run foreign_test.sh "$work"
-fi
+programs=() scripts=()
+for word in "${@:-all}"; do case $word in *.sh) scripts+=("$word");; *) programs+=("$word");; esac; done
+[ $# = 0 ] && scripts=(features_test.sh by_number_test.sh foreign_test.sh)
+[ ${#programs[@]} = 0 ] || run run.sh "$work" "${programs[@]}"
+for script in "${scripts[@]}"; do run "$script" "$work"; done
 reports=$(find "$work/reports" -type f | wc -l)
 if [ "$reports" != 0 ]; then
   cat "$work"/reports/* | grep -hE 'ERROR: |WARNING: |runtime error|SUMMARY' | sort | uniq -c | sort -rn
