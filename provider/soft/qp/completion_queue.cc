@@ -17,6 +17,8 @@ namespace {
 
 // The rounds of one call that tries to finish all work before the application sleeps on handle().
 constexpr int kRoundsBeforeSleep = 16;
+// The rounds of one poll that move data and give it no completion.
+constexpr int kRoundsWithoutCompletion = 8;
 // The application waits for the watch set as a whole, so descriptors need no tags of their own.
 constexpr std::uint64_t kNoTag = 0;
 
@@ -78,9 +80,15 @@ std::size_t SoftCompletionQueue::Take(std::span<Completion> out) {
 
 std::size_t SoftCompletionQueue::Poll(std::span<Completion> out) {
   if (core_->forked()) return 0;
-  if (const std::size_t n = Pop(out); n != 0) return n;
-  poll_set_.Poll();
-  return Pop(out);
+  std::size_t n = Pop(out);
+  // A round that moves data ends the poll of the set, and may give no completion here.
+  bool again = n == 0;
+  for (int i = 0; again && i < kRoundsWithoutCompletion; ++i) {
+    const bool moved = poll_set_.Poll();
+    n = Pop(out);
+    again = n == 0 && moved;
+  }
+  return n;
 }
 
 void SoftCompletionQueue::PushAndTell(const Completion& completion, bool solicited) {

@@ -7,7 +7,32 @@
 #include <mutex>
 #include <thread>
 
+#if defined(__SANITIZE_THREAD__)
+#include <sanitizer/tsan_interface.h>
+#endif
+
 namespace nd::provider::soft {
+
+// ThreadSanitizer does not know that two mappings are the same memory, as those of a test that has both ends
+// of a connection. Publish() and See() tell it the order that a word of the memory makes; `number` is that of
+// its writer's queue pair. Other builds do nothing.
+struct OrderThroughMappings {
+#if defined(__SANITIZE_THREAD__)
+  static void Publish(std::uint32_t number) {
+    __tsan_release(&keys[number % kKeys]);
+  }
+  static void See(std::uint32_t number) {
+    __tsan_acquire(&keys[number % kKeys]);
+  }
+
+ private:
+  static constexpr std::uint32_t kKeys = 256;
+  static inline char keys[kKeys];
+#else
+  static void Publish(std::uint32_t) {}
+  static void See(const std::atomic<std::uint32_t>&) {}
+#endif
+};
 
 inline void CpuRelax() {
 #if defined(__x86_64__) || defined(__i386__)

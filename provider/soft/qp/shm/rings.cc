@@ -77,6 +77,7 @@ bool ShmRings::PublishControl(RecordKind kind) {
 
 bool ShmRings::Acknowledge() {
   const std::uint32_t consumed = theirs().consumed.load(std::memory_order_acquire);
+  OrderThroughMappings::See(theirs().number);
   const std::uint32_t passed = consumed - acknowledged_;
   if (passed == 0) return false;
   if (passed > head_ - acknowledged_) {

@@ -18,6 +18,7 @@
 #include "base/unique_fd.h"
 #include "provider/soft/qp/queue_pair.h"
 #include "provider/soft/qp/segment_layout.h"
+#include "provider/soft/qp/sync.h"
 #include "provider/soft/qp/transfer/partial_request.h"
 #include "provider/soft/qp/work_queue.h"
 
@@ -63,6 +64,7 @@ class ShmRings {
     if (queue_pair_.MemoryGone()) [[unlikely]]
       return Withhold(request);
     published_[head_ % kSlots] = {request, data_head_, completes};
+    OrderThroughMappings::Publish(queue_pair_.number());
     slot.stamp.store(StampOf(head_), std::memory_order_release);
     ++head_;
     doorbell_due_ = true;
@@ -108,7 +110,9 @@ class ShmRings {
   // Null: nothing is published at this position.
   const Slot* PublishedAt(std::uint32_t position) const {
     const Slot& slot = in().slots[position % kSlots];
-    return slot.stamp.load(std::memory_order_acquire) == StampOf(position) ? &slot : nullptr;
+    if (slot.stamp.load(std::memory_order_acquire) != StampOf(position)) return nullptr;
+    OrderThroughMappings::See(theirs().number);
+    return &slot;
   }
   // The record at `position` is the next one.
   QuietWords QuietWordsAt(std::uint32_t position) const {
@@ -127,7 +131,10 @@ class ShmRings {
     std::memcpy(to + first, in().data, length - first);
   }
   // The slots before `position` were consumed.
-  void Consumed(std::uint32_t position) { mine().consumed.store(position, std::memory_order_release); }
+  void Consumed(std::uint32_t position) {
+    OrderThroughMappings::Publish(queue_pair_.number());
+    mine().consumed.store(position, std::memory_order_release);
+  }
 
   // --- sleeping and waking
   // The peer must be woken if it sleeps: by the next WakePeer().

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+// The common cases of the message path do what the general ones do.
+#include <array>
+#include <thread>
+
+#include "provider/soft/qp/testing.h"
+#include "provider/soft/qp/token_table.h"
+#include "provider/soft/qp/work_queue.h"
+
+namespace nd::provider::soft {
+namespace {
+
+TEST(CopySmallTest, CopiesEachSizeAndNothingBeside) {
+  std::array<std::byte, 32> from;
+  for (std::size_t i = 0; i < from.size(); ++i) from[i] = static_cast<std::byte>(i + 1);
+  for (std::size_t size = 0; size <= from.size(); ++size) {
+    std::array<std::byte, 48> to{};
+    CopySmall(to.data() + 8, from.data(), size);
+    for (std::size_t i = 0; i < to.size(); ++i) {
+      const bool inside = i >= 8 && i < 8 + size;
+      EXPECT_EQ(to[i], inside ? from[i - 8] : std::byte{}) << size << " bytes, byte " << i;
+    }
+  }
+}
+
+// The check without a copy against the copy of the entry.
+TEST(AllowsLocalTest, AgreesWithTheEntryInEachRespect) {
+  auto table = TokenTable::Create().value();
+  RegionView view;
+  view.base = 0x10000;
+  view.length = 0x100;
+  view.shift = 0x4000;
+  view.access = kAllowLocalWrite | kAllowRemoteRead;
+  view.domain = 7;
+  const std::uint32_t stag = table->Insert(view).value();
+  const std::uint64_t first = view.base + view.shift;
+  const auto allows = [&](std::uint32_t token, std::uint64_t address, std::uint64_t size, TwoDomains domains,
+                          std::uint32_t access) {
+    return AllowsLocal(table->entries(), token, address, size, domains, access);
+  };
+  EXPECT_TRUE(allows(stag, first, 0x100, {7, 1}, 0));
+  EXPECT_TRUE(allows(stag, first, 0x100, {1, 7}, kAllowLocalWrite)) << "the other domain";
+  EXPECT_TRUE(allows(stag, first + 0xFF, 1, {7, 7}, kAllowLocalWrite | kRdmaReadSink)) << "one of two rights";
+  EXPECT_FALSE(allows(stag, first, 0x100, {1, 2}, 0)) << "of another domain";
+  EXPECT_FALSE(allows(stag, first, 0x100, {7, 7}, kRdmaReadSink)) << "without the right";
+  EXPECT_FALSE(allows(stag, first - 1, 1, {7, 7}, 0)) << "before it";
+  EXPECT_FALSE(allows(stag, first + 0xFF, 2, {7, 7}, 0)) << "beyond it";
+  EXPECT_FALSE(allows(stag, first + 0x101, 1, {7, 7}, 0)) << "behind it";
+  EXPECT_FALSE(allows(stag, first + 1, ~std::uint64_t{0}, {7, 7}, 0)) << "a sum that wraps";
+  EXPECT_FALSE(allows(stag, view.base, 1, {7, 7}, 0)) << "the address that peers use";
+  EXPECT_FALSE(allows(stag ^ 1, first, 1, {7, 7}, 0)) << "another token of the slot";
+  EXPECT_FALSE(allows(0, first, 1, {7, 7}, 0)) << "no token";
+  view.window = true;
+  EXPECT_FALSE(allows(table->Insert(view).value(), first, 1, {7, 7}, 0)) << "a window";
+  table->Remove(stag);
+  EXPECT_FALSE(allows(stag, first, 1, {7, 7}, 0)) << "deregistered";
+}
+
+// Two connections on one completion queue. The first one always has something.
+TEST(PollTest, APollEndsWithTheFirstQueuePairThatHasSomethingAndTheNextOneGoesOnBehindIt) {
+  HeldUpThread held_up;
+  End a, b, c;
+  const QpOptions options = [&] {
+    QpOptions of_a = a.Options();
+    of_a.context = &c;
+    of_a.counters = nullptr;
+    return of_a;
+  }();
+  const std::shared_ptr<QueuePair> second = a.device->CreateQueuePair(options).value();
+  HandOffs to_b = MakeHandOffs(Link::kShared), to_c = MakeHandOffs(Link::kShared);
+  ASSERT_TRUE(a.qp->Attach(std::move(to_b.active)).ok());
+  ASSERT_TRUE(b.qp->Attach(std::move(to_b.passive)).ok());
+  ASSERT_TRUE(second->Attach(std::move(to_c.active)).ok());
+  ASSERT_TRUE(c.qp->Attach(std::move(to_c.passive)).ok());
+  for (int i = 0; i < 8; ++i) {
+    ASSERT_TRUE(a.qp->Receive(Tag(1), {}).ok());
+    ASSERT_TRUE(second->Receive(Tag(2), {}).ok());
+  }
+  const auto send = [](End& end) { ASSERT_TRUE(end.qp->Send(nullptr, {}, 0).ok()); };
+  std::array<Completion, 4> got;
+  send(b);
+  send(c);
+  ASSERT_EQ(a.cq->Poll(got), 1u);
+  const void* const former = got[0].request_context;
+  for (int i = 0; i < 3; ++i) {
+    // The one that was served has something again.
+    send(former == Tag(1) ? b : c);
+    ASSERT_EQ(a.cq->Poll(got), 1u);
+    EXPECT_NE(got[0].request_context, former) << "the other one waited longer";
+    send(former == Tag(1) ? c : b);
+    ASSERT_EQ(a.cq->Poll(got), 1u);
+    EXPECT_EQ(got[0].request_context, former);
+  }
+  second->Drop();
+}
+
+class MessagePathTest : public QpTest {};
+
+// A Send behind each kind of request arrives behind it, whichever way either one takes.
+TEST_P(MessagePathTest, ASmallSendStaysBehindWhatIsAheadOfIt) {
+  Connect();
+  Memory from = Mem(*a, 1 << 20), to = Mem(*b, 1 << 20);
+  from.Fill(1);
+  for (int i = 0; i < 32; ++i) {
+    const Sge big = to.At(0, 64 * 1024), small = to.At(512 * 1024, 8);
+    ASSERT_TRUE(b->qp->Receive(Tag(1), {&big, 1}).ok());
+    ASSERT_TRUE(b->qp->Receive(Tag(2), {&small, 1}).ok());
+    const std::uint32_t size = 1 + static_cast<std::uint32_t>(i) * 2000;
+    const Sge first = from.At(0, size), second = from.At(1, 8), written = from.At(2, 16);
+    ASSERT_TRUE(a->qp->Write(Tag(3), {&written, 1}, to.Address(600 * 1024), to.token(), 0).ok());
+    ASSERT_TRUE(a->qp->Send(Tag(4), {&first, 1}, 0).ok());
+    ASSERT_TRUE(a->qp->Send(Tag(5), {&second, 1}, 0).ok());
+    for (const std::uintptr_t tag : {1, 2}) {
+      const Completion done = b->Next();
+      EXPECT_EQ(done.request_context, Tag(tag));
+      EXPECT_EQ(done.bytes_transferred, tag == 1 ? size : 8u);
+    }
+    EXPECT_EQ(std::memcmp(to.data, from.data, size), 0);
+    EXPECT_EQ(std::memcmp(to.data + 512 * 1024, from.data + 1, 8), 0);
+    EXPECT_EQ(std::memcmp(to.data + 600 * 1024, from.data + 2, 16), 0);
+    for (const std::uintptr_t tag : {3, 4, 5}) EXPECT_EQ(a->Next().request_context, Tag(tag));
+  }
+}
+
+// A thread that posts, one that polls, and the progress thread share the locks.
+TEST_P(MessagePathTest, ThreadsThatTakeTurnsLoseNothing) {
+  constexpr int kMessages = 3000;
+  Connect();
+  Memory from = Mem(*a, 64), to = Mem(*b, 64);
+  const Sge out = from.At(0, 8), in = to.At(0, 8);
+  for (int i = 0; i < 200; ++i) ASSERT_TRUE(b->qp->Receive(nullptr, {&in, 1}).ok());
+  std::atomic<int> sent{0}, completed{0};
+  std::thread poster([&] {
+    for (int i = 0; i < kMessages; ++i) {
+      while (i - completed.load() >= 100) std::this_thread::yield();
+      // A thread that stays away for a while gives the polling thread time to own the locks.
+      if (i % 64 == 0) std::this_thread::sleep_for(std::chrono::microseconds(300));
+      ASSERT_TRUE(a->qp->Send(nullptr, {&out, 1}, 0).ok());
+      sent.fetch_add(1);
+    }
+  });
+  std::thread poller([&] {
+    Completion got;
+    while (completed.load() < kMessages) {
+      if (a->cq->Poll({&got, 1}) == 0) continue;
+      EXPECT_EQ(got.status, StatusCode::kSuccess);
+      completed.fetch_add(1);
+    }
+  });
+  for (int i = 0; i < kMessages; ++i) {
+    ASSERT_EQ(b->Next().status, StatusCode::kSuccess);
+    ASSERT_TRUE(b->qp->Receive(nullptr, {&in, 1}).ok());
+  }
+  poster.join();
+  poller.join();
+  EXPECT_EQ(completed.load(), kMessages);
+}
+
+INSTANTIATE_TEST_SUITE_P(Links, MessagePathTest,
+                         ::testing::Values(Case{Link::kShared, true}, Case{Link::kShared, false},
+                                           Case{Link::kSharedRingOnly, false}, Case{Link::kIwarp, false}),
+                         [](const auto& of) {
+                           return std::string(NameOf(of.param.link)) +
+                                  (of.param.shared_memory ? "_buffer" : "_heap");
+                         });
+
+}  // namespace
+}  // namespace nd::provider::soft
