@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the profiles show between ndbroker and the goals, by the beginning of a row's name."""
 
-SMALL = ("no single hot spot: checks of the posting, a completion for each message, locks and a fence; an empty poll "
-         "visits the whole engine")
+SMALL = ("no single hot spot: checks of the posting and of the memory, two lines of the segment for each message (record "
+         "and acknowledgement), and a completion for each message")
 COPY = "cost of posting and completing a request, and windows that share the cache with the receiver"
 SET_UP = "several calls between application and broker, each with a wake-up"
 WIRE = "received data is staged and copied once more; many small system calls; the CRC is a pass of its own"

@@ -13,7 +13,7 @@ namespace {
 
 // The bytes that one call moves before it releases the lock.
 constexpr std::size_t kBudget = 1024 * 1024;
-constexpr std::uint32_t kReferenceFrom = 8 * 1024;
+constexpr std::uint32_t kReferenceFrom = 256;
 constexpr std::uint32_t kReferencePiece = 256 * 1024;
 // The work of publishing a reference, in bytes of the budget.
 constexpr std::size_t kReferenceCost = 64;
