@@ -3,6 +3,7 @@
 // end that the other is gone.
 #include "client-lib/core/broker_lane.h"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
@@ -128,7 +129,7 @@ Result<std::span<const std::byte>> BrokerLane::ReceiveMessages() {
   if (!buffer_) buffer_.reset(new std::byte[kSize]);
   const std::span buffer(buffer_.get(), kSize);
   for (;;) {
-    const bool idle = nothing_put_off();
+    const bool idle = nothing_to_send();
     auto message = ReceiveWithFds(socket_.get(), buffer, /*blocking=*/idle);
     if (message.code() == StatusCode::kDeviceBusy) {
       if (idle) continue;
@@ -148,8 +149,10 @@ Result<std::span<const std::byte>> BrokerLane::ReceiveMessages() {
     if (datagram.size() < sizeof(record) || record.magic != provider::MessageRecord::kMagic) {
       std::lock_guard lock(mutex_);
       if (Status status = Handle(datagram, std::move(message->fds)); !status.ok()) return status;
+      message_follows_ = record.magic == provider::HandOffRecord::kMagic;
       continue;
     }
+    message_follows_ = false;
     const provider::MessageRecord expected;
     if (record.version != expected.version || record.size != expected.size || !message->fds.empty()) {
       return Broken("a message of another version, or with descriptors");
@@ -239,9 +242,10 @@ void BrokerLane::Enqueue(std::span<const std::byte> datagram) {
   ++queued_;
 }
 
-bool BrokerLane::nothing_put_off() {
+// The completion of a hand-over follows it at once, so its acknowledgement needs not leave between the two.
+bool BrokerLane::nothing_to_send() {
   std::lock_guard lock(queue_mutex_);
-  return queue_.empty();
+  return queue_.empty() || (message_follows_ && std::ranges::all_of(queue_, &Datagram::acknowledges));
 }
 
 Status BrokerLane::SendPutOff() {
@@ -316,17 +320,16 @@ Status BrokerLane::Handle(std::span<const std::byte> datagram, std::vector<Uniqu
   }
 }
 
-// Behind what was put off. A lane with messages keeps it while the socket is full; otherwise a full socket
-// means that the broker does not read.
+// On a lane with messages it is put off: it leaves with the next message, or before Receive() waits for
+// another, so that the broker is not woken for it alone. Otherwise a full socket means that the broker does
+// not read.
 Status BrokerLane::Acknowledge(std::uint64_t id) {
   provider::AckRecord record;
   record.id = id;
   const auto datagram = std::as_bytes(std::span(&record, 1));
+  if (!carries_) return SendWithFds(socket_.get(), datagram, {});
   std::lock_guard lock(queue_mutex_);
-  Status status = SendQueue();
-  if (status.ok()) status = SendWithFds(socket_.get(), datagram, {});
-  if (!carries_ || !(status == StatusCode::kDeviceBusy)) return status;
-  queue_.push_back({{datagram.begin(), datagram.end()}, /*takes_messages=*/false});
+  queue_.push_back({{datagram.begin(), datagram.end()}, /*takes_messages=*/false, /*acknowledges=*/true});
   ++queued_;
   return {};
 }

@@ -79,7 +79,7 @@ class BrokerLane {
   Status Handle(std::span<const std::byte> datagram, std::vector<UniqueFd> fds);
   Status SendAll(std::span<const std::byte> datagram, std::span<const int> descriptors);
   Status Acknowledge(std::uint64_t id);
-  bool nothing_put_off();
+  bool nothing_to_send();
   Status SendPutOff();
   Status SendQueue();
   void Enqueue(std::span<const std::byte> datagram);
@@ -97,6 +97,7 @@ class BrokerLane {
   bool carries_ = false;
   std::unique_ptr<std::byte[]> buffer_;         // Of Receive(). Mostly untouched memory.
   std::span<const std::byte> unread_messages_;  // The messages in buffer_ that Receive() has not returned.
+  bool message_follows_ = false;                // The last datagram was a hand-over. Of Receive().
   std::shared_ptr<MappedCounters> counters_ = std::make_shared<MappedCounters>();
   std::map<std::uint64_t, provider::HandOff> waiting_;
 
@@ -105,6 +106,7 @@ class BrokerLane {
   struct Datagram {
     std::vector<std::byte> bytes;
     bool takes_messages = false;  // Further messages may be added.
+    bool acknowledges = false;
   };
   std::deque<Datagram> queue_;               // What was put off, or what a Send() waits for.
   std::uint64_t queued_ = 0, dequeued_ = 0;  // All that were ever in the queue.

@@ -312,13 +312,36 @@ TEST_P(LaneCarrierFeatureTest, NoMessageIsAddedToAnAcknowledgement) {
 }
 INSTANTIATE_TEST_SUITE_P(TakesMany, LaneCarrierFeatureTest, ::testing::Bool());
 
-TEST_F(LaneCarrierTest, HandOverIsAcknowledgedAtOnce) {
+TEST_F(LaneCarrierTest, AcknowledgementLeavesWithTheNextMessage) {
   Open(kForEver);
   LetTheThreadRest();
   BrokerHandsOver(1);
   BrokerSends('b');
   carrier_->ReadWhile(Until(2));
+  EXPECT_EQ(BrokerReads(false), 0);
+  EXPECT_TRUE(carrier_->Send(Text("m")));
   EXPECT_EQ(BrokerReads(false), '1');
+  EXPECT_EQ(BrokerReads(false), 'm');
+}
+
+TEST_F(LaneCarrierTest, AcknowledgementLeavesBeforeACallerWaits) {
+  Open(kForEver);
+  LetTheThreadRest();
+  BrokerHandsOver(1);
+  BrokerSends('b');
+  std::thread caller([&] { carrier_->ReadWhile(Until(3)); });
+  EXPECT_EQ(BrokerReads(), '1');
+  BrokerSends('c');
+  caller.join();
+}
+
+TEST_F(LaneCarrierTest, AcknowledgementLeavesWhenTheRestIsOver) {
+  Open(std::chrono::milliseconds(1));
+  LetTheThreadRest();
+  BrokerHandsOver(1);
+  BrokerSends('b');
+  carrier_->ReadWhile(Until(2));
+  EXPECT_EQ(BrokerReads(), '1');
 }
 
 TEST_F(LaneCarrierTest, TrySendDoesNotWaitForRoom) {
