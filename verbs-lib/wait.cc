@@ -12,8 +12,10 @@ namespace {
 
 // A system call that waits on a device goes on behind a handler that was installed with SA_RESTART. poll()
 // never does, and does not say which signal it was; so it goes on when all handlers have that flag.
+// Handlers of faults, as programs that report their crashes have them, run in no wait.
 bool AllHandlersRestart() {
   for (int signal = 1; signal < NSIG; ++signal) {
+    if (signal == SIGSEGV || signal == SIGBUS || signal == SIGFPE || signal == SIGILL) continue;
     struct sigaction action {};
     if (sigaction(signal, nullptr, &action) != 0) continue;
     const bool handled =

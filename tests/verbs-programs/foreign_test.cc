@@ -255,6 +255,10 @@ int WaitThroughSignals(int flags) {
   action.sa_handler = [](int) { ++ticks; };
   action.sa_flags = flags;
   sigaction(SIGALRM, &action, nullptr);
+  // Of a program that reports its crashes.
+  struct sigaction report {};
+  report.sa_handler = [](int) { _exit(9); };
+  sigaction(SIGFPE, &report, nullptr);
   ibv_comp_channel* channel = ibv_create_comp_channel(fabric().context);
   End a, b(channel);
   Connect(a, b);

@@ -54,6 +54,26 @@ if gcc -shared -fPIC -Wl,-soname,libibverbs.so.1 -Wl,--version-script="$work/oth
   run -- "$work/uses"
   check "another version of libibverbs is named" "[ $? != 0 ] && grep -q IBVERBS_PRIVATE_99 '$work/err'"
 fi
+# A program with a free() of its own must not get memory that only the library can free.
+cat > "$work/own.c" << 'END'
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdlib.h>
+void __libc_free(void*);
+void free(void* memory) { __libc_free(memory); }
+int main(void) {
+  void (*begin)(void) = (void (*)(void))dlsym(RTLD_DEFAULT, "ndbroker_share_memory");
+  void* memory = NULL;
+  begin();
+  if (posix_memalign(&memory, 4096, 8192) != 0) return 1;
+  free(memory);
+  return 0;
+}
+END
+if gcc -rdynamic -o "$work/own" "$work/own.c" 2> "$work/err"; then
+  run --share-memory -- "$work/own"
+  check "a program with an allocator of its own keeps it" "[ $? = 0 ] && grep -q 'share-memory has no effect' '$work/err'"
+fi
 # The cost for a preloaded process that uses no RDMA. The count of shared objects is checked. The times depend on the other
 # programs of this machine, so the shortest of some starts, taken in turns, is only printed.
 library=$build/lib/ndbroker/verbs

@@ -34,6 +34,16 @@ constexpr std::size_t kPage = 4096;
 constexpr int kAll =
     IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
 
+class ShareMemory : public ::testing::Test {
+ protected:
+  // The sanitizers' allocator comes first, and shares nothing.
+  void SetUp() override {
+    for (const char* name : {"__asan_init", "__tsan_init"}) {
+      if (dlsym(RTLD_DEFAULT, name) != nullptr) GTEST_SKIP() << name;
+    }
+  }
+};
+
 // What a program allocates and registers.
 struct Allocated {
   explicit Allocated(std::size_t bytes, int access = kAll) : size(bytes) {
@@ -108,7 +118,7 @@ void Exchange(End& end, const Allocated& local, const Allocated& remote, std::si
   }
 }
 
-TEST(ShareMemory, ThePeerMapsMemoryThatBeginsWithAPage) {
+TEST_F(ShareMemory, ThePeerMapsMemoryThatBeginsWithAPage) {
   End a, b;
   Connect(a, b);
   const Allocated local(8 * kPage), remote(8 * kPage + 24);
@@ -121,7 +131,7 @@ TEST(ShareMemory, ThePeerMapsMemoryThatBeginsWithAPage) {
       << "the block is longer than the region";
 }
 
-TEST(ShareMemory, BuffersOfMallocAreShared) {
+TEST_F(ShareMemory, BuffersOfMallocAreShared) {
   (void)fabric();
   constexpr std::size_t kLeast = 64 << 10, kMost = 4 << 20;
   for (const std::size_t size : {kLeast, kLeast + 1, kMost}) {
@@ -138,7 +148,7 @@ TEST(ShareMemory, BuffersOfMallocAreShared) {
   EXPECT_EQ(std::calloc(too_many, 8), nullptr);
 }
 
-TEST(ShareMemory, OtherMemoryIsOrdinary) {
+TEST_F(ShareMemory, OtherMemoryIsOrdinary) {
   (void)fabric();
   for (const std::size_t size : {64 * 1024 - 1, 4 * 1024 * 1024 + 1}) {
     void* const memory = std::malloc(size);
@@ -152,7 +162,7 @@ TEST(ShareMemory, OtherMemoryIsOrdinary) {
 }
 
 // The device is not open yet.
-TEST(ShareMemory, MemoryOfBeforeIsOrdinary) {
+TEST_F(ShareMemory, MemoryOfBeforeIsOrdinary) {
   void* memory = nullptr;
   ASSERT_EQ(posix_memalign(&memory, kPage, kPage), 0);
   EXPECT_EQ(Mappings(static_cast<char*>(memory)), 0);
@@ -160,7 +170,7 @@ TEST(ShareMemory, MemoryOfBeforeIsOrdinary) {
   std::free(memory);
 }
 
-TEST(ShareMemory, ASendOfSharedMemoryArrives) {
+TEST_F(ShareMemory, ASendOfSharedMemoryArrives) {
   End a, b;
   Connect(a, b);
   constexpr std::size_t kSize = 300'000;
@@ -178,7 +188,7 @@ TEST(ShareMemory, ASendOfSharedMemoryArrives) {
 }
 
 // Neighbours in memory that is registered again and again belong to other threads, and the peer adds to one.
-TEST(ShareMemory, NoWriteIsLostWhileMemoryIsRegisteredAndDeregistered) {
+TEST_F(ShareMemory, NoWriteIsLostWhileMemoryIsRegisteredAndDeregistered) {
   End a, b;
   Connect(a, b);
   Allocated memory(4 * kPage);
@@ -216,7 +226,7 @@ TEST(ShareMemory, NoWriteIsLostWhileMemoryIsRegisteredAndDeregistered) {
 }
 
 // Neither the parent nor the peer writes to the memory of a child, nor the child to theirs.
-TEST(ShareMemory, AForkedChildHasACopy) {
+TEST_F(ShareMemory, AForkedChildHasACopy) {
   End a, b;
   Connect(a, b);
   const Allocated local(2 * kPage), remote(2 * kPage);
@@ -246,7 +256,7 @@ TEST(ShareMemory, AForkedChildHasACopy) {
   EXPECT_EQ(std::system("true"), 0);
 }
 
-TEST(ShareMemory, AProgramFreesItsMemoryBeforeItDeregistersIt) {
+TEST_F(ShareMemory, AProgramFreesItsMemoryBeforeItDeregistersIt) {
   End a, b;
   Connect(a, b);
   const Allocated local(2 * kPage);
@@ -264,7 +274,7 @@ TEST(ShareMemory, AProgramFreesItsMemoryBeforeItDeregistersIt) {
   Exchange(a, local, another, kPage);
 }
 
-TEST(ShareMemory, TheFunctionsOfTheAllocatorAgree) {
+TEST_F(ShareMemory, TheFunctionsOfTheAllocatorAgree) {
   (void)fabric();
   for (void* memory : {aligned_alloc(kPage, 3 * kPage), memalign(kPage, 3 * kPage), valloc(3 * kPage),
                        pvalloc(2 * kPage + 1), ::operator new(3 * kPage, std::align_val_t(kPage))}) {
@@ -291,7 +301,7 @@ TEST(ShareMemory, TheFunctionsOfTheAllocatorAgree) {
   EXPECT_EQ(untouched, &memory);
 }
 
-TEST(ShareMemory, MemoryThatIsNotNeededBecomesZero) {
+TEST_F(ShareMemory, MemoryThatIsNotNeededBecomesZero) {
   (void)fabric();
   auto* const memory = static_cast<char*>(valloc(4 * kPage));
   std::memset(memory, 1, 4 * kPage);
@@ -305,7 +315,7 @@ TEST(ShareMemory, MemoryThatIsNotNeededBecomesZero) {
 }
 
 // More blocks than there can be: the others are ordinary memory, and all of it works.
-TEST(ShareMemory, ManyAllocations) {
+TEST_F(ShareMemory, ManyAllocations) {
   End a, b;
   Connect(a, b);
   const Allocated local(kPage);
@@ -324,7 +334,7 @@ bool IsMineInAChild(const char* memory) {
   return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-TEST(ShareMemory, AProgramThatClosesEveryDescriptorKeepsItsMemory) {
+TEST_F(ShareMemory, AProgramThatClosesEveryDescriptorKeepsItsMemory) {
   const pid_t program = fork();
   if (program == 0) {
     (void)fabric();

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // The functions of the C library that allocate memory which programs register: at the beginning of a page, or
 // of the size of a buffer; and those that take such memory back. All other memory is the C library's.
+#include <dlfcn.h>
 #include <malloc.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
@@ -54,6 +57,19 @@ Function* Ask(Function** cache, const char* name) {
 
 void* AllocateBuffer(std::size_t size) {
   return size >= kLeastBuffer && size <= kMostBuffer ? Allocate(kBufferAlignment, size) : nullptr;
+}
+
+// A program with an allocator of its own must not get a block from here, which that one cannot free.
+bool AllIsOurs() {
+  Dl_info here{}, found{};
+  if (dladdr(&early, &here) == 0) return false;
+  return std::ranges::all_of(
+      std::array{"malloc", "calloc", "free", "realloc", "reallocarray", "malloc_usable_size",
+                 "posix_memalign", "aligned_alloc", "memalign", "valloc", "pvalloc"},
+      [&](const char* name) {
+        void* const function = dlsym(RTLD_DEFAULT, name);
+        return dladdr(function, &found) != 0 && found.dli_fbase == here.dli_fbase;
+      });
 }
 
 // The bytes that may be read at `memory`, when it is not the C library's; else 0.
@@ -156,7 +172,8 @@ NDBROKER_PUBLIC int madvise(void* memory, std::size_t length, int advice) noexce
 }
 
 NDBROKER_PUBLIC void ndbroker_share_memory() {
-  nd::share_memory::Begin();
+  if (AllIsOurs()) return nd::share_memory::Begin();
+  std::fputs("ndbroker: --share-memory has no effect: the program has an allocator of its own\n", stderr);
 }
 
 NDBROKER_PUBLIC int ndbroker_memory_around(const void* address, std::size_t length, void** begin,
