@@ -9,7 +9,7 @@
 namespace nd::os {
 namespace {
 
-constexpr DWORD kBuffer = 64 * 1024;
+constexpr DWORD kListenerBuffer = 64 * 1024;
 
 }  // namespace
 
@@ -46,7 +46,7 @@ bool PipeListener::Offer(bool first) {
   next_ = Handle(::CreateNamedPipeW(
       name_.c_str(), PIPE_ACCESS_DUPLEX | FILE_FLAG_OVERLAPPED | (first ? FILE_FLAG_FIRST_PIPE_INSTANCE : 0u),
       PIPE_TYPE_MESSAGE | PIPE_READMODE_MESSAGE | PIPE_REJECT_REMOTE_CLIENTS, PIPE_UNLIMITED_INSTANCES,
-      kBuffer, kBuffer, 0, access_.get()));
+      kListenerBuffer, kListenerBuffer, 0, access_.get()));
   if (!next_) return false;
   connecting_ = {};
   connecting_.hEvent = connected_.get();

@@ -48,7 +48,7 @@ std::uint32_t ReadyOf(ULONG events, SocketObject::Use use) {
   return ready;
 }
 
-DWORD Milliseconds(Duration timeout) {
+DWORD WaitLimit(Duration timeout) {
   if (timeout < Duration::zero()) return INFINITE;
   constexpr std::chrono::hours kLongest{1};
   return static_cast<DWORD>(
@@ -57,7 +57,7 @@ DWORD Milliseconds(Duration timeout) {
 
 // A request that reports the readiness of one descriptor once. A packet of the port names it by its number,
 // so that a packet that is late refers to nothing.
-struct Request {
+struct PortRequest {
   std::uint64_t number = 0;
   int fd = -1;
   bool at_afd = false;
@@ -68,7 +68,7 @@ struct Request {
 };
 
 void CALLBACK Post(void* context, BOOLEAN) {
-  const auto* request = static_cast<const Request*>(context);
+  const auto* request = static_cast<const PortRequest*>(context);
   ::PostQueuedCompletionStatus(request->port, 0, 0, reinterpret_cast<OVERLAPPED*>(request->number));
 }
 
@@ -86,16 +86,16 @@ struct Watch {
 struct WatchPort::Parts {
   Handle port, afd;
   std::unordered_map<int, Watch> watches;
-  std::unordered_map<std::uint64_t, std::unique_ptr<Request>> requests;
+  std::unordered_map<std::uint64_t, std::unique_ptr<PortRequest>> requests;
   std::vector<int> to_renew;  // Reported, and watched until they are removed.
   std::uint64_t last_number = 0;
 
   void Arm(int fd, Watch& watch) {
-    auto request = std::make_unique<Request>();
+    auto request = std::make_unique<PortRequest>();
     request->number = watch.request = ++last_number;
     request->fd = fd;
     request->port = port.get();
-    Request& made = *request;
+    PortRequest& made = *request;
     requests.emplace(made.number, std::move(request));
     if (watch.object->kind() == Object::Kind::kSocket) {
       AskAfd(made, static_cast<SocketObject&>(*watch.object), watch.wanted);
@@ -127,7 +127,7 @@ struct WatchPort::Parts {
   bool Report(std::uint64_t number, WatchSet::Ready* out) {
     const auto found = requests.find(number);
     if (found == requests.end()) return false;
-    const std::unique_ptr<Request> request = std::move(found->second);
+    const std::unique_ptr<PortRequest> request = std::move(found->second);
     requests.erase(found);
     EndWaits(*request);
     const auto watching = watches.find(request->fd);
@@ -156,7 +156,7 @@ struct WatchPort::Parts {
   WatchPort* owner = nullptr;
 
  private:
-  void AskAfd(Request& request, const SocketObject& socket, std::uint32_t wanted) {
+  void AskAfd(PortRequest& request, const SocketObject& socket, std::uint32_t wanted) {
     request.at_afd = true;
     request.poll = {{}, 1, FALSE, reinterpret_cast<HANDLE>(socket.get()), AfdEvents(wanted), 0};
     request.poll.timeout.QuadPart = INT64_MAX;
@@ -171,7 +171,7 @@ struct WatchPort::Parts {
     Post(&request, FALSE);
   }
 
-  static void WaitForSignals(Request& request, Object& object, std::uint32_t wanted) {
+  static void WaitForSignals(PortRequest& request, Object& object, std::uint32_t wanted) {
     HANDLE handles[2] = {};
     const int count = object.Signals(wanted, handles);
     if ((object.Ready() & (wanted | kFailed | kHungUp)) != 0) {
@@ -185,13 +185,13 @@ struct WatchPort::Parts {
   }
 
   // Returns when no callback of the request runs or will run.
-  static void EndWaits(Request& request) {
+  static void EndWaits(PortRequest& request) {
     for (HANDLE& wait : request.waits) {
       if (wait != nullptr) ::UnregisterWaitEx(std::exchange(wait, nullptr), INVALID_HANDLE_VALUE);
     }
   }
 
-  static std::uint32_t ReadinessOf(const Request& request, const Watch& watch) {
+  static std::uint32_t ReadinessOf(const PortRequest& request, const Watch& watch) {
     if (!request.at_afd) return watch.object->Ready();
     if (request.io.Status != 0 || request.poll.count == 0) return 0;
     return ReadyOf(request.poll.events, static_cast<const SocketObject*>(watch.object)->use());
@@ -285,7 +285,7 @@ std::size_t WatchPort::Take(std::span<WatchSet::Ready> out, Duration timeout) {
             ? timeout
             : std::max<Duration>(deadline - std::chrono::steady_clock::now(), Duration::zero());
     if (!::GetQueuedCompletionStatusEx(parts_->port.get(), packets, static_cast<ULONG>(most), &arrived,
-                                       Milliseconds(left), FALSE)) {
+                                       WaitLimit(left), FALSE)) {
       return 0;
     }
     const std::lock_guard lock(WatchMutex());

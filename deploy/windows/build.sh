@@ -119,7 +119,7 @@ if ! grep -qsx "CMAKE_PREFIX_PATH:[A-Z]*=$libraries" "$build/CMakeCache.txt"; th
   mkdir -p "$build"
   # Afresh: paths of the former libraries are in the cache of CMake.
   cmake --fresh -S . -B "$build" -G Ninja -DCMAKE_TOOLCHAIN_FILE="$toolchain" -DCMAKE_BUILD_TYPE=RelWithDebInfo \
-    -DCMAKE_CXX_FLAGS_RELWITHDEBINFO="-O2 -g1" -DCMAKE_PREFIX_PATH="$libraries" > "$build/configure.log" 2>&1 || {
+    -DCMAKE_CXX_FLAGS_RELWITHDEBINFO="-O2 -g1" -DNDBROKER_UNITY=24 -DCMAKE_PREFIX_PATH="$libraries" > "$build/configure.log" 2>&1 || {
     cat "$build/configure.log" >&2
     die "cmake failed"
   }
