@@ -118,7 +118,6 @@ DWORD WINAPI OnControl(DWORD control, DWORD, void*, void*) {
     case SERVICE_CONTROL_PRESHUTDOWN:
     case SERVICE_CONTROL_SHUTDOWN:
       Report(State::kStopping);
-      { const Handle thread(::CreateThread(nullptr, 0, CutStop, nullptr, 0, nullptr)); }
       Arrive(Request::kTerminate);
       return NO_ERROR;
     case SERVICE_CONTROL_PARAMCHANGE:
@@ -275,8 +274,12 @@ void Report(State state) {
     case State::kRunning:
       return running.Tell(SERVICE_RUNNING,
                           SERVICE_ACCEPT_STOP | SERVICE_ACCEPT_PRESHUTDOWN | SERVICE_ACCEPT_PARAMCHANGE);
-    case State::kStopping:
+    case State::kStopping: {
+      static std::once_flag cut;
+      std::call_once(cut,
+                     [] { const Handle thread(::CreateThread(nullptr, 0, CutStop, nullptr, 0, nullptr)); });
       return running.Tell(SERVICE_STOP_PENDING, 0);
+    }
   }
 }
 

@@ -35,7 +35,8 @@ Status Stop(const std::wstring& name);
 Result<int> Run(const std::wstring& name, std::function<int()> program);
 
 enum class State { kStarting, kRunning, kStopping };
-// Does nothing in a process that is no service.
+// In a process that is no service only kStopping has an effect: a process that does not end within ten
+// seconds after it is ended.
 void Report(State state);
 // Whether the service control manager started this process.
 bool IsThisProcess();
