@@ -2,12 +2,11 @@
 // The ends are ordinary applications of the client library. They share only the report to their parent.
 #include "tests/bench/ends.h"
 
-#include <unistd.h>
-
 #include <cstdio>
 #include <string>
 
 #include "nd/nd.h"
+#include "tests/bench/machine.h"
 #include "tests/bench/measure.h"
 #include "tests/bench/result.h"
 
@@ -18,7 +17,7 @@ void Progress::Report(std::uint64_t done) {
   const std::string line =
       "progress " + std::to_string(done) + " of " + std::to_string(options_.iterations) + "\n";
   // A parent that does not read loses the line.
-  [[maybe_unused]] const ssize_t written = write(options_.report_fd, line.data(), line.size());
+  static_cast<void>(WriteReport(options_.report_fd, line));
 }
 
 namespace {
@@ -29,9 +28,7 @@ int Fail(const char* end, const std::string& what, const Status& status) {
 }
 
 Status Report(const Options& options, const std::string& line) {
-  const std::string text = line + "\n";
-  if (write(options.report_fd, text.data(), text.size()) == static_cast<ssize_t>(text.size()))
-    return Status::Ok();
+  if (WriteReport(options.report_fd, line + "\n")) return Status::Ok();
   return {StatusCode::kUnsuccessful, "the parent is gone"};
 }
 

@@ -2,12 +2,11 @@
 // The ends exchange the addresses of their memory as private data of Connect and Accept.
 #include "tests/bench/link.h"
 
-#include <poll.h>
-
 #include <algorithm>
 #include <array>
 #include <cstring>
 
+#include "base/os/wait.h"
 #include "tests/bench/stamp.h"
 
 namespace nd::perf {
@@ -160,9 +159,8 @@ Status Link::Wait() {
 Status Link::Sleep() {
   if (waiting_ == Waiting::kBlock) return cq_.Wait(kStuck);
   if (Status status = cq_.Notify(NotifyType::kAny); !status.ok()) return status;
-  pollfd ready{cq_.handle(), POLLIN, 0};
-  const auto patience = std::chrono::milliseconds(kStuck).count();
-  if (poll(&ready, 1, static_cast<int>(patience)) != 1) {
+  os::Watched ready{.fd = cq_.handle()};
+  if (os::Wait({&ready, 1}, kStuck) != 1) {
     return {StatusCode::kIoTimeout, "no notification for 30 seconds"};
   }
   cq_.ConsumeNotification();

@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // ndperf: starts brokers if needed and the two ends as processes, and prints their results.
-#include <sched.h>
-#include <unistd.h>
-
-#include <csignal>
 #include <cstdio>
-#include <cstdlib>
 #include <string>
 
 #include "base/locate.h"
+#include "base/os/self.h"
 #include "tests/bench/ends.h"
+#include "tests/bench/machine.h"
 #include "tests/bench/options.h"
 #include "tests/bench/process.h"
 #include "tests/bench/result.h"
@@ -17,12 +14,6 @@
 
 namespace nd::perf {
 namespace {
-
-std::string OwnProgram() {
-  char path[4096];
-  const ssize_t length = readlink("/proc/self/exe", path, sizeof(path));
-  return length > 0 ? std::string(path, static_cast<std::size_t>(length)) : std::string("ndperf");
-}
 
 int Fail(const std::string& what) {
   std::fprintf(stderr, "ndperf: %s\n", what.c_str());
@@ -63,11 +54,8 @@ int RunBoth(const Options& options, const std::string& program, const std::strin
 
 // Chooses the first two CPUs that this process may use.
 bool ChooseCpus(Options* options) {
-  cpu_set_t allowed;
-  if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0) return false;
-  for (int cpu = 0; cpu < CPU_SETSIZE && options->cpus.size() < 2; ++cpu) {
-    if (CPU_ISSET(static_cast<std::size_t>(cpu), &allowed)) options->cpus.push_back(cpu);
-  }
+  options->cpus = AllowedCpus();
+  if (options->cpus.size() > 2) options->cpus.resize(2);
   return options->cpus.size() == 2;
 }
 
@@ -88,11 +76,10 @@ int RunParent(Options options) {
 }  // namespace nd::perf
 
 int main(int argc, char** argv) {
-  std::signal(SIGPIPE, SIG_IGN);
-  setenv("GRPC_VERBOSITY", "NONE", 0);
+  nd::perf::PrepareProgram();
   nd::perf::Options options;
   if (const auto exit = nd::perf::Parse(argc, argv, &options)) return *exit;
-  if (options.role == nd::perf::Role::kParent) options.progress = isatty(STDERR_FILENO) == 1;
+  if (options.role == nd::perf::Role::kParent) options.progress = nd::os::IsTerminal(nd::os::Stream::kError);
   switch (options.role) {
     case nd::perf::Role::kServer:
       return nd::perf::RunServer(options);

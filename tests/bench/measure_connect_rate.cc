@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Many connections at once, as a server makes them: one thread advances every connection whose operation has
 // completed.
-#include <poll.h>
-
 #include <deque>
 #include <functional>
 
+#include "base/os/wait.h"
 #include "tests/bench/measure.h"
 
 namespace nd::perf {
@@ -104,8 +103,8 @@ class Crowd {
     for (;;) {
       if (Request* finished = adapter_.PollRequest()) return finished;
       if (watch.Microseconds() > 1e6 * kStuck.count()) return nullptr;
-      pollfd entry{adapter_.completion_handle(), POLLIN, 0};
-      if (options_.waiting != Waiting::kPoll) poll(&entry, 1, 1000);
+      os::Watched entry{.fd = adapter_.completion_handle()};
+      if (options_.waiting != Waiting::kPoll) os::Wait({&entry, 1}, std::chrono::seconds(1));
     }
   }
 

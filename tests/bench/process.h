@@ -17,7 +17,7 @@ class Process {
  public:
   Process() = default;
   // Starts `program` with `arguments`, of which the first is its name. With `report` the child has the
-  // writing end of a pipe as descriptor kReportFd; otherwise its standard output is dropped. The child and
+  // writing end of a pipe for WriteReport(kReportFd); otherwise its standard output is dropped. The child and
   // its threads run on `cpu` only. Ends this process when the start fails.
   static Process Start(const std::string& program, const std::vector<std::string>& arguments, bool report,
                        std::optional<int> cpu = std::nullopt);

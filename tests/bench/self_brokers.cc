@@ -2,61 +2,44 @@
 // A broker for each "host"; both must use one TCP port, so a free one is looked for first.
 #include "tests/bench/self_brokers.h"
 
-#include <arpa/inet.h>
-#include <stdlib.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
-
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 
 #include "base/locate.h"
+#include "base/os/file.h"
+#include "base/os/socket.h"
 #include "base/unique_fd.h"
+#include "tests/bench/machine.h"
 
 namespace nd::perf {
 namespace {
 
-UniqueFd BindTcp(const char* ip, int* port) {
-  UniqueFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(static_cast<std::uint16_t>(*port));
-  inet_pton(AF_INET, ip, &address.sin_addr);
-  if (bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) return {};
-  socklen_t length = sizeof(address);
-  getsockname(fd.get(), reinterpret_cast<sockaddr*>(&address), &length);
-  *port = ntohs(address.sin_port);
-  return fd;
-}
-
 // Returns a port that is free on both addresses now.
 int FreePort() {
+  const auto listen = [](const char* ip, std::uint16_t port) {
+    return os::ListenTcp(Address::Parse(ip).value().WithPort(port), 1);
+  };
   for (int attempt = 0; attempt < 100; ++attempt) {
-    int port = 0;
-    const UniqueFd first = BindTcp(SelfBrokers::kClientIp, &port);
-    if (first && BindTcp(SelfBrokers::kServerIp, &port)) return port;
+    const UniqueFd first = listen(SelfBrokers::kClientIp, 0);
+    const std::uint16_t port = first ? os::LocalAddress(first.get()).port() : std::uint16_t{0};
+    if (first && listen(SelfBrokers::kServerIp, port)) return port;
   }
   return 0;
 }
 
 bool Accepts(const std::string& path) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  if (path.size() >= sizeof(address.sun_path)) return false;
-  std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
-  const UniqueFd fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
-  return connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0;
+  return static_cast<bool>(os::ConnectLocal(path, os::SocketKind::kMessages, std::chrono::seconds(1)));
 }
 
 // ndbrokerd is next to ndperf in the build directory and when installed.
 std::string FindDaemon(const std::string& own_program) {
   namespace fs = std::filesystem;
   const fs::path folder = fs::path(own_program).parent_path();
-  for (const fs::path& path : {folder / "ndbrokerd", folder / "../sbin/ndbrokerd"}) {
-    if (std::error_code error; fs::exists(path, error)) return path;
+  const fs::path name = fs::path("ndbrokerd").replace_extension(fs::path(own_program).extension());
+  for (const fs::path& path : {folder / name, folder / "../sbin" / name}) {
+    if (std::error_code error; fs::exists(path, error)) return path.string();
   }
   return "/usr/sbin/ndbrokerd";
 }
@@ -71,7 +54,7 @@ SelfBrokers::~SelfBrokers() {
 
 Status SelfBrokers::StartOne(const std::string& daemon, const std::string& directory, const char* ip,
                              int tcp_port, bool crc, std::optional<int> cpu, Process* process) {
-  mkdir(directory.c_str(), 0700);
+  os::MakePrivateDirectory(directory);
   const std::string config = directory + "/ndbroker.toml";
   std::ofstream(config) << "[broker]\ndirectory = \"" << directory
                         << "\"\nlog-level = \"warning\"\n[metrics]\nlisten = \"\"\n"
@@ -91,10 +74,10 @@ Status SelfBrokers::StartOne(const std::string& daemon, const std::string& direc
 }
 
 Status SelfBrokers::Start(const Options& options, const std::string& own_program) {
-  const char* tmp = std::getenv("TMPDIR");
-  std::string name = std::string(tmp == nullptr || std::strlen(tmp) > 60 ? "/tmp" : tmp) + "/ndperf-XXXXXX";
-  if (mkdtemp(name.data()) == nullptr) return {StatusCode::kUnsuccessful, name + ": " + std::strerror(errno)};
-  root_ = name;
+  root_ = MakeScratchDirectory();
+  if (root_.empty()) {
+    return {StatusCode::kUnsuccessful, std::string("no directory for brokers: ") + std::strerror(errno)};
+  }
   two_ = options.transport == Transport::kIwarp;
   const std::string daemon = FindDaemon(own_program);
   // Another program may take the port in the meantime.

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // d.1 Address and port space.
-#include <arpa/inet.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
 #include <set>
 
+#include "tests/conformance/iwarp_peer.h"
 #include "tests/conformance/world.h"
 
 namespace nd::conformance {
@@ -197,40 +194,28 @@ TEST_P(D01, ND_023_AcceptedConnectorHoldsListenersPort) {
   EXPECT_ND(P.CreateListener().Bind(w.p(7000)), SUCCESS);
 }
 
-// A TCP socket of the host on the same port.
-UniqueFd HostListener(const Address& at) {
-  UniqueFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  const int on = 1;
-  setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-  sockaddr_storage storage{};
-  const auto length = static_cast<socklen_t>(at.ToSockaddr(&storage));
-  if (bind(fd.get(), reinterpret_cast<sockaddr*>(&storage), length) != 0 || listen(fd.get(), 8) != 0)
-    fd.reset();
-  return fd;
-}
-
 TEST_P(D01, ND_024_HostPortsAreAnotherSpace) {
   if (w.one_phase()) ND_EXCEPTED() << "EXCEPTED 024: iWARP devices share the host's TCP ports (025)";
   {
-    const UniqueFd host = HostListener(w.p(7000));
+    const UniqueFd host = ListenerAt(w.p(7000));
     ASSERT_TRUE(host);
     w.ExpectTraffic(w.Up());
   }
   w.Listening(7001);
-  EXPECT_TRUE(HostListener(w.p(7001)));
+  EXPECT_TRUE(ListenerAt(w.p(7001)));
 }
 
 TEST_P(D01Own, ND_025_TcpModeRefusesHostsPort) {
   World w(GetParam(), {.adapter = GetParam() == Transport::kVerbs ? "" : "mode = \"tcp\""});
   if (w.verbs() && !w.one_phase()) ND_EXCEPTED() << "EXCEPTED 025: RoCE has a port space of its own (024)";
   {
-    const UniqueFd host = HostListener(w.p(7000));
+    const UniqueFd host = ListenerAt(w.p(7000));
     ASSERT_TRUE(host);
     const Listener l = w.P().CreateListener();
     EXPECT_ND(l.Bind(w.p(7000)), SHARING_VIOLATION);
   }
   w.ExpectTraffic(w.Up());
-  EXPECT_FALSE(HostListener(w.p(7000)));
+  EXPECT_FALSE(ListenerAt(w.p(7000)));
 }
 
 TEST_P(D01, ND_026_TwoProcessesRaceForOnePort) {
@@ -238,8 +223,7 @@ TEST_P(D01, ND_026_TwoProcessesRaceForOnePort) {
   const int rounds = Rounds(1000, 1000, 50);
   const std::string arguments = "broker=" + w.broker_a().directory() + " ip=" + w.a().IpToString() +
                                 " port=6000 rounds=" + std::to_string(rounds) +
-                                " meet=" + w.broker_a().directory() + "/../race" +
-                                " ready=" + std::to_string(getpid());
+                                " meet=" + w.broker_a().directory() + "/../race";
   const std::uint32_t one = A.StartProgram("race_bind", arguments + " me=0");
   const std::uint32_t two = second.StartProgram("race_bind", arguments + " me=1");
   const std::string first = A.JoinProgram(one, milliseconds(60'000));
@@ -262,7 +246,7 @@ TEST_P(D01, ND_027_KilledOwnerFreesItsPort) {
 }
 
 TEST_P(D01Own, ND_028_PrivilegedPorts) {
-  if (!CanBeAnotherUser()) GTEST_SKIP() << "SKIPPED 028: needs root to be an ordinary user too";
+  ND_NEEDS_USERS("028");
   {
     World w(GetParam(), {.sections = {{"core", "privileged-ports-below = 1024"}}, .uid_a = 65534});
     EXPECT_ND(w.A().CreateConnector().Bind(w.a(80)), ACCESS_DENIED);

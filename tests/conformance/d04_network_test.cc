@@ -238,7 +238,7 @@ TEST_P(D04Own, ND_094_ForeignServerRejects) {
   if (GetParam() == Transport::kVerbs)
     ND_EXCEPTED() << "EXCEPTED 094: the foreign peers of devices are rdma_cm programs, see tests/vm";
   World w(GetParam(), {.adapter = "mode = \"tcp\""});
-  const UniqueFd server = IwarpPeer::ListenAt(World::Ip("127.0.0.99", 7500));
+  const UniqueFd server = ListenerAt(World::Ip("127.0.0.99", 7500));
   ASSERT_TRUE(server);
   const Connector c = w.BoundA();
   const Qp qp = w.A().CreateQp();

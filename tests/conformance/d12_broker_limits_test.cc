@@ -67,7 +67,7 @@ TEST_P(D12ManyOwn, ND_227_StormIsPaced) {
 }
 
 TEST_P(D12ManyOwn, ND_232_ClientInAnotherNamespace) {
-  if (!InPrivateNetwork()) GTEST_SKIP() << "SKIPPED 232: network namespaces are not allowed here";
+  ND_NEEDS_NAMESPACES("232");
   World w(GetParam());
   const Namespace elsewhere;
   ASSERT_TRUE(elsewhere.ok());
@@ -96,7 +96,7 @@ TEST_P(D12ManyOwn, ND_232_ClientInAnotherNamespace) {
 
 // With the administrator's setting, the foreign client is served like any other.
 TEST_P(D12ManyOwn, ND_232_ClientInAnotherNamespaceAllowed) {
-  if (!InPrivateNetwork()) GTEST_SKIP() << "SKIPPED 232: network namespaces are not allowed here";
+  ND_NEEDS_NAMESPACES("232");
   World w(GetParam(), {.sections = {{"broker", "foreign-network-namespaces = \"allow\""}}});
   const Namespace elsewhere;
   ASSERT_TRUE(elsewhere.ok());

@@ -1,16 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // d.12 Broker and several processes: visibility and survival.
-#include <dirent.h>
-#include <fcntl.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <filesystem>
-#include <set>
-
 #include "base/locate.h"
-#include "base/unique_fd.h"
+#include "base/os/self.h"
+#include "tests/conformance/intruder.h"
 #include "tests/conformance/world.h"
 
 namespace nd::conformance {
@@ -138,6 +130,7 @@ TEST_P(D12, ND_220_HandlesOfOthers) {
 }
 
 TEST_P(D12, ND_221_Fork) {
+  if (!HasFork()) ND_EXCEPTED() << "EXCEPTED 221: the system has no fork";
   const Connector kept = w.Bound(A, w.a(6000));
   const Actor::ForkReport report = A.Fork();
   EXPECT_EQ(report.exit_status, 0);
@@ -235,56 +228,11 @@ TEST_P(D12Own, ND_224_AdapterDisabled) {
   EXPECT_ND(late.CreateConnector().Bind(w.a()), SUCCESS);
 }
 
-// Runs as another user in a process of its own and tries to open the objects of `owner`. Returns 0, or the
-// number of the way that succeeded.
-int WaysInto(pid_t owner) {
-  const pid_t thief = fork();
-  if (thief == 0) {
-    if (setresgid(65534, 65534, 65534) != 0 || setresuid(65534, 65534, 65534) != 0) _exit(100);
-    const std::string proc = "/proc/" + std::to_string(owner);
-    for (const char* name : {"/fd", "/map_files"}) {
-      if (opendir((proc + name).c_str()) != nullptr) _exit(1);
-    }
-    if (open((proc + "/mem").c_str(), O_RDONLY | O_CLOEXEC) >= 0) _exit(2);
-    const int process = static_cast<int>(syscall(SYS_pidfd_open, owner, 0));
-    if (process < 0) _exit(101);
-    for (int fd = 0; fd < 256; ++fd) {
-      if (syscall(SYS_pidfd_getfd, process, fd, 0) >= 0) _exit(3);
-    }
-    _exit(0);
-  }
-  int status = 0;
-  return waitpid(thief, &status, 0) == thief && WIFEXITED(status) ? WEXITSTATUS(status) : 102;
-}
-
-// Returns a path for each shared anonymous memory that the process maps.
-std::set<std::string> SharedMemoryOf(pid_t owner) {
-  std::set<std::string> paths;
-  std::error_code ended;
-  for (const auto& entry :
-       std::filesystem::directory_iterator("/proc/" + std::to_string(owner) + "/map_files", ended)) {
-    const std::string target = std::filesystem::read_symlink(entry.path(), ended).string();
-    if (target.starts_with("/memfd:")) paths.insert(entry.path().string());
-  }
-  return paths;
-}
-
 TEST_P(D12, ND_225_QueuePairBelongsToItsProcess) {
-  if (!CanBeAnotherUser()) GTEST_SKIP() << "SKIPPED 225: needs root to be another user";
+  ND_NEEDS_USERS("225");
   const Link up = w.Up();
   for (Actor* owner : {&A, &P}) EXPECT_EQ(WaysInto(owner->process().pid()), 0);
-  // No process, not even the peer, can truncate memory that the owner maps.
-  const std::set<std::string> shared = SharedMemoryOf(A.process().pid());
-  int checked = 0;
-  for (const std::string& path : shared) {
-    const UniqueFd fd(open(path.c_str(), O_RDWR | O_CLOEXEC));
-    if (!fd) continue;  // Memory that is mapped for reading and sealed against writing.
-    constexpr int kFixed = F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL;
-    EXPECT_EQ(fcntl(fd.get(), F_GET_SEALS) & kFixed, kFixed) << path;
-    EXPECT_NE(ftruncate(fd.get(), 0), 0) << path;
-    ++checked;
-  }
-  EXPECT_GT(checked, 0) << "the counters at least";
+  ExpectFixedMemory(A.process().pid());
   w.ExpectTraffic(up);
 }
 
@@ -392,7 +340,7 @@ TEST_P(D12, ND_231_ForgedIdentity) {
     if (sessions[row + "application"] != "probe") continue;
     found = true;
     EXPECT_EQ(sessions.Number(row + "pid"), static_cast<std::uint64_t>(Probe::Get().pid()));
-    EXPECT_EQ(sessions.Number(row + "uid"), getuid());
+    EXPECT_EQ(sessions.Number(row + "uid"), os::UserNumber());
   }
   EXPECT_TRUE(found) << before;
   RawClient forger(w.broker_a().directory(), true, false);

@@ -2,13 +2,6 @@
 // Written from RFC 5040, 5041, 5044 and 6581 only.
 #include "tests/conformance/iwarp_peer.h"
 
-#include <arpa/inet.h>
-#include <sys/socket.h>
-#include <sys/time.h>
-
-#include <cerrno>
-#include <cstring>
-
 namespace nd::conformance {
 namespace {
 
@@ -37,45 +30,18 @@ std::uint32_t Get16(const std::string& in, std::size_t at) {
                                     static_cast<std::uint8_t>(in[at + 1]));
 }
 
-UniqueFd Socket() {
-  UniqueFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  const timeval patience{10, 0};
-  setsockopt(fd.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-  const int on = 1;
-  setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-  return fd;
-}
-
 }  // namespace
 
 IwarpPeer IwarpPeer::Dial(const Address& to) {
   IwarpPeer peer;
-  peer.fd_ = Socket();
-  sockaddr_storage storage{};
-  const auto length = static_cast<socklen_t>(to.ToSockaddr(&storage));
-  if (connect(peer.fd_.get(), reinterpret_cast<sockaddr*>(&storage), length) != 0) peer.fd_.reset();
+  peer.fd_ = ConnectedTo(to);
   return peer;
-}
-
-UniqueFd IwarpPeer::ListenAt(const Address& at) {
-  UniqueFd fd = Socket();
-  sockaddr_storage storage{};
-  const auto length = static_cast<socklen_t>(at.ToSockaddr(&storage));
-  if (bind(fd.get(), reinterpret_cast<sockaddr*>(&storage), length) != 0 || listen(fd.get(), 16) != 0)
-    fd.reset();
-  return fd;
 }
 
 IwarpPeer IwarpPeer::AcceptFrom(const UniqueFd& listener) {
   IwarpPeer peer;
-  peer.fd_.reset(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
-  const timeval patience{10, 0};
-  setsockopt(peer.fd_.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+  peer.fd_ = AcceptedBy(listener);
   return peer;
-}
-
-bool IwarpPeer::SendRaw(const std::string& bytes) {
-  return send(fd_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(bytes.size());
 }
 
 bool IwarpPeer::SendMpa(bool reply, std::uint8_t flags, std::uint8_t revision,
@@ -93,8 +59,8 @@ bool IwarpPeer::SendMpa(bool reply, std::uint8_t flags, std::uint8_t revision,
   return SendRaw(frame + data);
 }
 
-bool IwarpPeer::ReadExactly(void* to, std::size_t size) {
-  return recv(fd_.get(), to, size, MSG_WAITALL) == static_cast<ssize_t>(size);
+bool IwarpPeer::ReadExactly(void* to, std::size_t size) const {
+  return ReceiveUntil(fd_, to, size) == static_cast<std::ptrdiff_t>(size);
 }
 
 std::optional<MpaFrame> IwarpPeer::ReceiveMpa() {
@@ -153,8 +119,7 @@ std::optional<std::string> IwarpPeer::ReceiveMessage() {
 
 bool IwarpPeer::ClosedByPeer() {
   char byte;
-  const ssize_t got = recv(fd_.get(), &byte, 1, 0);
-  return got == 0 || (got < 0 && errno == ECONNRESET);  // Not: nothing came for so long.
+  return ReceiveUntil(fd_, &byte, 1) == 0;
 }
 
 }  // namespace nd::conformance

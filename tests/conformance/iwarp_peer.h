@@ -3,6 +3,7 @@
 // an error in one is not repeated in the other. Blocking with deadlines; one thread.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -20,11 +21,18 @@ struct MpaFrame {
   std::uint16_t ird = 0, ord = 0;
 };
 
+// Its sockets wait for at most ten seconds.
+UniqueFd ConnectedTo(const Address& to);
+UniqueFd ListenerAt(const Address& at);
+UniqueFd AcceptedBy(const UniqueFd& listener);
+bool SendAll(const UniqueFd& socket, const void* from, std::size_t size);
+// The number of bytes before the end of the stream; -1: nothing came in time.
+std::ptrdiff_t ReceiveUntil(const UniqueFd& socket, void* to, std::size_t size);
+
 class IwarpPeer {
  public:
-  // Connects. Listen() accepts one connection later.
+  // Connects; or accepts a connection of ListenerAt().
   static IwarpPeer Dial(const Address& to);
-  static UniqueFd ListenAt(const Address& at);
   static IwarpPeer AcceptFrom(const UniqueFd& listener);
 
   bool ok() const { return static_cast<bool>(fd_); }
@@ -36,12 +44,12 @@ class IwarpPeer {
   // The payload of the next Send message; empty Writes and Reads (the first frame of peer-to-peer mode) are
   // skipped.
   std::optional<std::string> ReceiveMessage();
-  bool SendRaw(const std::string& bytes);
+  bool SendRaw(const std::string& bytes) { return SendAll(fd_, bytes.data(), bytes.size()); }
   bool ClosedByPeer();  // The next thing that arrives, within ten seconds, is the end of the stream.
   void Close() { fd_.reset(); }
 
  private:
-  bool ReadExactly(void* to, std::size_t size);
+  bool ReadExactly(void* to, std::size_t size) const;
   UniqueFd fd_;
   std::uint32_t msn_ = 1;
 };

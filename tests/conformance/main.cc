@@ -3,7 +3,6 @@
 // --transport=Verbs it runs in the namespace of the devices.
 #include <gtest/gtest.h>
 
-#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <string_view>
@@ -52,7 +51,7 @@ int main(int argc, char** argv) {
   }
   const bool verbs = nd::conformance::Transports().front() == Transport::kVerbs;
   ::testing::InitGoogleTest(&argc, argv);
-  std::signal(SIGPIPE, SIG_IGN);
+  nd::testing::IgnoreBrokenStreams();
   if (!::testing::GTEST_FLAG(list_tests)) {
     if (verbs && !nd::conformance::TheSite().error.empty()) {
       std::fprintf(stderr, "nd_conformance: %s\n", nd::conformance::TheSite().error.c_str());

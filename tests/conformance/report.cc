@@ -58,7 +58,7 @@ void KeepReport(const std::string& path) {
   std::error_code ignored;
   const std::filesystem::path parent = std::filesystem::path(path).parent_path();
   if (!parent.empty()) std::filesystem::create_directories(parent, ignored);
-  std::FILE* const file = std::fopen(path.c_str(), "we");
+  std::FILE* const file = std::fopen(path.c_str(), "wb");
   if (file == nullptr) {
     std::fprintf(stderr, "nd_conformance: cannot write %s; a crash will lose the report\n", path.c_str());
     return;

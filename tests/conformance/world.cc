@@ -3,12 +3,10 @@
 // must leave them unchanged, which is a property under test anyway.
 #include "tests/conformance/world.h"
 
-#include <signal.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
 #include <cstdio>
 #include <cstdlib>
+
+#include "base/os/self.h"
 
 namespace nd::conformance {
 namespace {
@@ -20,7 +18,7 @@ std::map<Transport, std::unique_ptr<World>>& SharedWorlds() {
 
 // Outside a private network another program may hold the port.
 std::uint16_t TcpPort(int world) {
-  const int first = InPrivateNetwork() ? 4794 : 20000 + getpid() % 5000;
+  const int first = InPrivateNetwork() ? 4794 : 20000 + static_cast<int>(os::ProcessNumber() % 5000);
   return static_cast<std::uint16_t>(first + world % 1000);
 }
 
@@ -404,7 +402,7 @@ void World::Silence(bool silent) {
   if (!verbs()) {
     silent ? P().process().Pause() : P().process().Resume();
   } else {
-    ::kill(broker_p().pid(), silent ? SIGSTOP : SIGCONT);
+    broker_p().Pause(silent);
   }
 }
 

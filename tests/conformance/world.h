@@ -39,7 +39,7 @@ struct WorldOptions {
   bool apart = false;
   // Two hosts with a wire that the test controls: addresses 10.77.0.2 (A) and 10.77.0.3 (P).
   bool wired = false;
-  std::optional<uid_t> uid_a{}, uid_p{};
+  std::optional<std::uint32_t> uid_a{}, uid_p{};
   bool no_clients = false;
 };
 
@@ -220,13 +220,23 @@ class OwnWorld : public ::testing::TestWithParam<Transport> {};
 #define ND_EXCEPTED() \
   if (::testing::Test::RecordProperty("excepted", "yes"), true) GTEST_SKIP()
 
+// For cases with networks or users that the test makes.
+#define ND_NEEDS_NAMESPACES(number)                                                      \
+  if (!HasNetworkNamespaces())                                                           \
+    ND_EXCEPTED() << "EXCEPTED " number ": the system has the network of its host only"; \
+  if (!InPrivateNetwork()) GTEST_SKIP() << "SKIPPED " number ": network namespaces are not allowed here"
+#define ND_NEEDS_USERS(number)                                                     \
+  if (!HasNetworkNamespaces())                                                     \
+    ND_EXCEPTED() << "EXCEPTED " number ": the suite has one user on this system"; \
+  if (!CanBeAnotherUser()) GTEST_SKIP() << "SKIPPED " number ": needs root to be another user"
+
 // For cases with packet loss: a wire that the test controls.
 #define ND_NEEDS_WIRE(number)                                                                      \
   if (GetParam() == Transport::kLocal)                                                             \
     ND_EXCEPTED() << "EXCEPTED " number ": there is no network between two clients of one broker"; \
   if (GetParam() == Transport::kVerbs && !TheSite().wired())                                       \
     ND_EXCEPTED() << "EXCEPTED " number ": these adapters have no wire that a test could hold";    \
-  if (!InPrivateNetwork()) GTEST_SKIP() << "SKIPPED " number ": network namespaces are not allowed here"
+  ND_NEEDS_NAMESPACES(number)
 
 // For cases between the reply and its confirmation; `w` is the world.
 #define ND_NEEDS_TWO_PHASES(number) \

@@ -29,7 +29,7 @@ constexpr auto kPatience = std::chrono::seconds(30);
 constexpr int kWorkers = 3;
 
 [[noreturn]] void Die(const std::string& what) {
-  nd::testing::SendMessage(3, what + "\n" + StateOf(getpid()));
+  nd::testing::PutMessage(3, what + "\n" + StateOf(getpid()));
   std::_Exit(1);
 }
 

@@ -30,7 +30,7 @@ Address Words::At(const std::string& key) const {
 }
 
 void Die(const std::string& what) {
-  testing::SendMessage(3, what);
+  testing::PutMessage(3, what);
   std::_Exit(1);
 }
 

@@ -221,7 +221,7 @@ struct ActorOptions {
   std::string application = "actor";
   bool progress_thread = true;
   bool reconnect = true;
-  std::optional<uid_t> uid{};
+  std::optional<std::uint32_t> uid{};
   int network_namespace = -1;
 };
 

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Verbs of the data path: queues, posting, completions, memory.
-#include <poll.h>
-
 #include <cstring>
 
+#include "base/os/wait.h"
 #include "tests/testing/actor_state.h"
 #include "tests/testing/process.h"
 
@@ -134,8 +133,8 @@ bool ActorState::AnswerData(Verb verb, Reader& in, Writer& out) {
       return true;
     }
     case Verb::kNotified: {
-      pollfd wait{Find(cqs_, in.U32()).handle(), POLLIN, 0};
-      out.Put(poll(&wait, 1, static_cast<int>(Scaled(std::chrono::milliseconds(in.U32())).count())) == 1);
+      os::Watched watched{.fd = Find(cqs_, in.U32()).handle()};
+      out.Put(os::Wait({&watched, 1}, Scaled(std::chrono::milliseconds(in.U32()))) == 1);
       return true;
     }
     case Verb::kConsume:

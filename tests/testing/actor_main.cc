@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // A process around the public API that executes the commands of a test. A case kills, stops or forks this
 // process as it would an application.
-#include <csignal>
 #include <cstdio>
 
 #include "tests/testing/actor_state.h"
 #include "tests/testing/channel.h"
+#include "tests/testing/process.h"
 
 namespace nd::testing {
 
@@ -25,7 +25,7 @@ std::string ActorState::Answer(const std::string& message) {
 }  // namespace nd::testing
 
 int main() {
-  std::signal(SIGPIPE, SIG_IGN);
+  nd::testing::IgnoreBrokenStreams();
   nd::testing::ActorState state;
   nd::testing::Serve([&](const std::string& message) { return state.Answer(message); });
   // The test has ended or asks for a crash: end without destructors, as a crashed application does.

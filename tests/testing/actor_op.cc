@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Verbs for operations under way and for the actor as a whole. The records kept here prove for every
 // operation of every case that PENDING is followed by exactly one completion and any other status by none.
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <chrono>
 #include <thread>
 
@@ -123,35 +120,8 @@ bool ActorState::AnswerWhole(Verb verb, Reader& in, Writer& out) {
       Reset(out);
       return true;
     case Verb::kFork: {
-      // The child uses inherited objects: it makes a connector with the adapter of its parent, opens a
-      // session of its own and ends by exit() with all destructors, as a careless child does.
       const Id id = in.U32();
-      const std::string directory = in.Text();
-      int pipe_ends[2];
-      if (pipe(pipe_ends) != 0) std::abort();
-      const pid_t child = fork();
-      if (child == 0) {
-        alarm(10);  // A child that hangs fails the test, which must not hang itself.
-        Writer report;
-        Result<Connector> inherited = Find(adapters_, id).CreateConnector();
-        report.Put(inherited.ok() ? Status() : inherited.status());
-        OpenOptions options;
-        options.broker = directory;
-        Result<Adapter> own = Adapter::Open(options);
-        report.Put(own.ok() ? Status() : own.status());
-        const ssize_t written = write(pipe_ends[1], report.bytes().data(), report.bytes().size());
-        std::_Exit(written > 0 ? 0 : 1);
-      }
-      close(pipe_ends[1]);
-      std::string report;
-      char part[512];
-      ssize_t n;
-      while ((n = read(pipe_ends[0], part, sizeof(part))) > 0)
-        report.append(part, static_cast<std::size_t>(n));
-      close(pipe_ends[0]);
-      int status = 0;
-      waitpid(child, &status, 0);
-      out.Put(report).Put(status);
+      Fork(Find(adapters_, id), in.Text(), out);
       return true;
     }
     case Verb::kProgram: {

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Verbs about adapters and about making objects.
-#include <unistd.h>
-
 #include "tests/testing/actor_state.h"
 
 namespace nd::testing {

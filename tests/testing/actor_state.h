@@ -85,6 +85,7 @@ class ActorState {
   void Begin(Reader& in, Writer& out, const std::function<Status(nd::Request*)>& call);
   void DrainRings();
   void Reset(Writer& out);
+  void Fork(nd::Adapter& adapter, const std::string& directory, Writer& out);
   void CloseAny(Id id, bool ndk, nd::Request* request, Status* status);
   std::vector<nd::Sge> ReadSges(Reader& in);
   void PutCompletions(std::span<const nd::Completion> list, Writer& out);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests and answers between a test and a helper process on its descriptor 3. One thread at a time.
+// Requests and answers between a test and a helper process on its OwnDescriptor3(). One thread at a time.
 #pragma once
 
+#include <cstddef>
 #include <string>
 
 #include "base/unique_fd.h"
@@ -28,18 +29,24 @@ class Channel {
   Process process_;
 };
 
-// In the helper: serves descriptor 3 until the test hangs up.
+// In the helper: serves its end until the test hangs up.
 template <typename F>
 void Serve(F&& answer);
 
-bool ReceiveMessage(int fd, std::string* message);
-bool SendMessage(int fd, const std::string& message);
+bool TakeMessage(int fd, std::string* message);
+bool PutMessage(int fd, const std::string& message);
+
+// Below both: all of these bytes, in order. False: the other side has ended.
+bool ReadAll(int fd, char* to, std::size_t size);
+bool WriteAll(int fd, const char* from, std::size_t size);
+// The ends of a test and of its helper.
+void MakeChannelPair(UniqueFd* ours, UniqueFd* theirs);
 
 template <typename F>
 void Serve(F&& answer) {
   std::string message;
-  while (ReceiveMessage(3, &message)) {
-    if (!SendMessage(3, answer(message))) return;
+  while (TakeMessage(OwnDescriptor3(), &message)) {
+    if (!PutMessage(OwnDescriptor3(), answer(message))) return;
   }
 }
 

@@ -2,11 +2,6 @@
 // Readiness is asked of the admin service, not assumed after a delay.
 #include "tests/testing/daemon.h"
 
-#include <signal.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <cstdio>
 #include <fstream>
 #include <sstream>
@@ -23,8 +18,7 @@ std::string Counts::ToString() const {
 
 Daemon::Daemon(DaemonOptions options)
     : options_(std::move(options)), directory_(MakeTempDirectory("ndconf-")) {
-  chmod(directory_.c_str(), 0755);
-  if (options_.uid && chown(directory_.c_str(), *options_.uid, *options_.uid) != 0) std::perror("chown");
+  GiveDirectory(directory_, options_.uid);
   WriteConfig();
 }
 
@@ -69,9 +63,8 @@ void Daemon::Launch() {
 bool Daemon::AwaitReady() {
   return Eventually(
              [&] {
-               struct stat st;
                if (!process_.running()) return true;
-               if (stat((directory() + "/admin.sock").c_str(), &st) != 0) return false;
+               if (!MayListen(directory() + "/admin.sock")) return false;
                if (Count().sessions != ~0ULL) return true;
                Probe::Get().Forget(
                    directory());  // gRPC backs off after a failed dial; a new channel does not.
@@ -82,16 +75,16 @@ bool Daemon::AwaitReady() {
 }
 
 bool Daemon::Stop() {
-  process_.Signal(SIGTERM);
+  process_.AskToEnd();
   const std::optional<int> status = process_.Wait(std::chrono::seconds(10));
   if (!status) process_.Kill();
   Probe::Get().Forget(directory());
-  return status && WIFEXITED(*status) && WEXITSTATUS(*status) == 0;
+  return status && ExitCode(*status) == 0;
 }
 
 int Daemon::EndedBySignal() {
   const std::optional<int> status = process_.Wait(std::chrono::milliseconds(0));
-  return status && WIFSIGNALED(*status) ? WTERMSIG(*status) : 0;
+  return status ? FatalSignal(*status) : 0;
 }
 
 void Daemon::Kill() {
@@ -146,20 +139,6 @@ Counts Daemon::Count() {
                           << 32;  // Connectors without a port have no connection.
   }
   return counts;
-}
-
-std::string Daemon::Ndctl(const std::string& arguments, int* exit_status) {
-  const std::string command =
-      "NDBROKER_DIR=" + directory_ + "/run " + BinaryDirectory() + "/ndctl " + arguments + " 2>&1";
-  std::string output;
-  std::FILE* pipe = popen(command.c_str(), "re");
-  if (pipe == nullptr) return "popen failed";
-  char part[4096];
-  std::size_t n;
-  while ((n = fread(part, 1, sizeof(part), pipe)) > 0) output.append(part, n);
-  const int status = pclose(pipe);
-  if (exit_status != nullptr) *exit_status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  return output;
 }
 
 }  // namespace nd::testing

@@ -20,7 +20,7 @@ struct DaemonOptions {
   std::vector<std::string> adapters{};  // Body of each [[adapter]].
   std::vector<std::string> rules{};     // Body of each [[rule]].
   int network_namespace = -1;
-  std::optional<uid_t> uid{};  // Of the broker.
+  std::optional<std::uint32_t> uid{};  // Of the broker.
 };
 
 // The counts that must be equal before and after a case.
@@ -49,6 +49,8 @@ class Daemon {
   // The signal that ended it; 0: it runs, or ended by itself.
   int EndedBySignal();
   pid_t pid() const { return process_.pid(); }
+  // Stops every thread of it, or lets them go on.
+  void Pause(bool pause) { pause ? process_.Pause() : process_.Resume(); }
   // The directory of its sockets.
   std::string directory() const { return directory_ + "/run"; }
   const DaemonOptions& options() const { return options_; }
@@ -66,10 +68,14 @@ class Daemon {
   Status SkipTime(std::chrono::milliseconds by);
   Status SetAdapter(const std::string& name, bool enabled);
   Counts Count();
-  // Output of ndctl with these arguments; its exit status in *exit_status.
+  // Output of ndctl with these words; its exit status in *exit_status.
   std::string Ndctl(const std::string& arguments, int* exit_status = nullptr);
 
  private:
+  // Lets every user read the directory, and `uid`, if there is one, own it.
+  static void GiveDirectory(const std::string& path, std::optional<std::uint32_t> uid);
+  // False: a client would wait for a socket that is not there yet.
+  static bool MayListen(const std::string& socket);
   void WriteConfig();
   DaemonOptions options_;
   std::string directory_;

@@ -20,6 +20,8 @@ namespace nd::testing {
 // right: loopback is up, with 127/8 and fd00::1 to fd00::9. Returns "" or the reason of a failure.
 std::string EnterPrivateNetwork();
 bool InPrivateNetwork();
+// False on a system that has only the network of its host.
+bool HasNetworkNamespaces();
 // Returns true when this process can start others as uid 65534: it is root, and its user namespace has that
 // user. In the private network of an ordinary user getuid() is 0 as well, but there is no other user.
 bool CanBeAnotherUser();

@@ -4,27 +4,24 @@
 #include <google/protobuf/text_format.h>
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
-#include <sys/socket.h>
-#include <sys/un.h>
-#include <unistd.h>
 
 #include <condition_variable>
-#include <cstring>
 #include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <thread>
 
-#include "base/fd_lane.h"
 #include "base/locate.h"
 #include "ndbroker/v1/admin.grpc.pb.h"
 #include "ndbroker/v1/session.grpc.pb.h"
-#include "provider/hand_off.h"
 #include "tests/testing/channel.h"
 #include "tests/testing/message.h"
 #include "tests/testing/probe.h"
+#include "tests/testing/probe_dial.h"
 #include "tests/testing/process.h"
+
+#undef GetMessage  // A macro of the Windows headers, and a function of protobuf.
 
 namespace nd::testing {
 namespace {
@@ -70,14 +67,6 @@ void Flatten(const pb::Message& message, const std::string& prefix, std::vector<
     }
     if (field->is_repeated()) out->push_back(path + ".count=" + std::to_string(count));
   }
-}
-
-std::shared_ptr<grpc::Channel> Dial(const std::string& socket) {
-  grpc::ChannelArguments arguments;
-  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  arguments.SetMaxSendMessageSize(-1);
-  arguments.SetMaxReceiveMessageSize(-1);
-  return grpc::CreateCustomChannel("unix:" + socket, grpc::InsecureChannelCredentials(), arguments);
 }
 
 class AdminClient {
@@ -131,7 +120,7 @@ class RawSession {
  public:
   // Returns "" or the reason of a failure. With `say_hello` false it opens only the lane and the stream.
   std::string Open(const std::string& directory, bool lane, bool say_hello) {
-    const std::string token = lane ? ConnectLane(directory) : std::string(16, '\0');
+    const std::string token = lane ? ConnectLane(directory, &lane_) : std::string(16, '\0');
     if (lane && token.empty()) return "the lane gave no token";
     token_ = token;
     stub_ = v1::Broker::NewStub(Dial(ClientSocketPath(directory, kBrokerSocketName)));
@@ -179,20 +168,6 @@ class RawSession {
   }
 
  private:
-  std::string ConnectLane(const std::string& directory) {
-    lane_.reset(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    const std::string path = ClientSocketPath(directory, kLaneSocketName);
-    std::strncpy(address.sun_path, path.c_str(), sizeof(address.sun_path) - 1);
-    if (connect(lane_.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0) return {};
-    std::byte buffer[4096];
-    const Result<FdMessage> message = ReceiveWithFds(lane_.get(), buffer, true);
-    if (!message.ok() || message->size < sizeof(provider::TokenRecord)) return {};
-    provider::TokenRecord record;
-    std::memcpy(&record, buffer, sizeof(record));
-    return std::string(reinterpret_cast<const char*>(record.token), sizeof(record.token));
-  }
   void ReadLoop() {
     v1::ServerMessage message;
     for (;;) {

@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,10 +17,10 @@ namespace nd::testing {
 struct SpawnOptions {
   std::vector<std::string> arguments;    // [0] is the program's path.
   std::vector<std::string> environment;  // "NAME=value", added to ours.
-  std::optional<uid_t> uid;
-  int network_namespace = -1;  // Descriptor of a namespace to enter; borrowed.
-  int descriptor3 = -1;        // Becomes descriptor 3 of the child; borrowed.
-  std::string output;          // File for stdout and stderr; empty: ours.
+  std::optional<std::uint32_t> uid;      // Linux.
+  int network_namespace = -1;            // Linux: descriptor of a namespace to enter; borrowed.
+  int descriptor3 = -1;                  // Becomes OwnDescriptor3() of the child; borrowed.
+  std::string output;                    // File for stdout and stderr; empty: ours.
 };
 
 class Process {
@@ -28,18 +29,19 @@ class Process {
   static Process Spawn(const SpawnOptions& options);
   // Starts a program of BinaryDirectory(), as this user unless `uid` is given.
   static Process OfThisBuild(const std::string& program, std::vector<std::string> arguments,
-                             std::optional<uid_t> uid = {});
+                             std::optional<std::uint32_t> uid = {});
   Process(Process&& other) noexcept;
   Process& operator=(Process&& other) noexcept;
   ~Process();  // SIGKILL and wait.
 
   pid_t pid() const { return pid_; }
   bool running();
-  void Signal(int signal) const;
-  void Pause() const;  // SIGSTOP; returns when every thread has stopped.
+  void Signal(int signal) const;  // Linux.
+  void AskToEnd() const;          // SIGTERM, or the console event that means the same.
+  void Pause() const;             // SIGSTOP; returns when every thread has stopped.
   void Resume() const;
   void Kill();  // SIGKILL and wait.
-  // The exit status, as from waitpid, once the process has ended by itself.
+  // The status for ExitCode() and FatalSignal(), on Linux that of waitpid, once the process has ended.
   std::optional<int> Wait(std::chrono::milliseconds timeout);
 
  private:
@@ -47,11 +49,23 @@ class Process {
   std::optional<int> status_;
 };
 
+// The exit code of a process that ended by itself; absent: it was killed, or a fault ended it.
+std::optional<int> ExitCode(int status);
+// The signal that ended it; 0: it ended by itself. On Windows any number but 0 is a fault or a kill.
+int FatalSignal(int status);
+
+// The descriptor that the parent gave this process as SpawnOptions::descriptor3.
+int OwnDescriptor3();
+bool HasFork();
+// A write to a stream whose reader has gone is an error of the call from now on, and no signal.
+void IgnoreBrokenStreams();
+
 // The directory of the programs of this build: that of the running test, or $NDBROKER_BIN.
 std::string BinaryDirectory();
 // A new empty directory below $TMPDIR; RemoveTree deletes it.
 std::string MakeTempDirectory(const std::string& prefix);
 void RemoveTree(const std::string& path);
+// 0: the system does not tell.
 std::size_t CountDescriptors(pid_t pid);
 // Returns true as soon as `condition` is true; false after Scaled(timeout).
 template <typename F>

@@ -2,12 +2,11 @@
 // Programs that behave like ndping, ndpingpong, ndrping, ndrpingpong and ndmrrate: the server accepts with
 // (MaxInbound, 0), the client connects with (0, depth) and a credit count of 4 bytes as private data; an
 // empty message ends the program.
-#include <unistd.h>
-
 #include <cstring>
 
 #include "tests/testing/process.h"
 #include "tests/testing/programs_common.h"
+#include "tests/testing/programs_os.h"
 
 namespace nd::testing {
 namespace {
@@ -138,7 +137,7 @@ std::string RegistrationLoop(const Arguments& arguments) {
   const auto end_time =
       std::chrono::steady_clock::now() + std::chrono::milliseconds(arguments.Number("milliseconds"));
   std::vector<std::byte> heap(1 << 20);
-  const std::size_t before = CountDescriptors(getpid());
+  const std::size_t before = CountDescriptors(OwnProcess());
   std::uint64_t rounds = 0;
   while (std::chrono::steady_clock::now() < end_time) {
     for (const std::size_t size : {std::size_t{1}, std::size_t{4096}, heap.size()}) {
@@ -152,9 +151,9 @@ std::string RegistrationLoop(const Arguments& arguments) {
     if (!region.ok()) return "Register: " + region.status().ToString();
     ++rounds;
   }
-  if (!Eventually([&] { return CountDescriptors(getpid()) <= before; }))
+  if (!Eventually([&] { return CountDescriptors(OwnProcess()) <= before; }))
     return "descriptors grew from " + std::to_string(before) + " to " +
-           std::to_string(CountDescriptors(getpid()));
+           std::to_string(CountDescriptors(OwnProcess()));
   return "ok rounds=" + std::to_string(rounds);
 }
 

@@ -1,50 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Races and loops inside one process, or between two processes with shared memory.
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <atomic>
-#include <fstream>
 #include <random>
 #include <thread>
 
-#include "base/unique_fd.h"
 #include "tests/testing/process.h"
 #include "tests/testing/programs_common.h"
+#include "tests/testing/programs_os.h"
 
 namespace nd::testing {
-namespace {
-
-// A barrier for two processes, in a file that both map.
-class Meeting {
- public:
-  explicit Meeting(const std::string& path) {
-    const UniqueFd fd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-    if (ftruncate(fd.get(), 4096) != 0) std::abort();
-    arrived_ = static_cast<std::atomic<std::uint32_t>*>(
-        mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0));
-  }
-  ~Meeting() { munmap(arrived_, 4096); }
-  void Wait() {
-    const std::uint32_t mine = arrived_->fetch_add(1);
-    const std::uint32_t full = (mine / 2 + 1) * 2;
-    while (arrived_->load() < full) std::this_thread::yield();
-  }
-
- private:
-  std::atomic<std::uint32_t>* arrived_;
-};
-
-std::size_t ResidentKilobytes() {
-  std::ifstream file("/proc/self/statm");
-  std::size_t size = 0, resident = 0;
-  file >> size >> resident;
-  return resident * static_cast<std::size_t>(sysconf(_SC_PAGESIZE)) / 1024;
-}
-
-}  // namespace
-
 std::string RaceBind(const Arguments& arguments) {
   Adapter adapter = OpenFor(arguments);
   Meeting meeting(arguments.Text("meet"));
@@ -196,13 +160,13 @@ std::string Churn(const Arguments& arguments) {
     if (i % 10 != 0) continue;
     if (const Status s = connection(); !s.ok()) return "connection: " + s.ToString();
   }
-  const std::size_t descriptors = CountDescriptors(getpid()), resident = ResidentKilobytes();
+  const std::size_t descriptors = CountDescriptors(OwnProcess()), resident = ResidentKilobytes();
   for (int i = rounds / 5; i < rounds; ++i) {
     if (const Status s = round(); !s.ok()) return s.ToString();
     if (i % 10 != 0) continue;
     if (const Status s = connection(); !s.ok()) return "connection: " + s.ToString();
   }
-  if (!Eventually([&] { return CountDescriptors(getpid()) <= descriptors; })) return "descriptors grew";
+  if (!Eventually([&] { return CountDescriptors(OwnProcess()) <= descriptors; })) return "descriptors grew";
   const std::size_t after = ResidentKilobytes();
   constexpr std::size_t kNoise = 768;  // KiB
   if (after > resident + kNoise) {

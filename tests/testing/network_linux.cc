@@ -119,6 +119,10 @@ std::string EnterPrivateNetwork() {
   return error;
 }
 
+bool HasNetworkNamespaces() {
+  return true;
+}
+
 bool InPrivateNetwork() {
   return in_private_network;
 }
