@@ -4,16 +4,19 @@
 // checks every byte. The same program runs on Linux and on Windows.
 //
 // usage: nd_pair listen|connect ADDRESS:PORT [ROUNDS]      a round is 16 Sends of each end
-// Exit 0: all data was right, and both ends said goodbye.
+// With NDBROKER_PAIR_PACE=MS an end pauses after each round, and it writes the number of each tenth round.
+// Exit 0: all data was right, and both ends said goodbye. 3: the peer has gone, and this end was told.
 #include <nd/nd.h>
 
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 
 #include "tests/windows/stamp.h"
@@ -25,9 +28,19 @@ using nd::stamped::Card, nd::stamped::kLongest, nd::stamped::LengthOf, nd::stamp
 constexpr std::size_t kBatch = 16, kArea = 1 << 20;
 constexpr std::chrono::seconds kPatience{60};
 
+std::atomic<bool> peer_left = false;
+
+// The exit code tells a mistake from the end of the peer.
 [[noreturn]] void Fail(const std::string& what) {
+  if (peer_left) std::printf("told that the peer has gone\n");
   std::fprintf(stderr, "nd_pair: %s\n", what.c_str());
-  std::exit(1);
+  std::fflush(nullptr);
+  std::_Exit(peer_left ? 3 : 1);
+}
+
+std::chrono::milliseconds Pace() {
+  const char* const text = std::getenv("NDBROKER_PAIR_PACE");
+  return std::chrono::milliseconds(text == nullptr ? 0 : std::strtol(text, nullptr, 10));
 }
 void Need(const nd::Status& status, const char* doing) {
   if (!status.ok()) Fail(std::string(doing) + ": " + status.ToString());
@@ -59,7 +72,14 @@ class End {
   nd::QueuePair& pair() { return pair_; }
 
   void Exchange() {
-    for (std::size_t round = 0; round < rounds_; ++round) Round(round);
+    const std::chrono::milliseconds pace = Pace();
+    for (std::size_t round = 0; round < rounds_; ++round) {
+      Round(round);
+      if (pace == pace.zero()) continue;
+      if (round % 10 == 0) std::printf("round %zu\n", round);
+      std::fflush(stdout);
+      std::this_thread::sleep_for(pace);
+    }
     Meet();
     const Card theirs = theirs_;
     for (std::size_t i = 0; i < kArea; ++i) copy_.data()[i] = Stamp(me_, 0, i);
@@ -100,8 +120,20 @@ class End {
     const nd::Sge piece = in_.Piece(message % (2 * kBatch) * kLongest, kLongest);
     Need(pair_.Receive(reinterpret_cast<void*>(message), {&piece, 1}), "Receive");
   }
+  // What the peer sent before it left is in the queue.
+  nd::Completion Next() {
+    const auto give_up = std::chrono::steady_clock::now() + kPatience;
+    for (;;) {
+      const bool left = peer_left, late = std::chrono::steady_clock::now() > give_up;
+      const nd::Result<nd::Completion> next = queue_.Next(std::chrono::milliseconds(100));
+      if (next.ok() || left || late) return Need(next, "no completion");
+    }
+  }
   void Take() {
-    const nd::Completion done = Need(queue_.Next(kPatience), "no completion");
+    const nd::Completion done = Next();
+    if (done.status != nd::StatusCode::kSuccess) {
+      for (int i = 0; i < 100 && !peer_left; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    }
     Need(nd::Status(done.status), "a request failed");
     if (done.type != nd::RequestType::kReceive) {
       ++finished_;
@@ -170,6 +202,7 @@ int main(int argc, char** argv) {
   nd::Adapter adapter = Need(nd::Adapter::Open({.application = "nd_pair"}), "Open");
   nd::Connector connector = Need(adapter.CreateConnector(), "CreateConnector");
   End end(adapter, command == "connect" ? 1 : 2, static_cast<std::size_t>(rounds));
+  connector.SetDisconnectCallback([](nd::DisconnectReason) { peer_left = true; });
   if (command == "listen") {
     nd::Listener listener = Need(adapter.CreateListener(), "CreateListener");
     Need(listener.Bind(address), "Bind");
