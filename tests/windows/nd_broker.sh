@@ -23,11 +23,13 @@ wineserver -w
 run_wine() { timeout "$1" wine "${@:2}" < /dev/null; }
 windows_path() { echo "Z:$(readlink -f "$1" | tr / '\\')"; }
 
-# start_broker NAME ADDRESS PORT: a broker in the Wine prefix; returns when it serves. Sets NDBROKER_DIR for the programs.
+# start_broker NAME ADDRESS PORT [OPTION...]: a broker in the Wine prefix; returns when it serves. Sets NDBROKER_DIR for
+# the programs.
 start_broker() {
   local log=$build/nd-broker-$1.log
   export NDBROKER_DIR="C:\\broker-$1"
-  wine "$build/bin/ndbrokerd.exe" --dir "$NDBROKER_DIR" --adapter-address "$2" --tcp-port "$3" < /dev/null > "$log" 2>&1 &
+  wine "$build/bin/ndbrokerd.exe" --dir "$NDBROKER_DIR" --adapter-address "$2" --tcp-port "$3" "${@:4}" \
+    < /dev/null > "$log" 2>&1 &
   brokers+=($!)
   for _ in $(seq 300); do
     ! grep -qa '^READY ' "$log" || return 0
