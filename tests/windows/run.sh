@@ -2,14 +2,16 @@
 # SPDX-License-Identifier: Apache-2.0
 # Builds for Windows and runs each test program under Wine, in a Wine prefix of its own, then pairs of processes that
 # exchange data: over TCP two on Windows and one on Windows with one on Linux, and over shared memory two on Windows, to
-# which a third one hands the connection. Then the same through real brokers of both systems (brokers.sh), and the lives
-# of the service (service.sh) and of the installer (installer.sh). Prints a table; exit 0: all passed.
-# usage: tests/windows/run.sh [programs|pairs|brokers|service|installer]...     default: all
+# which a third one hands the connection. Then the same through real brokers of both systems (brokers.sh), ends of clients
+# and brokers with data under way (kill.sh), ndperf beside that of Linux (perf.sh), a program with
+# ndbroker.dll (sdk.sh), the conformance suite (conformance.sh),
+# and the lives of the service (service.sh) and of the installer (installer.sh). Prints a table; exit 0: all passed.
+# usage: tests/windows/run.sh [programs|pairs|brokers|kill|perf|sdk|conformance|service|installer]...     default: all
 set -euo pipefail
 cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../.."
 deploy/windows/build.sh
 source deploy/setup.sh
-build_targets ON exchange nd_pair ndbrokerd
+build_targets ON exchange nd_pair ndbrokerd ndperf
 linux=$build
 build=build/windows
 WINEPREFIX=$(mktemp -d)
@@ -38,6 +40,7 @@ programs() {
   done < "$build/windows-tests.txt"
 }
 
+wine_path() { echo "Z:$(readlink -m "$1" | tr / '\\')"; }
 on_windows() { timeout 300 wine "$build/bin/exchange.exe" "$@"; }
 on_linux() { timeout 300 "$linux/bin/exchange" "$@"; }
 # pair NAME LISTENER CONNECTOR
@@ -90,12 +93,20 @@ brokers() {
 }
 
 source tests/windows/brokers.sh
+source tests/windows/conformance.sh
+source tests/windows/kill.sh
+source tests/windows/perf.sh
+source tests/windows/sdk.sh
 source tests/windows/service.sh
 source tests/windows/installer.sh
 source tests/windows/admin.sh
 for part in programs pairs brokers; do
   ! wants "$part" || "$part"
 done
+! wants kill || kills
+! wants perf || perf
+! wants sdk || sdk
+! wants conformance || conformance
 ! wants service || service_life
 ! wants installer || installer_life
 exit "$failed"
