@@ -8,7 +8,8 @@
 #include <thread>
 
 #if defined(__SANITIZE_THREAD__)
-#include <sanitizer/tsan_interface.h>
+extern "C" void __tsan_acquire(void* key);
+extern "C" void __tsan_release(void* key);
 #endif
 
 namespace nd::provider::soft {
