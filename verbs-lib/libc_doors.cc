@@ -46,10 +46,11 @@ bool HasMode(int flags) {
   return (flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE;
 }
 
-// The mode of a character device.
+// The channel looks like a character device.
 template <typename Stat>
-void MakeCharacterDevice(Stat* out) {
-  out->st_mode = S_IFCHR | 0666;
+int Described(int fd, int result, Stat* out) {
+  if (result == 0 && CmChannel::Is(fd) && CmChannel::StillIs(fd)) out->st_mode = S_IFCHR | 0666;
+  return result;
 }
 
 }  // namespace
@@ -82,15 +83,20 @@ NDBROKER_PUBLIC int access(const char* path, int mode) noexcept {
 }
 
 NDBROKER_PUBLIC int fstat(int fd, struct stat* out) noexcept {
-  const int result = NDBROKER_NEXT(fstat)(fd, out);
-  if (result == 0 && CmChannel::Is(fd) && CmChannel::StillIs(fd)) MakeCharacterDevice(out);
-  return result;
+  return Described(fd, NDBROKER_NEXT(fstat)(fd, out), out);
 }
 
 NDBROKER_PUBLIC int fstat64(int fd, struct stat64* out) noexcept {
-  const int result = NDBROKER_NEXT(fstat64)(fd, out);
-  if (result == 0 && CmChannel::Is(fd) && CmChannel::StillIs(fd)) MakeCharacterDevice(out);
-  return result;
+  return Described(fd, NDBROKER_NEXT(fstat64)(fd, out), out);
+}
+
+// Programs that were linked with a C library before 2.33, and the sanitizers, call these.
+NDBROKER_PUBLIC int __fxstat(int /*version*/, int fd, struct stat* out) noexcept {
+  return Described(fd, NDBROKER_NEXT(fstat)(fd, out), out);
+}
+
+NDBROKER_PUBLIC int __fxstat64(int /*version*/, int fd, struct stat64* out) noexcept {
+  return Described(fd, NDBROKER_NEXT(fstat64)(fd, out), out);
 }
 
 // A child of fork() or vfork() closes its copy only.

@@ -82,6 +82,23 @@ NDBROKER_PUBLIC int lstat64(const char* path, struct stat64* out) noexcept {
   return NDBROKER_NEXT(lstat64)(RealPath(path).get(), out);
 }
 
+// Programs that were linked with a C library before 2.33 call these.
+NDBROKER_PUBLIC int __xstat(int /*version*/, const char* path, struct stat* out) noexcept {
+  return NDBROKER_NEXT(stat)(RealPath(path).get(), out);
+}
+
+NDBROKER_PUBLIC int __xstat64(int /*version*/, const char* path, struct stat64* out) noexcept {
+  return NDBROKER_NEXT(stat64)(RealPath(path).get(), out);
+}
+
+NDBROKER_PUBLIC int __lxstat(int /*version*/, const char* path, struct stat* out) noexcept {
+  return NDBROKER_NEXT(lstat)(RealPath(path).get(), out);
+}
+
+NDBROKER_PUBLIC int __lxstat64(int /*version*/, const char* path, struct stat64* out) noexcept {
+  return NDBROKER_NEXT(lstat64)(RealPath(path).get(), out);
+}
+
 NDBROKER_PUBLIC int fstatat(int folder, const char* path, struct stat* out, int flags) noexcept {
   return NDBROKER_NEXT(fstatat)(folder, RealPath(path).get(), out, flags);
 }
