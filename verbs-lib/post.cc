@@ -144,7 +144,7 @@ int PostOne(QueuePair* queue_pair, const ibv_send_wr& request) {
 }  // namespace
 
 int PostSendOf(QueuePair* queue_pair, const ibv_send_wr& request) {
-  const ibv_qp_state state = queue_pair->base().state;
+  const ibv_qp_state state = __atomic_load_n(&queue_pair->base().state, __ATOMIC_RELAXED);
   if (state == IBV_QPS_ERR || state == IBV_QPS_SQE) {
     KeepFlushed(queue_pair, queue_pair->send_cq, request.wr_id, OpcodeOf(request.opcode));
     return 0;
@@ -179,9 +179,10 @@ int PostReceive(ibv_qp* abi, ibv_recv_wr* first, ibv_recv_wr** bad) {
   QueuePair* queue_pair = FromAbi(abi);
   for (ibv_recv_wr* request = first; request != nullptr; request = request->next) {
     int error = 0;
-    if (abi->state == IBV_QPS_ERR) {
+    const ibv_qp_state state = __atomic_load_n(&abi->state, __ATOMIC_RELAXED);
+    if (state == IBV_QPS_ERR) {
       KeepFlushed(queue_pair, queue_pair->receive_cq, request->wr_id, IBV_WC_RECV);
-    } else if (abi->state == IBV_QPS_RESET || request->num_sge < 0) {
+    } else if (state == IBV_QPS_RESET || request->num_sge < 0) {
       error = EINVAL;
     } else if (queue_pair->datagrams) {
       error = queue_pair->datagrams->PostReceive(*request);

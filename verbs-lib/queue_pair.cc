@@ -126,7 +126,8 @@ Status QueuePair::Protect(const ibv_qp_attr& now, bool has_rights_now) {
 }
 
 void QueuePair::SetState(ibv_qp_state state) {
-  base().state = state;
+  // Other threads post meanwhile.
+  __atomic_store_n(&base().state, state, __ATOMIC_RELAXED);
 }
 
 void QueuePair::OnEstablished() {
