@@ -6,17 +6,15 @@
 groups() {
   echo "${NDBROKER_CONFORMANCE_GROUPS:-$(find tests/conformance -name 'd*_test.cc' -printf '%f\n' | cut -c1-3 | sort -u | tr '[:lower:]\n' '[:upper:] ')}"
 }
-# private COMMAND...: with loopback alone, which has fd00::1 to fd00::9.
-private() {
-  # shellcheck disable=SC2016
-  unshare --net bash -c 'ip link set lo up
-    for i in 1 2 3 4 5 6 7 8 9; do ip addr add "fd00::$i/128" dev lo nodad; done
-    exec "$@"' bash env NDBROKER_TEST_PRIVATE_NETWORK=1 "$@"
-}
+# A network namespace with loopback alone, which has fd00::1 to fd00::9.
+# shellcheck disable=SC2016
+private=(unshare --net bash -c 'ip link set lo up
+  for i in 1 2 3 4 5 6 7 8 9; do ip addr add "fd00::$i/128" dev lo nodad; done
+  exec env NDBROKER_TEST_PRIVATE_NETWORK=1 "$@"' bash)
 
 conformance() {
-  local reports=$build/conformance group transport log status where=private
-  unshare --net true 2> /dev/null || where=
+  local reports=$build/conformance group transport log status where=("${private[@]}")
+  unshare --net true 2> /dev/null || where=()
   mkdir -p "$reports"
   rm -f "$reports"/*
   echo
@@ -25,7 +23,7 @@ conformance() {
       log=$reports/$group.$transport.log
       status=0
       # Wine makes every process slower.
-      NDBROKER_TIME_FACTOR=${NDBROKER_TIME_FACTOR:-4} timeout 1800 $where wine "$build/bin/nd_conformance.exe" \
+      NDBROKER_TIME_FACTOR=${NDBROKER_TIME_FACTOR:-4} timeout 1800 "${where[@]}" wine "$build/bin/nd_conformance.exe" \
         --gtest_filter="$group*/$transport" --gtest_output="json:$(wine_path "$reports/$group.$transport.json")" \
         < /dev/null > "$log" 2>&1 || status=$?
       result=ok
