@@ -47,13 +47,19 @@ bool TrueInChild(Body&& body) {
 
 char* freed_by_handler = nullptr;
 
-// First of the cases: the process shares nothing before.
-TEST(BlocksTest, BeforeBeginThereAreNone) {
+// A fork handler of the program. One that is registered before the first Begin() runs while the lock is held.
+void RegisterHandler() {
   const auto handler = [] {
     EXPECT_EQ(Allocate(kPage, kPage), nullptr);
     if (freed_by_handler != nullptr) Free(freed_by_handler);
   };
-  ASSERT_EQ(pthread_atfork(handler, nullptr, nullptr), 0);
+  static const int registered = pthread_atfork(handler, nullptr, nullptr);
+  ASSERT_EQ(registered, 0);
+}
+
+// First of the cases: the process shares nothing before.
+TEST(BlocksTest, BeforeBeginThereAreNone) {
+  RegisterHandler();
   EXPECT_EQ(Allocate(kPage, kPage), nullptr);
   int ordinary = 0;
   EXPECT_FALSE(Free(&ordinary));
@@ -163,8 +169,8 @@ TEST(BlocksTest, AChildHasACopyAndItsParentTheBlock) {
   close(to_child[1]);
 }
 
-// They run while the lock is held: the ones of the program were there first.
 TEST(BlocksTest, ForkHandlersOfTheProgramAllocateAndFree) {
+  RegisterHandler();
   const pid_t program = fork();
   if (program == 0) {
     alarm(10);
