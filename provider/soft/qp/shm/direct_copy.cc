@@ -17,7 +17,8 @@ namespace nd::provider::soft {
 // Returns the memory that the request names; nothing when the request fails a check, or the memory cannot be
 // accessed from here. Call it between the two stores of the hazard.
 std::optional<ShmSender::PeerPlace> ShmSender::FindPlace(const InitiatorRequest& request,
-                                                         std::uint64_t address, std::uint32_t length) {
+                                                         std::uint64_t address, std::uint32_t length,
+                                                         bool may_ask) {
   const auto region = ReadRegion(state_.memory.peer_table(), request.token);
   const std::uint32_t access = IsWrite(request.op)    ? kAllowRemoteWrite
                                : IsAtomic(request.op) ? kAllowRemoteAtomic
@@ -36,7 +37,9 @@ std::optional<ShmSender::PeerPlace> ShmSender::FindPlace(const InitiatorRequest&
   const Mapping* mapping = buffer != 0 ? state_.memory.PeerBuffer(buffer, writes) : nullptr;
   if (region->buffer == 0 && mapping == nullptr) {
     // One request goes through the ring, and the peer gives the memory to the next ones.
-    if (borrowed != 0 && !partial_.active() && state_.memory.ShouldAskFor(borrowed)) return std::nullopt;
+    if (borrowed != 0 && !partial_.active() && (!may_ask || state_.memory.ShouldAskFor(borrowed))) {
+      return std::nullopt;
+    }
     // The end of a window does not wait for a peer that was stopped in the middle of the call.
     if (IsAtomic(request.op) || region->window || !state_.peer_process.reachable()) return std::nullopt;
     return PeerPlace{.there = address + region->shift};
@@ -67,7 +70,8 @@ bool ShmSender::Direct(InitiatorRequest& request, std::size_t* budget, bool* wai
 
   hazard.store(request.token, std::memory_order_relaxed);
   std::atomic_thread_fence(std::memory_order_seq_cst);
-  const std::optional<PeerPlace> place = FindPlace(request, request.remote_address + done, left);
+  const std::optional<PeerPlace> place =
+      FindPlace(request, request.remote_address + done, left, /*may_ask=*/true);
   Way way = Way::kCopy;
   if (starts && place) {
     if (place->here == nullptr) {

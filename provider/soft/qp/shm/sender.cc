@@ -73,7 +73,8 @@ bool ShmSender::CopyAtOnce(InitiatorRequest& posted) {
   std::atomic<std::uint32_t>& hazard = state_.rings.mine().hazard;
   hazard.store(posted.token, std::memory_order_relaxed);
   std::atomic_thread_fence(std::memory_order_seq_cst);
-  const std::optional<PeerPlace> place = FindPlace(posted, posted.remote_address, here.length);
+  const std::optional<PeerPlace> place =
+      FindPlace(posted, posted.remote_address, here.length, /*may_ask=*/false);
   const bool mapped = place && place->here != nullptr && !place->borrowed;
   if (mapped && IsWrite(posted.op)) std::memcpy(place->here, here.address, here.length);
   if (mapped && !IsWrite(posted.op)) std::memcpy(here.address, place->here, here.length);

@@ -58,8 +58,10 @@ class ShmSender {
     std::uint64_t there = 0;    // In the process of the peer.
     bool borrowed = false;      // The peer shares its program's own memory.
   };
+  // `may_ask`: nothing is returned for the first request for memory that the peer may give, and the caller
+  // sends it through the ring, which asks for the memory.
   std::optional<PeerPlace> FindPlace(const InitiatorRequest& request, std::uint64_t address,
-                                     std::uint32_t length);
+                                     std::uint32_t length, bool may_ask);
   bool Direct(InitiatorRequest& request, std::size_t* budget, bool* waits);
   bool CopyThere(InitiatorRequest& request, std::byte* remote, std::size_t* budget);
   // All bytes were moved, or memory of this side cannot take them.
