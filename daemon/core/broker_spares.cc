@@ -2,6 +2,7 @@
 // Spares: objects that a client may make without waiting for the answer (spares.h).
 #include <utility>
 
+#include "daemon/core/answers.h"
 #include "daemon/core/check.h"
 #include "daemon/core/impl.h"
 #include "provider/counters.h"
