@@ -12,6 +12,7 @@
 #include <array>
 #include <cstdlib>
 #include <cstring>
+#include <vector>
 
 #include "base/os/given_socket.h"
 
@@ -67,6 +68,14 @@ class KeptSocketsTest : public ::testing::Test {
   static std::string NameIn(const std::string& message) {
     return message.substr(message.find("FDNAME=") + std::strlen("FDNAME="));
   }
+  // What the next process inherits after this one has kept the socket.
+  std::vector<InheritedDescriptor> InheritedAfterKeeping(const NetworkAddress& at, int fd) {
+    std::vector<InheritedDescriptor> none, inherited(1);
+    StoredSockets first(manager_, &none);
+    EXPECT_TRUE(first.Keep(at, fd));
+    inherited[0].name = NameIn(Received(&inherited[0].fd));
+    return inherited;
+  }
 
   UniqueFd manager_socket_;
   ServiceManager manager_;
@@ -104,11 +113,7 @@ TEST_F(KeptSocketsTest, TheNextProcessTakesASocketByItsAddress) {
 TEST_F(KeptSocketsTest, ASocketThatNobodyTakesIsDropped) {
   Address address;
   const UniqueFd fd = Listening(AF_INET, &address);
-  std::vector<InheritedDescriptor> none;
-  StoredSockets first(manager_, &none);
-  EXPECT_TRUE(first.Keep({address}, fd.get()));
-  std::vector<InheritedDescriptor> inherited(1);
-  inherited[0].name = NameIn(Received(&inherited[0].fd));
+  std::vector<InheritedDescriptor> inherited = InheritedAfterKeeping({address}, fd.get());
   StoredSockets next(manager_, &inherited);
   next.DropUnclaimed();
   EXPECT_TRUE(Received().starts_with("FDSTOREREMOVE=1\n"));
@@ -123,11 +128,7 @@ TEST_F(KeptSocketsTest, SocketOfAnotherNetworkIsTakenForThatNetworkOnly) {
   NetworkAddress at;
   const UniqueFd fd = Listening(AF_INET, &at.address);
   at.network = NetworkOf(fd.get());
-  std::vector<InheritedDescriptor> none;
-  StoredSockets first(manager_, &none);
-  EXPECT_TRUE(first.Keep(at, fd.get()));
-  std::vector<InheritedDescriptor> inherited(1);
-  inherited[0].name = NameIn(Received(&inherited[0].fd));
+  std::vector<InheritedDescriptor> inherited = InheritedAfterKeeping(at, fd.get());
   StoredSockets next(manager_, &inherited);
   EXPECT_FALSE(next.Take({at.address}));
   EXPECT_FALSE(next.Take({at.address, at.network + 1}));
@@ -138,11 +139,7 @@ TEST_F(KeptSocketsTest, SocketIsDroppedWhoseNameTellsAnotherNetwork) {
   NetworkAddress at;
   const UniqueFd fd = Listening(AF_INET, &at.address);
   at.network = NetworkOf(fd.get()) + 1;
-  std::vector<InheritedDescriptor> none;
-  StoredSockets first(manager_, &none);
-  EXPECT_TRUE(first.Keep(at, fd.get()));
-  std::vector<InheritedDescriptor> inherited(1);
-  inherited[0].name = NameIn(Received(&inherited[0].fd));
+  std::vector<InheritedDescriptor> inherited = InheritedAfterKeeping(at, fd.get());
   StoredSockets next(manager_, &inherited);
   EXPECT_TRUE(Received().starts_with("FDSTOREREMOVE=1\n"));
   EXPECT_FALSE(next.Take(at));

@@ -16,7 +16,7 @@ namespace nd::provider::soft {
 
 // ThreadSanitizer does not know that two mappings are the same memory, as those of a test that has both ends
 // of a connection. Publish() and See() tell it the order that a word of the memory makes; `number` is that of
-// its writer's queue pair. Other builds do nothing.
+// its writer's queue pair. Other builds do nothing, and do not read `number`.
 struct OrderThroughMappings {
 #if defined(__SANITIZE_THREAD__)
   static void Publish(std::uint32_t number) {
