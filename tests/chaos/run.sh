@@ -65,7 +65,7 @@ start() {
 serves() { NDBROKER_DIR=$work/$1 "$bin/ndctl" status -q > /dev/null; }
 restart() {
   kill "-$2" "${pid[$1]}"
-  wait "${pid[$1]}" || true
+  wait "${pid[$1]}" 2> /dev/null || true  # Bash would report that it was killed.
   start "$1"
   until_true "the return of broker $1" serves "$1"
 }
@@ -90,8 +90,10 @@ kill_application() {
   NDBROKER_DIR=$work/b "$bin/ndctl" ping --serve 127.0.0.2:7100 > "$work/log/serve" 2>&1 &
   local server=$!
   NDBROKER_DIR=$work/a "$bin/ndctl" ping 127.0.0.2:7100 --count 1000000 > "$work/log/ping" 2>&1 &
+  local client=$!
   sleep 0.5
-  kill -9 $! $server 2> /dev/null || true  # The connection may have failed by an earlier fault.
+  kill -9 $client $server 2> /dev/null || true  # The connection may have failed by an earlier fault.
+  wait $client $server 2> /dev/null || true
 }
 flood_wire() {
   python3 - << 'END'
