@@ -135,19 +135,33 @@ bool Write(const std::string& root, const Tree& tree) {
   return true;
 }
 
+// The names that are tried in one place. Another user may have taken some: anybody may in /tmp, and the users
+// of two user namespaces may have the same number.
+constexpr int kNames = 16;
+
+bool OnlyOursToWrite(const std::string& folder) {
+  struct stat found;
+  return lstat(folder.c_str(), &found) == 0 && S_ISDIR(found.st_mode) && found.st_uid == geteuid() &&
+         (found.st_mode & 022) == 0;
+}
+
 // A folder that only this user can write to. Empty: there is none.
 std::string OwnFolder() {
   const char* runtime = getenv("XDG_RUNTIME_DIR");
   const char* temporary = getenv("TMPDIR");
   for (const char* parent : {runtime, temporary, "/tmp"}) {
     if (parent == nullptr || parent[0] != '/') continue;
-    const std::string folder = std::string(parent) + "/ndbroker-sysfs-" + std::to_string(geteuid());
-    struct stat found;
-    if (MakeFolder(folder) && lstat(folder.c_str(), &found) == 0 && S_ISDIR(found.st_mode) &&
-        found.st_uid == geteuid() && (found.st_mode & 022) == 0) {
-      return folder;
+    const std::string first = std::string(parent) + "/ndbroker-sysfs-" + std::to_string(geteuid());
+    for (int i = 0; i < kNames; ++i) {
+      const std::string folder = i == 0 ? first : first + "." + std::to_string(i);
+      if (!MakeFolder(folder)) break;
+      if (OnlyOursToWrite(folder)) return folder;
     }
   }
+  std::fputs(
+      "ndbroker: this program finds no files about devices: no folder for them can be made in "
+      "$XDG_RUNTIME_DIR, $TMPDIR or /tmp; set TMPDIR to a folder that this user may write to\n",
+      stderr);
   return {};
 }
 
@@ -173,12 +187,14 @@ std::string Publish(const Tree& tree) {
 const std::string& Root() {
   static auto* mutex = new std::mutex;
   static auto* root = new std::string;
+  static bool tried = false;
   std::lock_guard lock(*mutex);
-  if (!root->empty()) return *root;
+  if (tried) return *root;
   const auto* devices = Devices();
   if (devices == nullptr || devices->empty()) return *root;
   Tree tree;
   for (const Device* device : *devices) AddDevice(*device, &tree);
+  tried = true;
   *root = Publish(tree);
   return *root;
 }
