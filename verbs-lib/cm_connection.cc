@@ -57,6 +57,8 @@ void CmId::SetOptions(const rdma_ucm_conn_param& parameters) {
 
 Status CmId::TakeQueuePair(const rdma_ucm_conn_param& parameters) {
   queue_pair_ = FindQueuePair(parameters.qp_num);
+  // UCX names a UD queue pair, of which it needs only the number.
+  if (queue_pair_ && queue_pair_->datagrams) queue_pair_ = nullptr;
   if (queue_pair_) {
     used_ = queue_pair_->pair();
     // rdma_cm: how often the peer repeats a Send that finds no receive here. 7 means without end. A smaller
@@ -146,7 +148,6 @@ void CmId::OnConnected(const Status& status, int attempt) {
     case StatusCode::kDeviceRemoved:
       Tell(CmEvent::kDeviceRemoval, 0);
       return;
-    case StatusCode::kInvalidHandle:
     case StatusCode::kCanceled:
       return;  // The program destroyed the identifier.
     default:
@@ -174,7 +175,7 @@ int CmId::Accept(std::uint64_t uid, const rdma_ucm_conn_param& parameters) {
   Begin([this](Request* request) { return connector_.Accept(used_, options_, request); },
         [weak = weak_from_this()](const Status& status) {
           auto self = weak.lock();
-          if (!self || status == StatusCode::kInvalidHandle) return;
+          if (!self) return;
           if (!status.ok()) {
             const bool withdrawn = status == StatusCode::kConnectionAborted;
             self->Tell(withdrawn ? CmEvent::kRejected : CmEvent::kConnectError,

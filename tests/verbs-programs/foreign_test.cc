@@ -70,7 +70,7 @@ void AwaitEvent(rdma_event_channel* channel, rdma_cm_event_type wanted) {
 }
 
 // A client of rdma_cm asks `port` for a connection, and does not wait for the answer.
-void AskForConnection(std::uint16_t port) {
+void AskForConnection(std::uint16_t port, std::uint32_t number = 0) {
   rdma_event_channel* channel = rdma_create_event_channel();
   rdma_cm_id* id = nullptr;
   ASSERT_EQ(rdma_create_id(channel, &id, nullptr, RDMA_PS_TCP), 0);
@@ -80,6 +80,7 @@ void AskForConnection(std::uint16_t port) {
   ASSERT_EQ(rdma_resolve_route(id, 1000), 0);
   AwaitEvent(channel, RDMA_CM_EVENT_ROUTE_RESOLVED);
   rdma_conn_param parameters{};
+  parameters.qp_num = number;  // Of the program's own queue pair.
   ASSERT_EQ(rdma_connect(id, &parameters), 0) << std::strerror(errno);
 }
 
@@ -449,6 +450,22 @@ TEST(Foreign, AFaultOfTheProgramGoesToItsHandler) {
     });
     EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 7) << early << ' ' << status;
   }
+}
+
+// UCX does, because rdma_cm needs some number until UCX has connected its own queue pairs.
+TEST(Foreign, ConnectsWithTheNumberOfAUdQueuePair) {
+  End queues;
+  ibv_qp_init_attr wanted{};
+  wanted.send_cq = wanted.recv_cq = queues.sent;
+  wanted.cap = {1, 1, 1, 1, 0};
+  wanted.qp_type = IBV_QPT_UD;
+  ibv_qp* datagrams = ibv_create_qp(fabric().domain, &wanted);
+  ASSERT_NE(datagrams, nullptr);
+  Bound server;
+  ASSERT_EQ(rdma_listen(server.id, 1), 0);
+  AskForConnection(ntohs(rdma_get_src_port(server.id)), datagrams->qp_num);
+  AwaitEvent(server.channel, RDMA_CM_EVENT_CONNECT_REQUEST);
+  EXPECT_EQ(ibv_destroy_qp(datagrams), 0);
 }
 
 // foreign_test.sh runs this one where there is no broker.
