@@ -13,6 +13,7 @@
 #include "verbs-lib/later.h"
 #include "verbs-lib/numbers.h"
 #include "verbs-lib/queue_pair.h"
+#include "verbs-lib/to_itself.h"
 
 namespace nd::verbs_lib {
 namespace {
@@ -115,11 +116,6 @@ Status ByNumber::StartListening(const Address& local) {
 }
 
 int ByNumber::Expect(const std::shared_ptr<QueuePair>& queue_pair, const Peer& peer) {
-  if (peer.local == peer.remote) {
-    std::fprintf(stderr,
-                 "ndbroker: a queue pair cannot be connected with itself; use two, also for one address\n");
-    return EOPNOTSUPP;
-  }
   Leave();
   const bool dials = Dials(peer.local, peer.remote);
   // While the broker is away the work continues in the background.
@@ -130,7 +126,7 @@ int ByNumber::Expect(const std::shared_ptr<QueuePair>& queue_pair, const Peer& p
   }
   // The Send of a peer waits for its receive without end: rnr_retry is 7 in nearly every program, and the
   // number of this side is about the receives of the other.
-  static_cast<void>(queue_pair->pair().SetReceivePatience(std::chrono::nanoseconds::max()));
+  static_cast<void>(queue_pair->pair(peer.for_sends).SetReceivePatience(std::chrono::nanoseconds::max()));
   Round round;
   {
     std::lock_guard lock(mutex_);
@@ -171,11 +167,13 @@ void ByNumber::Leave(std::function<void()> then) {
 
 nd::QueuePair ByNumber::pair() {
   std::shared_ptr<QueuePair> queue_pair;
+  bool for_sends = false;
   {
     std::lock_guard lock(mutex_);
     queue_pair = queue_pair_.lock();
+    for_sends = peer_.for_sends;
   }
-  return queue_pair ? queue_pair->pair() : nd::QueuePair();
+  return queue_pair ? queue_pair->pair(for_sends) : nd::QueuePair();
 }
 
 // ---- the side that connects
@@ -357,9 +355,9 @@ void ByNumber::Expire(Round round) {
     if (round != round_ || !waiting_) return;
     queue_pair = queue_pair_.lock();
   }
-  Leave();
-  if (!queue_pair) return;
-  expired_ = true;
+  if (!queue_pair) return Leave();
+  queue_pair->LeavePeer();
+  queue_pair->by_number->expired_ = true;
   queue_pair->Flush();
 }
 
@@ -443,10 +441,13 @@ int ExpectPeer(QueuePair* queue_pair, const ibv_qp_attr& attributes) {
   peer.limits.inbound = std::min<std::uint32_t>(attributes.max_dest_rd_atomic, info.max_inbound_read_limit);
   // The program sets its own limit with the change to RTS; the limit of the peer applies as well.
   peer.limits.outbound = std::min<std::uint32_t>(info.max_outbound_read_limit, 128);
-  return by_number->Expect(FindQueuePair(peer.own_number), peer);
+  const auto kept = FindQueuePair(peer.own_number);
+  return peer.number == peer.own_number && peer.remote == peer.local ? ExpectItself(kept, peer)
+                                                                     : by_number->Expect(kept, peer);
 }
 
 void CloseQueuePair(QueuePair* queue_pair) {
+  queue_pair->DropSecond();
   nd::QueuePair pair = queue_pair->pair();
   const auto& by_number = queue_pair->by_number;
   if (!by_number || !by_number->named()) {

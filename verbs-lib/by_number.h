@@ -40,6 +40,7 @@ class ByNumber : public std::enable_shared_from_this<ByNumber> {
     Address local, remote;  // With the ports of the two numbers.
     std::uint32_t own_number = 0, number = 0;
     ReadLimits limits;
+    bool for_sends = false;  // The connection is that of QueuePair::sender.
   };
 
   // Takes a port of the device's first address. Without one (policy, quota) the queue pair can be connected
@@ -87,6 +88,7 @@ class ByNumber : public std::enable_shared_from_this<ByNumber> {
   void Expire(Round round);
   // Refuses a peer for good.
   void GiveUp(Round round, const Status& why);
+  // The queue pair that is connected. Empty: it is gone.
   nd::QueuePair pair();
 
   Device* const device_;

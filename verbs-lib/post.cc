@@ -78,28 +78,28 @@ int PostOne(QueuePair* queue_pair, const ibv_send_wr& request) {
   const std::uint32_t solicit =
       (request.send_flags & IBV_SEND_SOLICITED) != 0 ? std::uint32_t{kOpSendAndSolicit} : 0;
   void* context = ContextOf(request.wr_id);
-  nd::QueuePair& real = queue_pair->real;
+  nd::QueuePair& sender = queue_pair->sender;
   Status status;
   switch (request.opcode) {
     case IBV_WR_SEND:
-      status = real.Send(context, sges, flags | solicit);
+      status = sender.Send(context, sges, flags | solicit);
       break;
     case IBV_WR_SEND_WITH_INV:
-      status = real.SendAndInvalidate(context, sges, request.invalidate_rkey, flags | solicit);
+      status = sender.SendAndInvalidate(context, sges, request.invalidate_rkey, flags | solicit);
       break;
     case IBV_WR_RDMA_WRITE:
-      status = real.Write(context, sges, request.wr.rdma.remote_addr, request.wr.rdma.rkey, flags);
+      status = sender.Write(context, sges, request.wr.rdma.remote_addr, request.wr.rdma.rkey, flags);
       break;
     case IBV_WR_RDMA_READ:
       status =
-          real.Read(context, sges, request.wr.rdma.remote_addr, request.wr.rdma.rkey, flags & ~kOpInline);
+          sender.Read(context, sges, request.wr.rdma.remote_addr, request.wr.rdma.rkey, flags & ~kOpInline);
       break;
     case IBV_WR_SEND_WITH_IMM:
-      status = real.SendWithImmediate(context, sges, ntohl(request.imm_data), flags | solicit);
+      status = sender.SendWithImmediate(context, sges, ntohl(request.imm_data), flags | solicit);
       break;
     case IBV_WR_RDMA_WRITE_WITH_IMM:
-      status = real.WriteWithImmediate(context, sges, request.wr.rdma.remote_addr, request.wr.rdma.rkey,
-                                       ntohl(request.imm_data), flags | solicit);
+      status = sender.WriteWithImmediate(context, sges, request.wr.rdma.remote_addr, request.wr.rdma.rkey,
+                                         ntohl(request.imm_data), flags | solicit);
       break;
     case IBV_WR_ATOMIC_FETCH_AND_ADD:
     case IBV_WR_ATOMIC_CMP_AND_SWP: {
@@ -108,19 +108,24 @@ int PostOne(QueuePair* queue_pair, const ibv_send_wr& request) {
       const std::uint32_t kept = flags & ~kOpInline;
       status =
           request.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD
-              ? real.FetchAdd(context, sges[0], atomic.remote_addr, atomic.rkey, atomic.compare_add, kept)
-              : real.CompareSwap(context, sges[0], atomic.remote_addr, atomic.rkey, atomic.compare_add,
-                                 atomic.swap, kept);
+              ? sender.FetchAdd(context, sges[0], atomic.remote_addr, atomic.rkey, atomic.compare_add, kept)
+              : sender.CompareSwap(context, sges[0], atomic.remote_addr, atomic.rkey, atomic.compare_add,
+                                   atomic.swap, kept);
       break;
     }
     case IBV_WR_BIND_MW:
+      // Its window would be that of the end that sends, and requests arrive at the other one.
+      if (request.bind_mw.mw != nullptr && request.bind_mw.mw->type == IBV_MW_TYPE_2 &&
+          queue_pair->has_second()) {
+        return EOPNOTSUPP;
+      }
       if (const int error =
-              PostBind(real, queue_pair->base(), request, flags & ~std::uint32_t{kOpInline}, &status)) {
+              PostBind(sender, queue_pair->base(), request, flags & ~std::uint32_t{kOpInline}, &status)) {
         return error;
       }
       break;
     case IBV_WR_LOCAL_INV:
-      status = real.InvalidateToken(context, request.invalidate_rkey, flags & ~std::uint32_t{kOpInline});
+      status = sender.InvalidateToken(context, request.invalidate_rkey, flags & ~std::uint32_t{kOpInline});
       break;
     default:
       return EOPNOTSUPP;
@@ -151,8 +156,8 @@ int PostSendOf(QueuePair* queue_pair, const ibv_send_wr& request) {
   }
   if (state != IBV_QPS_RTS && state != IBV_QPS_SQD) return EINVAL;
   if (queue_pair->datagrams) return queue_pair->datagrams->PostSend(request);
-  if (queue_pair->by_number && queue_pair->by_number->waiting()) {
-    queue_pair->by_number->OnPosted(TimeOfRetries(queue_pair->attributes));
+  if (ByNumber* connection = queue_pair->sender_by_number.get(); connection && connection->waiting()) {
+    connection->OnPosted(TimeOfRetries(queue_pair->attributes));
   }
   return PostOne(queue_pair, request);
 }

@@ -6,11 +6,13 @@
 #include <cerrno>
 #include <cstring>
 
+#include "verbs-lib/cm_listener.h"
 #include "verbs-lib/device.h"
 #include "verbs-lib/domains.h"
 #include "verbs-lib/export.h"
 #include "verbs-lib/fault_guard.h"
 #include "verbs-lib/forked.h"
+#include "verbs-lib/later.h"
 #include "verbs-lib/memory.h"
 #include "verbs-lib/numbers.h"
 #include "verbs-lib/qp_state_rules.h"
@@ -81,16 +83,12 @@ int CheckCapabilities(const AdapterInfo& info, const ibv_qp_cap& cap, bool has_s
 
 }  // namespace
 
-nd::QueuePair QueuePair::pair() {
+nd::QueuePair QueuePair::pair(bool of_sends) {
   std::lock_guard lock(mutex);
-  return real;
+  return of_sends ? sender : real;
 }
 
-Status QueuePair::Renew() {
-  if (datagrams) {
-    datagrams->Reset();
-    return {};
-  }
+Result<nd::QueuePair> QueuePair::Open() {
   QueuePairOptions options;
   options.receive_cq = &receive_cq->queue;
   options.initiator_cq = &send_cq->queue;
@@ -103,17 +101,67 @@ Status QueuePair::Renew() {
   options.max_initiator_sge = std::max(init.cap.max_send_sge, 1u);
   options.inline_data_size = init.cap.max_inline_data;
   auto made = FromAbi(base().context)->device->adapter()->CreateQueuePair(options);
-  if (!made.ok()) return made.status();
+  if (!made.ok()) return made;
   // The state of the ABI says when requests may be posted.
   if (const Status status = made->AllowEarlyRequests(); !status.ok()) return status;
+  return made;
+}
+
+Status QueuePair::Renew() {
+  if (datagrams) {
+    datagrams->Reset();
+    return {};
+  }
+  DropSecond();
+  auto made = Open();
+  if (!made.ok()) return made.status();
   nd::QueuePair former;
   {
     std::lock_guard lock(mutex);
     former = std::exchange(real, std::move(made).value());
+    sender = real;
+    sender_by_number = by_number;
   }
   if (former.impl()) static_cast<void>(former.Close());
   has_rights = false;
   return Protect(attributes, false);
+}
+
+Status QueuePair::SendThrough(std::shared_ptr<ByNumber> second) {
+  auto made = Open();
+  if (!made.ok()) return made.status();
+  // No memory is reached through the end that only sends.
+  const std::uint32_t domain = NumberOf(base().pd);
+  if (const Status status = made->SetProtection({domain, domain, 0}); !status.ok()) return status;
+  std::lock_guard lock(mutex);
+  sender = std::move(made).value();
+  sender_by_number = std::move(second);
+  return {};
+}
+
+void QueuePair::DropSecond() {
+  if (!has_second()) return;
+  nd::QueuePair second;
+  std::shared_ptr<ByNumber> connection;
+  {
+    std::lock_guard lock(mutex);
+    second = std::exchange(sender, real);
+    connection = std::exchange(sender_by_number, by_number);
+  }
+  static_cast<void>(second.Flush());  // The goodbye would wait for its requests.
+  connection->Leave([] {});           // Gives its port back, too.
+  CloseInBackground(std::move(second));
+}
+
+void QueuePair::LeavePeer() {
+  if (!by_number) return;
+  std::shared_ptr<ByNumber> connection;
+  {
+    std::lock_guard lock(mutex);
+    connection = sender_by_number;
+  }
+  if (connection != by_number) connection->Leave();
+  by_number->Leave();
 }
 
 Status QueuePair::Protect(const ibv_qp_attr& now, bool has_rights_now) {
@@ -137,10 +185,26 @@ void QueuePair::OnEstablished() {
 void QueuePair::Flush() {
   const bool first = std::atomic_ref(base().state).exchange(IBV_QPS_ERR) != IBV_QPS_ERR;
   if (datagrams) return datagrams->Flush();
-  ReportKeptBack();
-  static_cast<void>(pair().Flush());
+  FlushAll(pair(), pair(true));
   // It takes no receive of the shared queue any more.
   if (first && base().srq != nullptr) Tell(IBV_EVENT_QP_LAST_WQE_REACHED);
+}
+
+void QueuePair::FlushAll(nd::QueuePair receives, nd::QueuePair sends) {
+  ReportKeptBack();
+  static_cast<void>(receives.Flush());
+  if (sends.impl() != receives.impl()) static_cast<void>(sends.Flush());
+}
+
+void QueuePair::FailSoon() {
+  if (std::atomic_ref(base().state).exchange(IBV_QPS_ERR) == IBV_QPS_ERR) return;
+  // The program may reset the queue pair before that thread runs.
+  RunLater({}, [number = base().qp_num, receives = pair(), sends = pair(true)] {
+    const auto self = FindQueuePair(number);
+    if (!self || self->base().state != IBV_QPS_ERR) return;
+    self->FlushAll(receives, sends);
+    if (self->base().srq != nullptr) self->Tell(IBV_EVENT_QP_LAST_WQE_REACHED);
+  });
 }
 
 void QueuePair::Tell(ibv_event_type type) {
@@ -270,7 +334,7 @@ NDBROKER_PUBLIC int ibv_modify_qp(ibv_qp* abi, ibv_qp_attr* attributes, int mask
   nd::verbs_lib::Merge(*attributes, mask, &queue_pair->attributes);
   if ((mask & IBV_QP_STATE) == 0) return 0;
   if (state == IBV_QPS_RESET && abi->state != IBV_QPS_RESET) {
-    if (queue_pair->by_number) queue_pair->by_number->Leave();
+    queue_pair->LeavePeer();
     queue_pair->ForgetKeptBack();
     if (const nd::Status status = queue_pair->Renew(); !status.ok()) return nd::verbs_lib::ErrnoOf(status);
     queue_pair->send_cq->Purge(abi->qp_num);
@@ -278,7 +342,7 @@ NDBROKER_PUBLIC int ibv_modify_qp(ibv_qp* abi, ibv_qp_attr* attributes, int mask
   }
   if (state == IBV_QPS_ERR) {
     queue_pair->Flush();
-    if (queue_pair->by_number) queue_pair->by_number->Leave();
+    queue_pair->LeavePeer();
   } else {
     queue_pair->SetState(state);
   }

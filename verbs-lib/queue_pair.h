@@ -72,20 +72,31 @@ struct QueuePair {
 
   std::shared_ptr<ByNumber> by_number;  // Null: connected by rdma_cm only, as on an RNIC.
 
-  std::mutex mutex;  // Guards `pair` against its replacement.
+  std::mutex mutex;  // Guards `real`, `sender` and `sender_by_number` against their replacement.
 
   ibv_qp& base() { return abi.qp_base; }
-  // A copy of the handle, for the connection manager.
-  nd::QueuePair pair();
+  // A copy of `real` or of `sender`, for the connection manager.
+  nd::QueuePair pair(bool of_sends = false);
   // Opens a fresh queue pair of the library under the same number.
   Status Renew();
+  // Requests of the send queue go through a second queue pair of the library, with a connection of its own,
+  // until DropSecond().
+  Status SendThrough(std::shared_ptr<ByNumber> second);
+  void DropSecond();
+  bool has_second() { return pair(true).impl() != pair().impl(); }
+  // Ends the connection by number, or the attempt.
+  void LeavePeer();
   void SetState(ibv_qp_state state);
   // Applies the domains of the program, and the rights that `now` gives to the peer.
   Status Protect(const ibv_qp_attr& now, bool has_rights);
   // The connection manager has attached the transport.
   void OnEstablished();
-  // Called by the connection manager when the connection has ended and devices of this kind flush.
+  // Moves to ERR. Called by the connection manager when the connection has ended and devices of this kind
+  // flush.
   void Flush();
+  // The same after a request has failed. The other requests are flushed by another thread, because the caller
+  // holds the locks of a completion queue.
+  void FailSoon();
   // Reports an asynchronous event of the queue pair.
   void Tell(ibv_event_type type);
   // The queue pair is being destroyed. Blocks until the program has acknowledged its events.
@@ -97,11 +108,18 @@ struct QueuePair {
   // Drops the completions that were kept back, and does not use the completion queues for them any more.
   void ForgetKeptBack();
 
-  nd::QueuePair real;                       // Replaced under `mutex`. Empty in a UD queue pair.
-  std::unique_ptr<DatagramPair> datagrams;  // Of a UD queue pair.
-  std::unique_ptr<ExtendedPosts> extended;  // Of a queue pair with ibv_wr_*.
+  // Both are empty in a UD queue pair.
+  nd::QueuePair real;
+  // Takes the requests of the send queue. It is `real`, unless the queue pair is connected with itself: then
+  // `real` is the other end, with the receives (to_itself.h).
+  nd::QueuePair sender;
+  std::shared_ptr<ByNumber> sender_by_number;  // The connection of `sender`.
+  std::unique_ptr<DatagramPair> datagrams;     // Of a UD queue pair.
+  std::unique_ptr<ExtendedPosts> extended;     // Of a queue pair with ibv_wr_*.
 
  private:
+  Result<nd::QueuePair> Open();
+  void FlushAll(nd::QueuePair receives, nd::QueuePair sends);
   void ReportKeptBack();
   void FailAfterRetries(std::uint32_t loss);
 

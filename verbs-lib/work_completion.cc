@@ -80,14 +80,19 @@ bool ToWorkCompletion(const Completion& from, ibv_wc* to) {
     to->wc_flags = IBV_WC_WITH_INV;
     to->invalidated_rkey = from.immediate;
   }
-  if (to->status != IBV_WC_WR_FLUSH_ERR && to->status != IBV_WC_RETRY_EXC_ERR) return true;
+  if (to->status == IBV_WC_SUCCESS) return true;
   const auto queue_pair = FindQueuePair(number);
-  if (!queue_pair || !queue_pair->by_number) return true;
-  if (from.type != RequestType::kReceive && queue_pair->by_number->TakeExpiry()) {
-    to->status = IBV_WC_RETRY_EXC_ERR;
-    return true;
+  if (!queue_pair) return true;
+  const bool lost = to->status == IBV_WC_WR_FLUSH_ERR || to->status == IBV_WC_RETRY_EXC_ERR;
+  if (lost && queue_pair->by_number) {
+    if (from.type != RequestType::kReceive && queue_pair->by_number->TakeExpiry()) {
+      to->status = IBV_WC_RETRY_EXC_ERR;
+      return true;
+    }
+    if (queue_pair->KeepsBack(*to)) return false;
   }
-  return !queue_pair->KeepsBack(*to);
+  if (to->status != IBV_WC_WR_FLUSH_ERR) queue_pair->FailSoon();
+  return true;
 }
 
 }  // namespace nd::verbs_lib

@@ -3,10 +3,13 @@
 
 side_of() { [ "$1" = two ] && echo far || echo near; }
 address_of() { [ "$1" = two ] && echo "$far" || echo "$near"; }
-# more NAME SPEED PROGRAM: runs the function NAME on one broker and over two when the program is there.
+# more NAME SPEED PROGRAM...: runs the function NAME on one broker and over two when the programs are there.
 more() {
   selected "$1" "$2" || return
-  if ! installed $3; then missing=$((missing + 1)); echo "-     $1: not installed"; return; fi
+  local program
+  for program in "${@:3}"; do
+    installed "$program" || { missing=$((missing + 1)); echo "-     $1: $program is not installed"; return; }
+  done
   "${1//-/_}" one
   "${1//-/_}" two
 }
@@ -104,11 +107,11 @@ qemu_migration() {
 more qemu-migration slow qemu-system-x86_64
 
 # Packages openmpi-bin and libopenmpi-dev, UCX over rc_verbs: a ring of 4 ranks, from 1 byte to 1 MiB, checked. Over two
-# brokers 2 ranks are in each namespace.
+# brokers 2 ranks are in each namespace. Two daemons of Open MPI on one host would write the same file of its component
+# rtc/hwloc at the same time, and crash.
 mpi_ring() {
   local ring="$work/mpi_ring" name
-  mpirun --version 2> /dev/null | grep -q 'Open MPI' || { missing=$((missing + 1)); echo "-     mpi-ring: mpirun is not Open MPI's"; return; }
-  [ -x "$ring" ] || mpicc -O2 -o "$ring" "$here/mpi_ring.c" || { verdict "Open MPI" 1; return; }
+  [ -x "$ring" ] || mpicc.openmpi -O2 -o "$ring" "$here/mpi_ring.c" || { verdict "Open MPI" 1; return; }
   cat > "$work/agent" <<END
 #!/bin/bash
 # In the place of ssh: a "host" is a namespace.
@@ -120,12 +123,39 @@ END
   local -a export=() hosts=(--host near:4)
   [ "$1" = two ] && hosts=(--host near:2,far:2)
   while IFS= read -r name; do export+=(-x "$name"); done < <(NDBROKER_DIR=$work/near "$ndctl" env)
-  NDBROKER_DIR=$work/near timeout 100 mpirun --allow-run-as-root --oversubscribe "${hosts[@]}" \
-    --mca plm_rsh_agent "$work/agent" --mca pml ucx --mca osc ucx --mca btl '^openib,vader,tcp,uct' \
+  NDBROKER_DIR=$work/near timeout 100 mpirun.openmpi --allow-run-as-root --oversubscribe "${hosts[@]}" \
+    --mca plm_rsh_agent "$work/agent" --mca rtc ^hwloc --mca pml ucx --mca osc ucx --mca btl '^openib,vader,tcp,uct' \
     "${export[@]}" -x UCX_TLS=rc_v,self "$ring" > "$work/client.log" 2>&1
   verdict "Open MPI's ring, $1 broker(s)" $?
 }
-more mpi-ring slow mpirun
+more mpi-ring slow mpicc.openmpi mpirun.openmpi
+
+# Package mpich, UCX over rc_verbs: the same ring. Each rank connects a queue pair with itself, too. A "host" is the address
+# of a namespace.
+mpich_ring() {
+  local ring="$work/mpich_ring"
+  [ -x "$ring" ] || mpicc.mpich -O2 -o "$ring" "$here/mpi_ring.c" || { verdict "MPICH" 1; return; }
+  cat > "$work/agent" <<END
+#!/bin/bash
+# In the place of ssh.
+[ "\$1" = -x ] && shift
+[ "\$1" = $far ] && shift && exec nsenter --target $second --net sh -c "\$*"
+shift; exec sh -c "\$*"
+END
+  cat > "$work/rank" <<END
+#!/bin/bash
+[ \$(readlink /proc/self/ns/net) = $(readlink /proc/$second/ns/net) ] && export NDBROKER_DIR=$work/far
+exec "$ring"
+END
+  chmod +x "$work/agent" "$work/rank"
+  : > "$work/server.log"
+  local hosts=$near:4
+  [ "$1" = two ] && hosts=$near:2,$far:2
+  (patience=100 launch near env UCX_TLS=rc_v,self mpiexec.hydra -launcher ssh -launcher-exec "$work/agent" -localhost $near \
+    -hosts $hosts -n 4 "$work/rank") > "$work/client.log" 2>&1
+  verdict "MPICH's ring, $1 broker(s)" $?
+}
+more mpich-ring slow mpicc.mpich mpiexec.hydra
 
 # The broker dies in the middle, and the programs finish. The last of all, because it needs new brokers.
 broker_death() {

@@ -49,13 +49,13 @@ struct End {
   std::uint8_t timeout = 4;  // 4.096 us x 2^timeout
 
   // `channel`: for events of receives.
-  explicit End(ibv_comp_channel* channel = nullptr)
+  explicit End(ibv_comp_channel* channel = nullptr, ibv_qp_type type = IBV_QPT_RC)
       : received(ibv_create_cq(fabric().context, 16, nullptr, channel, 0)) {
     ibv_qp_init_attr wanted{};
     wanted.send_cq = sent;
     wanted.recv_cq = received;
     wanted.cap = {8, 8, 1, 1, 0};
-    wanted.qp_type = IBV_QPT_RC;
+    wanted.qp_type = type;
     wanted.sq_sig_all = 1;
     queue_pair = ibv_create_qp(fabric().domain, &wanted);
     EXPECT_TRUE(queue_pair != nullptr && ToInit() == 0);
