@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Many connections between two processes, all on one completion queue per side. Sends pings on one connection
 // at a time, in turn, which shows the cost of the idle ones, or on all connections at once.
-// ./many_bench [poll] [CONNECTIONS...] prints the median of 5 rounds for each way to wait. With `poll` it
-// measures only polling one at a time over shared memory.
+// ./many_bench [poll|wait|notify] [CONNECTIONS...] prints the median of 5 rounds for each way to wait. With
+// the name of a way it measures only that one, one at a time over shared memory.
 #include <poll.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -144,11 +144,13 @@ int main(int argc, char** argv) {
   files.rlim_cur = files.rlim_max;
   setrlimit(RLIMIT_NOFILE, &files);
   std::vector<std::size_t> counts;
-  const bool only_poll = argc > 1 && std::string_view(argv[1]) == "poll";
-  for (int i = only_poll ? 2 : 1; i < argc; ++i) counts.push_back(std::strtoul(argv[i], nullptr, 10));
+  const auto only = std::find(std::begin(kWays), std::end(kWays), std::string_view(argc > 1 ? argv[1] : ""));
+  const bool only_one = only != std::end(kWays);
+  for (int i = only_one ? 2 : 1; i < argc; ++i) counts.push_back(std::strtoul(argv[i], nullptr, 10));
   if (counts.empty()) counts = {1, 100, 1000};
-  if (only_poll) {
-    for (const std::size_t count : counts) Measure(Link::kShared, count, Waiting::kPoll, false);
+  if (only_one) {
+    const auto waiting = static_cast<Waiting>(only - std::begin(kWays));
+    for (const std::size_t count : counts) Measure(Link::kShared, count, waiting, false);
     return 0;
   }
   for (Link link : {Link::kShared, Link::kIwarp}) {

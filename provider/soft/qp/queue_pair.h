@@ -120,6 +120,9 @@ class SoftQueuePair final : public QueuePair, public std::enable_shared_from_thi
       return false;
     return LearnFault();
   }
+  // Somebody waits for the end of outstanding requests: for a completion, for room, or to disconnect. Also
+  // true when it would take a long search to find out.
+  bool AwaitsReport() const;
   // The bytes of this request could not be read.
   void WithholdRequest(std::uint64_t position);
   // Returns the next request for the wire and executes local requests before it; null when there is none or a

@@ -12,6 +12,7 @@ namespace {
 constexpr unsigned kRoundsBetweenDeadlines = 16;
 // The rounds of one visit of the progress thread, before it serves other queue pairs.
 constexpr int kRoundsPerVisit = 16;
+constexpr std::uint64_t kLongestSearch = 32;
 
 }  // namespace
 
@@ -71,6 +72,18 @@ bool SoftQueuePair::DriveBlocking(Deferred* deferred) {
   ReportUndone();
   Leave(deferred);
   return moved;
+}
+
+bool SoftQueuePair::AwaitsReport() const {
+  if (state_ != State::kConnected || initiator_.next != initiator_.head ||
+      initiator_.head - initiator_.tail > kLongestSearch) {
+    return true;
+  }
+  for (std::uint64_t i = initiator_.tail; i != initiator_.head; ++i) {
+    const InitiatorRequest& request = initiator_.at(i);
+    if ((request.flags & kOpSilentSuccess) == 0 || request.window || request.bind) return true;
+  }
+  return false;
 }
 
 bool SoftQueuePair::MayLeaveToPolls() {

@@ -18,11 +18,15 @@ inline constexpr std::uint32_t kDataSize = 64 * 1024;
 inline constexpr std::uint32_t kInlineSize = 32;
 inline constexpr std::uint32_t kMaxChunk = 16 * 1024;  // The maximum of one record in the data area.
 
+// Values of SideControl::armed. Earlier versions know only 0 and others.
+inline constexpr std::uint32_t kArmed = 1;
+inline constexpr std::uint32_t kArmedForRecords = 2;  // Nothing waits for the end of a record of this side.
+
 struct SideControl {
   // The number of consumed slots of the ring of the other side. Wraps at 2^32.
   alignas(64) std::atomic<std::uint32_t> consumed;
   // Not 0: this side sleeps. The other side sets it to 0 when it publishes a slot and sends one byte on the
-  // socket.
+  // socket. With any value but kArmedForRecords it does so when it has consumed slots, too.
   alignas(64) std::atomic<std::uint32_t> armed;
   // The STag through which this side accesses memory of the other side directly; 0: none.
   alignas(64) std::atomic<std::uint32_t> hazard;

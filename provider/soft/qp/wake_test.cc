@@ -44,7 +44,8 @@ class VisitTest : public ::testing::Test {
   template <typename F>
   Interest Visit(F meanwhile) {
     Deferred none;
-    EXPECT_TRUE(visited_.Serve(&none));
+    // The first one leaves a queue pair that was polled since the visit before.
+    EXPECT_TRUE(visited_.Serve(&none) || visited_.Serve(&none));
     const bool barrier = visited_.Arm();
     meanwhile();
     return visited_.Settle(Sleeper::kProgressThread, barrier && GlobalBarrier());
@@ -72,6 +73,73 @@ TEST_F(VisitTest, PollThatTakesTheDoorbellDuringAVisitCausesAnotherVisit) {
   SendToA();
   EXPECT_TRUE(left.runnable || Readable(doorbell_.get()))
       << "the thread sleeps, and b does not ring any more";
+}
+
+TEST_F(VisitTest, EndOfASendThatIsNotReportedRingsForNobody) {
+  Completion got;
+  for (int i = 0; i < 2; ++i) {
+    SCOPED_TRACE(i);
+    ASSERT_TRUE(b_.qp->Receive(nullptr, {}).ok());
+    ASSERT_TRUE(a_.qp->Send(nullptr, {}, kOpSilentSuccess).ok());
+    ASSERT_FALSE(Visit([] {}).runnable);
+    ASSERT_EQ(b_.cq->Poll({&got, 1}), 1u);
+    EXPECT_FALSE(Readable(doorbell_.get())) << "b rings although a waits for nothing";
+    SendToA();
+    EXPECT_TRUE(Readable(doorbell_.get())) << "a message";
+    PollWithALook();
+  }
+}
+
+TEST_F(VisitTest, EndOfASendThatIsReportedRings) {
+  Completion got;
+  for (const bool posted_first : {false, true}) {
+    SCOPED_TRACE(posted_first);
+    ASSERT_TRUE(b_.qp->Receive(nullptr, {}).ok());
+    if (posted_first) {
+      ASSERT_TRUE(a_.qp->Send(nullptr, {}, 0).ok());
+    }
+    ASSERT_FALSE(Visit([] {}).runnable);
+    if (!posted_first) {
+      ASSERT_TRUE(a_.qp->Send(nullptr, {}, 0).ok());
+    }
+    ASSERT_EQ(b_.cq->Poll({&got, 1}), 1u);
+    EXPECT_TRUE(Readable(doorbell_.get()));
+    PollWithALook();
+  }
+}
+
+TEST_F(VisitTest, RequestThatIsReportedBehindASilentSendIsNotForgotten) {
+  Completion got;
+  Memory memory(a_, 64, false);
+  for (const bool consumed_first : {false, true}) {
+    SCOPED_TRACE(consumed_first);
+    const auto window = a_.device->CreateWindow().value();
+    ASSERT_TRUE(b_.qp->Receive(nullptr, {}).ok());
+    ASSERT_TRUE(a_.qp->Send(nullptr, {}, kOpSilentSuccess).ok());
+    ASSERT_FALSE(Visit([] {}).runnable);
+    if (consumed_first) {
+      ASSERT_EQ(b_.cq->Poll({&got, 1}), 1u);
+    }
+    // Complete at once, and reported behind the Send.
+    ASSERT_TRUE(a_.qp->BindWindow(nullptr, *memory.region, *window, memory.data, 64, kOpAllowRead).ok());
+    if (!consumed_first) {
+      ASSERT_EQ(b_.cq->Poll({&got, 1}), 1u);
+      EXPECT_TRUE(Readable(doorbell_.get())) << "b does not tell that the Send has ended";
+      PollWithALook();
+    } else {
+      EXPECT_EQ(a_.cq->Poll({&got, 1}), 1u);
+    }
+  }
+}
+
+TEST_F(VisitTest, DisconnectBehindASilentSendDoesNotWaitForItsTimeout) {
+  Completion got;
+  ASSERT_TRUE(b_.qp->Receive(nullptr, {}).ok());
+  ASSERT_TRUE(a_.qp->Send(nullptr, {}, kOpSilentSuccess).ok());
+  ASSERT_FALSE(Visit([] {}).runnable);
+  a_.qp->Disconnect(kPatience, [](const Status&) {});
+  ASSERT_EQ(b_.cq->Poll({&got, 1}), 1u);
+  EXPECT_TRUE(Readable(doorbell_.get())) << "a has its goodbye to say";
 }
 
 // A poll makes no round while the words of the peer are unchanged; the first one after a change must.

@@ -5,9 +5,9 @@
 // A step of the model is a section under the queue pair's lock, or what happens between two of them.
 #include <gtest/gtest.h>
 
-#include <array>
-#include <cstring>
-#include <unordered_map>
+#include <cstdint>
+#include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "provider/soft/qp/drive/duty.h"
@@ -16,7 +16,11 @@
 namespace nd::provider::soft {
 namespace {
 
-constexpr int kMessages = 3;
+// The peer sends messages, so many together with the posts of the application. The application posts a silent
+// Send, a Write that is complete at once but reported behind the Send, and perhaps a Send that is reported.
+constexpr int kMessagesAndPosts = 4, kFewPosts = 2, kAllPosts = 3;
+// Values of the flag.
+constexpr std::uint8_t kForAll = 1, kForRecords = 2;
 
 // A mistake that an implementation can make.
 enum class Mistake {
@@ -27,6 +31,9 @@ enum class Mistake {
   kNotifyForgetsThosePutOff,
   kThreadDoesNotComeBack,       // The thread puts the queue pair off and does not return by itself.
   kThreadDoesNotComeBackAgain,  // The same when it was put off before.
+  kPostAsksForNothing,          // A post does not look whether this side is armed for records alone.
+  kPostDoesNotLook,             // It asks for acknowledgements, and does not look at those that are there.
+  kPeerRingsForRecords,
 };
 
 enum class Thread : std::uint8_t {
@@ -49,14 +56,17 @@ enum class App : std::uint8_t {
 
 struct World {
   // The connection.
-  std::uint8_t to_publish = kMessages, unread = 0;  // Messages of the peer; in the ring.
-  std::uint8_t doorbells = 0;                       // In the socket.
-  bool flag = false;                                // Shared: the peer rings when it is set.
-  bool must_ring = false;                           // The peer has published and not yet looked at the flag.
+  std::uint8_t to_publish = 0, unread = 0;  // Messages of the peer; in the ring.
+  std::uint8_t doorbells = 0;               // In the socket.
+  std::uint8_t flag = 0;                    // Shared: kForAll, kForRecords, or 0: the peer does not ring.
+  std::uint8_t must_ring = 0;  // The peer has published or consumed and not yet looked: a value of the flag.
+  std::uint8_t sent = 0, consumed = 0;  // Records of this side; those that the peer has consumed.
   // This side.
   Duty duty = Duty::kCalled;
-  bool armed = false;   // No doorbell was taken since Arm.
-  bool polled = false;  // Since the thread's last turn.
+  std::uint8_t armed = 0;  // The flag as this side set it; 0: a doorbell was taken since.
+  std::uint8_t posted = 0, acknowledged = 0, reported = 0;
+  bool posting = false;  // A post has asked for acknowledgements, and holds the lock.
+  bool polled = false;   // Since the thread's last turn.
   Thread thread = Thread::kAsleep;
   bool thread_called = true;  // A call is under way.
   bool thread_timer = false;  // It comes back by itself.
@@ -68,43 +78,44 @@ struct World {
   bool fired = false;          // The notification is there.
   std::uint8_t received = 0;   // By the application.
   std::uint8_t completions = 0;
-  std::uint8_t polls_left = 6;  // Without anything: the model ends.
+  std::uint8_t polls_left = 3;  // Without anything: the model ends.
 
-  auto Key() const {
-    std::array<std::uint8_t, 20> key{to_publish,
-                                     unread,
-                                     doorbells,
-                                     flag,
-                                     must_ring,
-                                     static_cast<std::uint8_t>(duty),
-                                     armed,
-                                     polled,
-                                     static_cast<std::uint8_t>(thread),
-                                     thread_called,
-                                     thread_timer,
-                                     watches,
-                                     listed,
-                                     static_cast<std::uint8_t>(app),
-                                     notify_armed,
-                                     expects_sleep,
-                                     fired,
-                                     received,
-                                     completions,
-                                     polls_left};
-    return std::string(reinterpret_cast<const char*>(key.data()), key.size());
+  // All of it in one number.
+  std::uint64_t Key() const {
+    std::uint64_t key = 0;
+    const auto add = [&key](auto value, unsigned bits) {
+      if (static_cast<unsigned>(value) >> bits != 0) ADD_FAILURE() << "a field is too small";
+      key = key << bits | static_cast<unsigned>(value);
+    };
+    for (const bool bit : {posting, polled, thread_called, thread_timer, listed, watches, notify_armed,
+                           expects_sleep, fired}) {
+      add(bit, 1);
+    }
+    for (const std::uint8_t count :
+         {to_publish, unread, flag, must_ring, sent, consumed, armed, posted, acknowledged, reported}) {
+      add(count, 2);
+    }
+    for (const std::uint8_t count : {doorbells, received, completions, polls_left}) add(count, 3);
+    add(duty, 3);
+    add(thread, 3);
+    add(app, 3);
+    return key;
   }
 };
 
 class Explorer {
  public:
-  explicit Explorer(Mistake mistake) : mistake_(mistake) {}
+  Explorer(Mistake mistake, int posts)
+      : mistake_(mistake), posts_(posts), messages_(kMessagesAndPosts - posts) {}
 
   // The number of states in which every thread sleeps and a message is unread; the search ends at the first.
   int stuck = 0;
   std::size_t states = 0;
 
   void Run() {
-    Visit(World{});
+    World start;
+    start.to_publish = static_cast<std::uint8_t>(messages_);
+    Visit(start);
     while (!todo_.empty() && stuck == 0) {
       const World world = todo_.back();
       todo_.pop_back();
@@ -115,26 +126,49 @@ class Explorer {
 
  private:
   void Visit(const World& world) {
-    if (seen_.emplace(world.Key(), true).second) todo_.push_back(world);
+    if (seen_.insert(world.Key()).second) todo_.push_back(world);
   }
 
   // --- under the queue pair's lock -----------------------------------------------------------------------
-  static void Consume(World& w) {
-    if (w.unread == 0) return;
-    w.completions = static_cast<std::uint8_t>(w.completions + w.unread);
-    w.unread = 0;
+  static std::uint8_t Reportable(const World& w) {
+    const bool write = w.posted >= 2 && w.acknowledged >= 1;
+    return static_cast<std::uint8_t>(write + (w.posted >= 3 && w.acknowledged >= 2));
+  }
+  // What the application waits for depends on the end of a record of this side.
+  static bool Awaits(const World& w) { return w.posted > 1 && w.reported != w.posted - 1; }
+  static void Complete(World& w, int count) {
+    if (count == 0) return;
+    w.completions = static_cast<std::uint8_t>(w.completions + count);
     w.fired = w.fired || w.notify_armed;
     w.notify_armed = w.expects_sleep = false;
   }
+  static void Acknowledge(World& w) {
+    w.acknowledged = w.consumed;
+    const std::uint8_t reportable = Reportable(w);
+    Complete(w, reportable - std::exchange(w.reported, reportable));
+  }
+  static void AskForAcknowledgements(World& w) {
+    w.armed = kForAll;
+    if (w.flag == kForRecords) w.flag = kForAll;
+  }
+  void Consume(World& w) const {
+    if (w.armed == kForRecords && Awaits(w) && mistake_ != Mistake::kPostAsksForNothing)
+      AskForAcknowledgements(w);
+    Acknowledge(w);
+    Complete(w, std::exchange(w.unread, std::uint8_t{0}));
+  }
   static void TakeDoorbells(World& w) {
-    if (w.doorbells != 0) w.armed = false;
+    if (w.doorbells != 0) w.armed = 0;
     w.doorbells = 0;
+  }
+  bool ArmedTooLittle(const World& w) const {
+    return w.armed == kForRecords && Awaits(w) && mistake_ != Mistake::kPostAsksForNothing;
   }
   void Report(World& w) const {
     if (w.duty != Duty::kWatching) return;
     Interest watched, now;
     watched.read = now.read = true;
-    now.runnable = !w.armed && mistake_ != Mistake::kReportForgetsTheTakenDoorbell;
+    now.runnable = (w.armed == 0 && mistake_ != Mistake::kReportForgetsTheTakenDoorbell) || ArmedTooLittle(w);
     if (!Covers(watched, now) && Step(&w.duty, DutyEvent::kLeftUndone)) w.thread_called = true;
   }
 
@@ -146,30 +180,38 @@ class Explorer {
       Visit(w);
       moved = true;
     };
-    // The peer publishes a message, then reads the flag and may ring.
-    if (world.to_publish != 0 && !world.must_ring) {
+    // The peer publishes a message or consumes one, then reads the flag and may ring.
+    if (world.to_publish != 0 && world.must_ring == 0) {
       next([](World& w) {
         --w.to_publish;
         ++w.unread;
-        w.must_ring = true;
+        w.must_ring = kForRecords;
       });
     }
-    if (world.must_ring) {
+    if (world.consumed != world.sent && world.must_ring == 0) {
       next([](World& w) {
-        w.must_ring = false;
-        if (w.flag) ++w.doorbells;
-        w.flag = false;
+        ++w.consumed;
+        w.must_ring = kForAll;
+      });
+    }
+    if (world.must_ring != 0) {
+      next([&](World& w) {
+        const bool record = std::exchange(w.must_ring, std::uint8_t{0}) == kForRecords;
+        if (w.flag == 0 || (!record && (w.flag == kForRecords || mistake_ == Mistake::kPeerRingsForRecords)))
+          return;
+        ++w.doorbells;
+        w.flag = 0;
       });
     }
     // The thread runs when it is called, when its time has come, or when its descriptor is readable.
     const bool comes = world.thread_called || world.thread_timer || (world.watches && world.doorbells != 0);
-    const auto serve = [](World& w) {
+    const auto serve = [this](World& w) {
       Step(&w.duty, DutyEvent::kVisit);
       TakeDoorbells(w);
       Consume(w);
       w.thread = Thread::kServed;
     };
-    if (world.thread == Thread::kAsleep && comes) {
+    if (world.thread == Thread::kAsleep && comes && !world.posting) {
       next([&](World& w) {
         w.thread_called = w.thread_timer = w.watches = false;
         const bool again = w.duty == Duty::kPutOff;
@@ -200,30 +242,51 @@ class Explorer {
         w.thread = Thread::kListedAgain;
       });
     }
-    if (world.thread == Thread::kListedAgain) {
+    if (world.thread == Thread::kListedAgain && !world.posting) {
       next([&](World& w) {
         if (w.expects_sleep) return serve(w);
         w.thread_timer = mistake_ != Mistake::kThreadDoesNotComeBackAgain;
         w.thread = Thread::kAsleep;
       });
     }
-    if (world.thread == Thread::kServed) {
+    if (world.thread == Thread::kServed && !world.posting) {
       next([](World& w) {
-        w.flag = w.armed = true;
+        w.flag = w.armed = Awaits(w) ? kForAll : kForRecords;
         w.thread = Thread::kArmed;
       });
     }
-    if (world.thread == Thread::kArmed) {
+    if (world.thread == Thread::kArmed && !world.posting) {
       next([&](World& w) {
         w.thread = Thread::kAsleep;
-        bool runnable = !w.armed && mistake_ != Mistake::kSettleForgetsTheTakenDoorbell;
-        if (mistake_ != Mistake::kNoLookAfterArming) runnable = runnable || w.unread != 0;
+        bool runnable =
+            (w.armed == 0 && mistake_ != Mistake::kSettleForgetsTheTakenDoorbell) || ArmedTooLittle(w);
+        const bool acknowledgement = w.armed == kForAll && w.consumed != w.acknowledged;
+        if (mistake_ != Mistake::kNoLookAfterArming) runnable = runnable || w.unread != 0 || acknowledgement;
         Step(&w.duty, runnable ? DutyEvent::kGoOn : DutyEvent::kSleep);
         w.thread_timer = w.thread_timer || runnable;
         w.watches = !runnable;
       });
     }
-    const bool locked = world.thread == Thread::kLeaving || world.thread == Thread::kListed;
+    const bool locked = world.thread == Thread::kLeaving || world.thread == Thread::kListed || world.posting;
+    // The application posts, perhaps in a thread that never sleeps.
+    const auto publish = [&](World& w) {
+      if (std::exchange(w.posting, false) && mistake_ != Mistake::kPostDoesNotLook) Acknowledge(w);
+      ++w.posted;
+      if (w.posted != 2) ++w.sent;
+      const std::uint8_t reportable = Reportable(w);  // The Write, when nothing is ahead of it.
+      Complete(w, reportable - std::exchange(w.reported, reportable));
+      Report(w);
+    };
+    if (world.posted != posts_ && !locked) {
+      next([&](World& w) {
+        if (w.posted == 0 || w.armed != kForRecords || mistake_ == Mistake::kPostAsksForNothing) {
+          return publish(w);
+        }
+        AskForAcknowledgements(w);
+        w.posting = true;
+      });
+    }
+    if (world.posting) next(publish);
     // The application polls, with or without a check of the descriptor, and sleeps at some point.
     if ((world.app == App::kPolling || world.app == App::kNotified) && world.polls_left != 0) {
       for (const int kind : {0, 1, 2, 3}) {
@@ -268,19 +331,24 @@ class Explorer {
         w.app = App::kPolling;
       });
     }
-    if (!moved && world.received != kMessages) ++stuck;
+    if (!moved && world.received != messages_ + posts_ - 1) ++stuck;
   }
 
   const Mistake mistake_;
-  std::unordered_map<std::string, bool> seen_;
+  const int posts_, messages_;
+  std::unordered_set<std::uint64_t> seen_;
   std::vector<World> todo_;
 };
 
 int Stuck(Mistake mistake, std::size_t* states = nullptr) {
-  Explorer explorer(mistake);
-  explorer.Run();
-  if (states != nullptr) *states = explorer.states;
-  return explorer.stuck;
+  int stuck = 0;
+  for (const int posts : {kFewPosts, kAllPosts}) {
+    Explorer explorer(mistake, posts);
+    explorer.Run();
+    if (states != nullptr) *states += explorer.states;
+    stuck += explorer.stuck;
+  }
+  return stuck;
 }
 
 TEST(DutyTest, NobodySleepsForEverInAnyInterleaving) {
@@ -298,6 +366,9 @@ TEST(DutyTest, TheSearchFindsEachMistake) {
   EXPECT_EQ(Stuck(Mistake::kNotifyForgetsThosePutOff), 0);
   EXPECT_NE(Stuck(Mistake::kThreadDoesNotComeBack), 0);
   EXPECT_NE(Stuck(Mistake::kThreadDoesNotComeBackAgain), 0);
+  EXPECT_NE(Stuck(Mistake::kPostAsksForNothing), 0);
+  EXPECT_NE(Stuck(Mistake::kPostDoesNotLook), 0);
+  EXPECT_NE(Stuck(Mistake::kPeerRingsForRecords), 0);
 }
 
 TEST(DutyTest, ACallIsMadeOnceUntilItIsAnswered) {

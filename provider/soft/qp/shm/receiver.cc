@@ -61,7 +61,7 @@ bool ShmReceiver::Consume() {
   }
   if (moved) {
     state_.rings.Consumed(head_);
-    state_.rings.RingDoorbell();
+    state_.rings.RingForAcknowledgement();
   }
   return moved || looked_ > looked;
 }
@@ -88,7 +88,7 @@ bool ShmReceiver::ConsumeOne(const Slot& record) {
     case RecordKind::kReadResponse:
       return looked_ != 0 || ConsumeReadResponse(record);
     case RecordKind::kDescriptors:
-      state_.memory.ReadSocket();
+      state_.memory.ReadSocket(false);
       return true;
     case RecordKind::kAbandonSend:
       arriving_.OnAbandoned();

@@ -100,6 +100,18 @@ bool ShmRings::Acknowledge() {
   return true;
 }
 
+void ShmRings::AskForAcknowledgements() {
+  armed_ = kArmed;
+  std::uint32_t expected = kArmedForRecords;
+  // It stays 0 if the peer is ringing.
+  mine().armed.compare_exchange_strong(expected, kArmed, std::memory_order_seq_cst);
+  if (!outstanding()) return;
+  // Either the peer sees the new value when it has consumed the next slot, or this side sees what it
+  // consumed.
+  if (!GlobalBarrier()) armed_ = 0;  // Somebody arms again.
+  if (AcknowledgementWaits()) Acknowledge();
+}
+
 void ShmRings::RingBell() {
   if (theirs().armed.exchange(0, std::memory_order_acq_rel) == 0) return;
   const char bell = 1;

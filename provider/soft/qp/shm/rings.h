@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <utility>
 
 #include "base/memfd.h"
 #include "base/unique_fd.h"
@@ -67,7 +68,7 @@ class ShmRings {
     OrderThroughMappings::Publish(queue_pair_.number());
     slot.stamp.store(StampOf(head_), std::memory_order_release);
     ++head_;
-    doorbell_due_ = true;
+    RingDoorbell();
   }
   // A record without content. Returns false when the ring is full.
   bool PublishControl(RecordKind kind);
@@ -138,27 +139,35 @@ class ShmRings {
 
   // --- sleeping and waking
   // The peer must be woken if it sleeps: by the next WakePeer().
-  void RingDoorbell() { doorbell_due_ = true; }
+  void RingDoorbell() { doorbell_due_ = Due::kRecord; }
+  // The same if it waits for the end of its records.
+  void RingForAcknowledgement() { doorbell_due_ = std::max(doorbell_due_, Due::kAcknowledgement); }
   // A descriptor is on its way to the peer, which wakes it too.
-  void ForgetDoorbell() { doorbell_due_ = false; }
+  void ForgetDoorbell() { doorbell_due_ = Due::kNothing; }
   void WakePeer() {
-    if (!doorbell_due_) return;
-    doorbell_due_ = false;
+    if (doorbell_due_ == Due::kNothing) return;
+    const Due due = std::exchange(doorbell_due_, Due::kNothing);
     if (!barrier_) [[unlikely]]
       std::atomic_thread_fence(std::memory_order_seq_cst);
     std::atomic_signal_fence(std::memory_order_seq_cst);
-    if (theirs().armed.load(std::memory_order_relaxed) != 0) [[unlikely]]
+    const std::uint32_t armed = theirs().armed.load(std::memory_order_relaxed);
+    if (armed != 0 && (due == Due::kRecord || armed != kArmedForRecords)) [[unlikely]]
       RingBell();
   }
   // Asks the peer to ring before this side sleeps. The caller makes the barrier and looks at the ring again.
-  void Arm() {
-    mine().armed.store(1, std::memory_order_seq_cst);
-    armed_ = true;
+  // `acknowledgements`: something waits for the end of records of this side.
+  void Arm(bool acknowledgements) {
+    armed_ = acknowledgements || !barrier_ ? kArmed : kArmedForRecords;
+    mine().armed.store(armed_, std::memory_order_seq_cst);
   }
+  // After Arm(false): from now on something waits for the end of records. Those that were published before
+  // may have ended unnoticed; the others must be published after this.
+  void AskForAcknowledgements();
   // A doorbell was read: the peer cleared the flag before it rang.
-  void OnDoorbell() { armed_ = false; }
+  void OnDoorbell() { armed_ = 0; }
   // Returns true when the flag was set and no doorbell was taken since.
-  bool armed() const { return armed_; }
+  bool armed() const { return armed_ != 0; }
+  bool armed_for_records() const { return armed_ == kArmedForRecords; }
 
   // In a forked child, which must not act as a second end.
   void Abandon();
@@ -170,6 +179,8 @@ class ShmRings {
     std::uint64_t data_end;
     bool completes;
   };
+
+  enum class Due : std::uint8_t { kNothing, kAcknowledgement, kRecord };
 
   void RingBell();
   // The bytes of a claimed slot are not those of the memory, which is gone.
@@ -186,8 +197,8 @@ class ShmRings {
   Ring* const out_;
   const Ring* const in_;
   const bool barrier_;  // The barrier of a sleeping peer covers this process.
-  bool doorbell_due_ = false;
-  bool armed_ = false;
+  Due doorbell_due_ = Due::kNothing;
+  std::uint32_t armed_ = 0;  // 0: a doorbell was taken.
   bool write_in_ring_ = false, request_in_ring_ = false;
   // Behind the last one in the ring.
   std::uint32_t last_write_end_ = 0, last_request_end_ = 0;

@@ -62,7 +62,7 @@ void SharedMemory::ShareRegistration(std::uint32_t stag) {
   if (region->shared_as() != 0) ShareBuffer(region->shared_as());
 }
 
-void SharedMemory::ReadSocket() {
+void SharedMemory::ReadSocket(bool until_doorbell) {
   if (hung_up_) return;
   for (int i = 0; i < kDatagramsPerLook; ++i) {
     ShareMessage message;
@@ -76,7 +76,10 @@ void SharedMemory::ReadSocket() {
       hung_up_ = got.code() != StatusCode::kDeviceBusy;
       return;
     }
-    if (got->size == 1) rings_.OnDoorbell();
+    if (got->size == 1) {
+      rings_.OnDoorbell();
+      if (until_doorbell) return;
+    }
     if (got->size != sizeof message || message.magic != ShareMessage::kMagic || got->fds.size() != 1)
       continue;
     Adopt(message, std::move(got->fds[0]), sender);

@@ -38,8 +38,9 @@ class SharedMemory {
   // The same for the buffer around a registration, if there is one.
   void ShareRegistration(std::uint32_t stag);
 
-  // Takes the descriptors and doorbells that arrived.
-  void ReadSocket();
+  // Takes the descriptors and doorbells that arrived. `until_doorbell`: stops behind a doorbell, because the
+  // peer sends no other one before the next Arm(). The rest wakes the next sleeper.
+  void ReadSocket(bool until_doorbell);
   // The peer has gone, or breaks the rules of the socket.
   bool hung_up() const { return hung_up_; }
   // The registered memory of the peer; null: it does not share. Its values are hostile.

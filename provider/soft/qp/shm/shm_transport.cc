@@ -70,7 +70,8 @@ ShmTransport::~ShmTransport() {
 bool ShmTransport::Progress(bool look_at_fd) {
   SoftQueuePair& queue_pair = state_.queue_pair;
   bool moved = false;
-  if (look_at_fd) state_.memory.ReadSocket();
+  if (look_at_fd) state_.memory.ReadSocket(true);
+  ArmForMore();
   if (queue_pair.live()) {
     if (state_.rings.outstanding() && state_.rings.AcknowledgementWaits())
       moved |= state_.rings.Acknowledge();
@@ -92,13 +93,25 @@ bool ShmTransport::Progress(bool look_at_fd) {
   return moved;
 }
 
+bool ShmTransport::AwaitsAcknowledgements() const {
+  const SoftQueuePair& queue_pair = state_.queue_pair;
+  return !queue_pair.live() || queue_pair.AwaitsReport() || sender_.busy() || !state_.responses.empty() ||
+         state_.goodbye_wanted || state_.pace.timing();
+}
+
+void ShmTransport::ArmForMore() {
+  if (state_.rings.armed_for_records() && AwaitsAcknowledgements()) [[unlikely]]
+    state_.rings.AskForAcknowledgements();
+}
+
 void ShmTransport::Transmit() {
+  ArmForMore();
   if (!sender_.StartAtOnce()) sender_.Transmit();
   state_.rings.WakePeer();
 }
 
 bool ShmTransport::Arm() {
-  state_.rings.Arm();
+  state_.rings.Arm(AwaitsAcknowledgements());
   return true;
 }
 
@@ -107,7 +120,7 @@ Interest ShmTransport::Settle(bool barrier) {
   rearm_at_ = barrier ? Time::max() : Time(std::chrono::steady_clock::now()) + kNoBarrierRecheck;
   Interest now = interest();
   now.runnable = now.runnable || receiver_.RecordWaits() || receiver_.RecordWaitsBehindHeldSend() ||
-                 state_.rings.AcknowledgementWaits() ||
+                 (!state_.rings.armed_for_records() && state_.rings.AcknowledgementWaits()) ||
                  state_.rings.theirs().end_code.load(std::memory_order_acquire) != 0;
   return now;
 }
@@ -115,7 +128,9 @@ Interest ShmTransport::Settle(bool barrier) {
 Interest ShmTransport::interest() const {
   return {.fd = state_.rings.socket(),
           .read = true,
-          .runnable = state_.runnable || !state_.rings.armed(),
+          // More may matter than what this side is armed for.
+          .runnable = state_.runnable || !state_.rings.armed() ||
+                      (state_.rings.armed_for_records() && AwaitsAcknowledgements()),
           .deadline = std::min(receiver_.arriving().deadline(), rearm_at_)};
 }
 

@@ -45,6 +45,9 @@ class ShmTransport final : public Transport {
   void Abandon() override { state_.rings.Abandon(); }
 
  private:
+  // Something depends on the end of records of this side.
+  bool AwaitsAcknowledgements() const;
+  void ArmForMore();
   void ContinueGoodbye();
   void PublishGoodbye();
   void OnPeerEnd(std::uint32_t code);
