@@ -105,6 +105,7 @@ Adapter* Device::adapter() {
     UseInThisProcess();
     OpenOptions options;
     options.adapter = info.name;
+    options.application = ApplicationName(program_invocation_short_name);
     auto opened = Adapter::Open(options);
     if (!opened.ok()) {
       std::fprintf(stderr, "ndbroker: cannot open %s: %s\n", info.name.c_str(),

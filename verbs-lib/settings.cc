@@ -2,7 +2,6 @@
 #include "verbs-lib/settings.h"
 
 #include <cstdio>
-#include <string_view>
 
 #include "base/environment.h"
 
@@ -35,6 +34,16 @@ const Settings& GetSettings() {
   // Never destroyed, because destructors of the program may still use RDMA.
   static const auto* settings = new Settings(Read());
   return *settings;
+}
+
+std::string ApplicationName(std::string_view program) {
+  constexpr std::size_t kLongest = 64;
+  constexpr std::string_view kAllowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+  std::string name(program.substr(0, kLongest));
+  for (char& letter : name) {
+    if (kAllowed.find(letter) == kAllowed.npos) letter = '_';
+  }
+  return name;
 }
 
 }  // namespace nd::verbs_lib

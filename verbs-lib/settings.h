@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 namespace nd::verbs_lib {
 
@@ -18,6 +19,10 @@ struct Settings {
 // Read once, at the first use of RDMA. A value that is not understood ends in a line on stderr and the
 // default.
 const Settings& GetSettings();
+
+// The name of a program as OpenOptions::application takes it: 64 characters at most, with '_' in the place of
+// others than letters, digits and "._-". Empty for an empty name.
+std::string ApplicationName(std::string_view program);
 
 inline bool ActsAsIwarp() {
   return GetSettings().personality == Personality::kIwarp;
