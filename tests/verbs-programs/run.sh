@@ -3,6 +3,7 @@
 # Unmodified programs of the distribution as RDMA peers on the broker, by 'ndctl run'.
 #
 # usage: run.sh BUILD_DIR [all | PROGRAM ...]     without a word: the pairs that are quick
+#   NDBROKER_VERBS_PROGRAMS: a list in the place of programs.txt (fabtests.sh)
 # Each pair runs on one broker and over two brokers in two network namespaces. Server and client must end with status 0
 # in time; both print a reason otherwise. 77: this host has no network namespaces or none of the programs.
 set -u
@@ -89,7 +90,7 @@ verdict() {
   sed 's/^/      client: /' "$work/client.log" | tail -5
 }
 
-# pair NAME WHERE SERVER CLIENT: A in CLIENT is the server's address. A server whose command begins with "stays:" is
+# pair NAME WHERE SERVER CLIENT: @A is the server's address, @C the client's. A server whose command begins with "stays:" is
 # ended after the client, because it never ends by itself.
 pair() {
   local name=$1 where=$2 server=$3 client=$4 stays=
@@ -97,6 +98,7 @@ pair() {
   local address=$near side=near server_status
   if [ "$where" = two ]; then address=$far side=far; fi
   client=${client//@A/$address} server=${server//@A/$address}
+  client=${client//@C/$near}
   client=${client//@B/$build\/bin} server=${server//@B/$build\/bin}
   if ! installed $server || ! installed $client; then missing=$((missing + 1)); echo "-     $name: not installed"; return; fi
   (launch $side $server) > "$work/server.log" 2>&1 &
@@ -126,7 +128,7 @@ while IFS='|' read -r name speed as server client; do
   [ "$as" = roce ] && as= || as="--as $as"
   pair "$name" one "$server" "$client"
   pair "$name" two "$server" "$client"
-done < "$here/programs.txt"
+done < "${NDBROKER_VERBS_PROGRAMS:-$here/programs.txt}"
 as=
 selected rping-loopback quick && pair rping-loopback one 'rping -s -a 127.0.0.1 -C 5 -V' 'rping -c -a 127.0.0.1 -C 5 -V'
 
