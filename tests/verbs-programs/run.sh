@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Unmodified programs of the distribution as RDMA peers on the broker, by 'ndctl run'.
 #
-# usage: run.sh BUILD_DIR [all | PROGRAM ...]     without a word: the pairs that are quick
+# usage: run.sh BUILD_DIR [table] [all | PROGRAM ...]     without a word: the pairs that are quick; table: one at the end
 #   NDBROKER_VERBS_PROGRAMS: a list in the place of programs.txt (fabtests.sh)
 # Each pair runs on one broker and over two brokers in two network namespaces. Server and client must end with status 0
 # in time; both print a reason otherwise. 77: this host has no network namespaces or none of the programs.
@@ -54,7 +54,7 @@ start_brokers() {
 start_brokers
 
 ndctl=$build/bin/ndctl
-ok=0 failed=0 missing=0
+ok=0 failed=0 missing=0 results=()
 
 # Runs a program as a process of the broker near or far: WHICH COMMAND... A program 'nd:NAME' is one of this tree that
 # knows brokers; the others are started by 'ndctl run'.
@@ -80,6 +80,7 @@ installed() {
 # verdict NAME STATUS...: each must be 0. The logs of the ends are shown when one is not.
 verdict() {
   local name=$1; shift
+  results+=("${name% broker(s)}|$([ "$(printf %s "$@" | tr -d 0)" = "" ] && echo ok || echo FAIL)")
   if [ "$(printf %s "$@" | tr -d 0)" = "" ]; then
     ok=$((ok + 1)); echo "ok    $name"
     return
@@ -113,7 +114,8 @@ pair() {
   verdict "$name, $where broker(s)" $status $server_status
 }
 
-wanted=("$@")
+wanted=("$@") table=
+[ "${1:-}" = table ] && { table=1; wanted=("${@:2}"); }
 selected() {  # NAME, quick or slow
   local one
   [ ${#wanted[@]} = 0 ] && { [ "$2" = quick ]; return; }
@@ -158,6 +160,19 @@ selected pyverbs quick && pyverbs
 
 . "$here/more.sh"
 
+print_table() {
+  local one name where
+  local -A seen
+  for one in "${results[@]}"; do seen[${one%|*}]=${one#*|}; done
+  echo "| program | one broker | two brokers |"
+  echo "|---|---|---|"
+  for one in "${results[@]}"; do
+    name=${one%, *} where=${one##*, }
+    [ "${where%|*}" = two ] && [ -n "${seen[$name, one]:-}" ] && continue
+    echo "| $name | ${seen[$name, one]:--} | ${seen[$name, two]:--} |"
+  done
+}
+[ -z "$table" ] || print_table
 echo "$ok ok, $failed failed, $missing not installed"
 [ $failed = 0 ] || exit 1
 [ $ok -gt 0 ] || exit 77
