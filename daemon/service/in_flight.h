@@ -24,7 +24,10 @@ class InFlight {
   class Charge {
    public:
     Charge() = default;
-    Charge(InFlight& owner, std::uint32_t uid, std::size_t count) : owner_(&owner), uid_(uid), count_(count) {
+    // A hand-over may have no descriptors.
+    Charge(InFlight& owner, std::uint32_t uid, std::size_t count)
+        : owner_(count == 0 ? nullptr : &owner), uid_(uid), count_(count) {
+      if (count == 0) return;
       owner.all_ += count;
       owner.by_user_[uid] += count;
     }
