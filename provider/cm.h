@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,8 @@ namespace nd::provider {
 
 enum class CmId : std::uint64_t {};
 enum class EndpointId : std::uint64_t {};
+// The session of a client, for providers whose client half makes the connections; 0: none.
+enum class ClientId : std::uint64_t {};
 inline constexpr std::uint64_t kInboundBit = std::uint64_t{1} << 63;
 
 using Bytes = std::vector<std::uint8_t>;
@@ -63,6 +66,7 @@ struct ConnectParams {
   std::uint32_t device_qp = 0;  // The client's queue pair number, for providers that need it.
   std::uint32_t owner_uid = 0;  // Of the application that connects.
   std::uint32_t owner_pid = 0;
+  ClientId client{};
   bool extensions = false;  // Its queue pair knows kHandOffExtensions.
 };
 
@@ -72,6 +76,7 @@ struct AcceptParams {
   std::uint32_t device_qp = 0;
   std::uint32_t owner_uid = 0;
   std::uint32_t owner_pid = 0;
+  ClientId client{};
   bool extensions = false;  // Its queue pair knows kHandOffExtensions.
 };
 
@@ -118,6 +123,9 @@ class CmSink {
   virtual void OnDisconnected(CmId /*id*/, const Status& /*status*/) {}
   // An adapter appeared, vanished or changed its addresses; adapters() returns the new state.
   virtual void OnAdaptersChanged() = 0;
+  // Sends a message to the client half in this session (provider/halves_record.h). A session that has ended
+  // gets nothing.
+  virtual void SendToClient(ClientId /*client*/, std::span<const std::byte> /*message*/) {}
   // accept() failed with this errno on a socket for peers. The sink counts and logs it.
   virtual void OnAcceptError(int error) { static_cast<void>(error); }
 };
@@ -132,6 +140,11 @@ class ConnectionManager {
   // stays held when Reserve for one endpoint comes before Release of the other.
   virtual void Reserve(EndpointId /*endpoint*/, const std::string& /*adapter*/, const Address& /*local*/) {}
   virtual void Release(EndpointId /*endpoint*/) {}
+  // Reserve() for an object of this client: a listener, or a connector or shared endpoint.
+  virtual void ReserveFor(ClientId /*client*/, bool /*listens*/, EndpointId endpoint,
+                          const std::string& adapter, const Address& local) {
+    Reserve(endpoint, adapter, local);
+  }
   // Starts and stops accepting requests for `local`. Unlisten keeps the reservation. Called in every mode, so
   // that a provider can open and close sockets.
   virtual void Listen(EndpointId endpoint, const std::string& adapter, const Address& local) = 0;
@@ -180,6 +193,15 @@ class ConnectionManager {
   }
   // Its adapter vanishes, and its sockets are closed.
   virtual void CloseNetwork(std::uint64_t /*network*/) {}
+
+  // The next three are for a provider whose client half makes the connections. transport() is the number of
+  // its hand-overs; kNone: the provider takes no messages. Any status of OnClientMessage() but SUCCESS ends
+  // the session of the client. Nothing is sent to a client after OnClientGone().
+  virtual TransportKind transport() const { return TransportKind::kNone; }
+  virtual Status OnClientMessage(ClientId /*client*/, std::span<const std::byte> /*message*/) {
+    return {StatusCode::kRemoteError, "this provider takes no messages"};
+  }
+  virtual void OnClientGone(ClientId /*client*/) {}
 
   // The broker is about to end: stops accepting on the sockets that outlive it, so that the next broker
   // accepts what arrives from now on. Returns whether there is such a socket.

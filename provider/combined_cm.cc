@@ -40,6 +40,9 @@ class CombinedCm::Sink final : public CmSink {
   void OnPeerClosed(CmId id, DisconnectReason reason) override { owner_.sink_.OnPeerClosed(id, reason); }
   void OnDisconnected(CmId id, const Status& status) override { owner_.sink_.OnDisconnected(id, status); }
   void OnAdaptersChanged() override { owner_.sink_.OnAdaptersChanged(); }
+  void SendToClient(ClientId client, std::span<const std::byte> message) override {
+    owner_.sink_.SendToClient(client, message);
+  }
   void OnAcceptError(int error) override { owner_.sink_.OnAcceptError(error); }
 
  private:
@@ -92,6 +95,13 @@ void CombinedCm::Reserve(EndpointId endpoint, const std::string& adapter, const 
   if (ConnectionManager* const manager = OfAdapter(adapter))
     return manager->Reserve(endpoint, adapter, local);
   sink_.OnReserved(endpoint, {StatusCode::kDeviceRemoved, "The adapter " + adapter + " was removed."});
+}
+
+void CombinedCm::ReserveFor(ClientId client, bool listens, EndpointId endpoint, const std::string& adapter,
+                            const Address& local) {
+  if (ConnectionManager* const manager = OfAdapter(adapter))
+    return manager->ReserveFor(client, listens, endpoint, adapter, local);
+  Reserve(endpoint, adapter, local);
 }
 
 // Each manager ignores endpoints of other managers.
@@ -162,6 +172,27 @@ Result<HandOff> CombinedCm::TakeHandOff(CmId id) {
 Result<Address> CombinedCm::Resolve(const std::string& adapter, const Address& remote) const {
   if (const ConnectionManager* const manager = OfAdapter(adapter)) return manager->Resolve(adapter, remote);
   return Status{StatusCode::kDeviceRemoved, "The adapter " + adapter + " was removed."};
+}
+
+ConnectionManager* CombinedCm::MessageTaker() const {
+  const auto takes = [](const auto& m) { return m->transport() != TransportKind::kNone; };
+  const auto found = std::ranges::find_if(managers_, takes);
+  return found == managers_.end() ? nullptr : found->get();
+}
+
+TransportKind CombinedCm::transport() const {
+  const ConnectionManager* const taker = MessageTaker();
+  return taker == nullptr ? TransportKind::kNone : taker->transport();
+}
+
+Status CombinedCm::OnClientMessage(ClientId client, std::span<const std::byte> message) {
+  ConnectionManager* const taker = MessageTaker();
+  return taker == nullptr ? ConnectionManager::OnClientMessage(client, message)
+                          : taker->OnClientMessage(client, message);
+}
+
+void CombinedCm::OnClientGone(ClientId client) {
+  if (ConnectionManager* const taker = MessageTaker()) taker->OnClientGone(client);
 }
 
 ConnectionManager* CombinedCm::NetworkServer() const {

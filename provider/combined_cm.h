@@ -29,6 +29,8 @@ class CombinedCm final : public ConnectionManager {
   std::vector<AdapterDescription> adapters() const override;
   void Reserve(EndpointId endpoint, const std::string& adapter, const Address& local) override;
   void Release(EndpointId endpoint) override;
+  void ReserveFor(ClientId client, bool listens, EndpointId endpoint, const std::string& adapter,
+                  const Address& local) override;
   void Listen(EndpointId endpoint, const std::string& adapter, const Address& local) override;
   void Unlisten(EndpointId endpoint) override;
   void Connect(const ConnectParams& params) override;
@@ -44,6 +46,10 @@ class CombinedCm final : public ConnectionManager {
   bool serves_networks() const override { return NetworkServer() != nullptr; }
   Status OpenNetwork(std::uint64_t network, std::vector<UniqueFd> sockets) override;
   void CloseNetwork(std::uint64_t network) override;
+  // That of the manager whose client half makes the connections, which may be one of them at most.
+  TransportKind transport() const override;
+  Status OnClientMessage(ClientId client, std::span<const std::byte> message) override;
+  void OnClientGone(ClientId client) override;
   bool LeaveListeners() override;
   std::uint32_t handshakes() const override;
 
@@ -51,6 +57,8 @@ class CombinedCm final : public ConnectionManager {
   class Sink;
   ConnectionManager* OfAdapter(const std::string& adapter) const;
   ConnectionManager* OfId(CmId id) const;
+  // The manager that takes messages of clients; null: none does.
+  ConnectionManager* MessageTaker() const;
   // The first manager that serves networks; null: none does.
   ConnectionManager* NetworkServer() const;
   // Records the attempt. Null: the adapter is gone, and the attempt has failed.

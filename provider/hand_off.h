@@ -76,7 +76,7 @@ struct HandOff {
 // the lane and not gRPC.
 enum TokenFeatures : std::uint32_t {
   kLaneMessages = 0x1,  // The broker accepts Messages, so the session may use the lane.
-  // 0x2: provider/sockets_record.h.
+  // 0x2: provider/sockets_record.h. 0x10: provider/halves_record.h.
   kLaneManyMessages = 0x4,         // It accepts several ClientMessages in one datagram.
   kReattachMakesQueuePairs = 0x8,  // Reattach without a queue pair makes one.
 };

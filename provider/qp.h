@@ -211,9 +211,32 @@ class QueuePair {
   virtual void Drop() = 0;
 };
 
+// The way from a client half that makes the connections to its daemon half (provider/halves_record.h).
+class DaemonHalf {
+ public:
+  virtual ~DaemonHalf() = default;
+  // Any thread, without a lock that OnDaemonMessage() takes, because the call may wait for room in the lane.
+  // DEVICE_REMOVED: the broker is away; the message is dropped.
+  virtual Status Send(std::span<const std::byte> message) = 0;
+};
+
 class Device {
  public:
   virtual ~Device() = default;
+  // The next five are for a provider whose client half makes the connections. transport() is the number of
+  // its hand-overs; kNone: there are no messages between the halves.
+  virtual TransportKind transport() const { return TransportKind::kNone; }
+  // Called once, before any other object is made. Waits for the answer of the daemon half; any status but
+  // SUCCESS means that the device cannot be used.
+  virtual Status Meet(std::shared_ptr<DaemonHalf> /*daemon*/) { return NotSupported(); }
+  // Called by one thread at a time, with locks held; it must only hand the message on.
+  virtual void OnDaemonMessage(std::span<const std::byte> /*message*/) {}
+  // Another broker answers, which knows nothing of this device: meets it too, without waiting. Endpoints and
+  // attempts of the former broker are void; connections that queue pairs have stay.
+  virtual void OnDaemonBack() {}
+  // Called when Listen for `local` has completed: waits until the order for it, which came before, is carried
+  // out. The status is the adapter's answer. Not on a thread that delivers messages.
+  virtual Status AwaitListening(const Address& /*local*/) { return {}; }
   // True: the broker must know the device_number() of a queue pair from the beginning, so the queue pair is
   // made first, without counters.
   virtual bool numbered() const { return false; }

@@ -5,6 +5,9 @@
 #include <utility>
 
 #include "provider/combined_cm.h"
+#ifdef NDBROKER_HAVE_NETWORKDIRECT
+#include "provider/networkdirect/cm/networkdirect_provider_win.h"
+#endif
 #include "provider/soft/cm/soft_provider.h"
 #include "provider/verbs/cm/verbs_provider.h"
 
@@ -14,6 +17,9 @@ DaemonProviders MakeDaemonProviders() {
   return {
       std::make_shared<soft::SoftProvider>(),
       std::make_shared<verbs::VerbsProvider>(),
+#ifdef NDBROKER_HAVE_NETWORKDIRECT
+      std::make_shared<networkdirect::NetworkDirectProvider>(),
+#endif
   };
 }
 

@@ -2,6 +2,9 @@
 // Lists the client half of every provider.
 #include "provider/registry_qp.h"
 
+#ifdef NDBROKER_HAVE_NETWORKDIRECT
+#include "provider/networkdirect/qp/networkdirect_device_win.h"
+#endif
 #include "provider/soft/qp/soft_device.h"
 #ifdef NDBROKER_HAVE_VERBS
 #include "provider/verbs/qp/verbs_device.h"
@@ -15,6 +18,9 @@ constexpr ClientProvider kProviders[] = {
                 const DeviceOptions& options) { return soft::MakeSoftDevice(adapter, options); }},
 #ifdef NDBROKER_HAVE_VERBS
     {"verbs", verbs::MakeVerbsDevice},
+#endif
+#ifdef NDBROKER_HAVE_NETWORKDIRECT
+    {"networkdirect", networkdirect::OpenNetworkDirectDevice},
 #endif
 };
 

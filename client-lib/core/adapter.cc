@@ -26,6 +26,7 @@ Result<AppHandle<LocalAdapter>> OpenAdapter(SessionOptions options, const Enviro
   auto use = std::make_shared<SessionUse>(*session);  // Ends the session on every error below.
   auto device = environment.open_device((*session)->info());
   if (!device.ok()) return device.status();
+  if (Status met = (*session)->Introduce(*device); !met.ok()) return met;
   auto adapter = std::make_shared<LocalAdapter>(*session, std::move(device).value(), use);
   return MakeHandle(std::move(adapter), std::move(use));
 }

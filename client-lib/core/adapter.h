@@ -61,6 +61,7 @@ class LocalAdapter final : public std::enable_shared_from_this<LocalAdapter> {
   Result<AppHandle<LocalQueuePair>> CreateQueuePair(const QueuePairArguments& arguments);
   Result<AppHandle<LocalConnector>> CreateConnector();
   Result<AppHandle<LocalListener>> CreateListener();
+  Status AwaitListening(const Address& local) { return device_->AwaitListening(local); }
   Result<AppHandle<LocalListener>> NdkListen(const Address& local,
                                              std::function<void(AppHandle<LocalConnector>)> on_connect);
   Result<AppHandle<LocalSharedEndpoint>> CreateSharedEndpoint(const Address& local);

@@ -104,6 +104,7 @@ Result<std::string> BrokerLane::ReadToken(Time deadline) {
   takes_many_messages_ = (record.features & provider::kLaneManyMessages) != 0;
   reattach_makes_queue_pairs_ = (record.features & provider::kReattachMakesQueuePairs) != 0;
   asks_for_sockets_ = (record.features & provider::kGiveSockets) != 0;
+  takes_halves_messages_ = (record.features & provider::kHalvesMessages) != 0;
   return std::string(reinterpret_cast<const char*>(record.token), sizeof(record.token));
 }
 
@@ -166,6 +167,10 @@ Status BrokerLane::GiveSockets(std::uint64_t op_id, std::span<const int> sockets
   record.op_id = op_id;
   record.fd_count = static_cast<std::uint32_t>(sockets.size());
   return SendAll(provider::EncodeSocketsRecord(record), sockets);
+}
+
+Status BrokerLane::SendHalves(provider::TransportKind transport, std::span<const std::byte> message) {
+  return SendAll(provider::EncodeHalvesRecord(transport, message), {});
 }
 
 Status BrokerLane::Send(std::span<const std::byte> datagram) {
@@ -314,6 +319,13 @@ Status BrokerLane::Handle(std::span<const std::byte> datagram, std::vector<Uniqu
       if (fds.size() != 1) return Broken("counters page without its memory");
       if (Status status = counters_->Add(record, std::move(fds[0])); !status.ok()) return status;
       return Acknowledge(record.id);
+    }
+    case provider::HalvesRecord::kMagic: {
+      const Result<provider::HalvesMessage> message = provider::DecodeHalvesRecord(datagram);
+      if (!message.ok()) return Broken(message.status().message());
+      if (!fds.empty()) return Broken("a message of a provider with descriptors");
+      if (halves_) halves_(*message);
+      return {};
     }
     default:
       return Broken("a datagram with unknown magic " + std::to_string(head.magic));

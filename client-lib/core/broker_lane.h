@@ -5,18 +5,21 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/unique_fd.h"
 #include "client-lib/core/mapped_counters.h"
 #include "nd/status.h"
+#include "provider/halves_record.h"
 #include "provider/hand_off.h"
 
 namespace nd::client {
@@ -47,6 +50,14 @@ class BrokerLane {
   // Gives fresh sockets for an operation that is sent afterwards, or with 0 those of the network namespace
   // before Hello (provider/sockets_record.h). Statuses of Send().
   Status GiveSockets(std::uint64_t op_id, std::span<const int> sockets);
+
+  // True when the broker has a provider whose client half makes the connections, and this lane carries
+  // messages.
+  bool takes_halves_messages() const { return carries_ && takes_halves_messages_; }
+  // Receives those messages under a lock of the lane. Set before any other thread uses the lane.
+  void SetHalves(std::function<void(const provider::HalvesMessage&)> halves) { halves_ = std::move(halves); }
+  // Sends one, and waits for room. Statuses of Send().
+  Status SendHalves(provider::TransportKind transport, std::span<const std::byte> message);
 
   // Call it before any other thread uses the lane: from now on one thread at a time calls Receive(), and
   // Drain() does nothing.
@@ -94,6 +105,8 @@ class BrokerLane {
   bool takes_many_messages_ = false;
   bool reattach_makes_queue_pairs_ = false;
   bool asks_for_sockets_ = false;
+  bool takes_halves_messages_ = false;
+  std::function<void(const provider::HalvesMessage&)> halves_;
   bool carries_ = false;
   std::unique_ptr<std::byte[]> buffer_;         // Of Receive(). Mostly untouched memory.
   std::span<const std::byte> unread_messages_;  // The messages in buffer_ that Receive() has not returned.

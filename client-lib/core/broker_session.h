@@ -33,6 +33,11 @@
 #include "session/events.h"
 #include "session/operations.h"
 
+namespace nd::provider {
+class Device;
+struct HalvesMessage;
+}  // namespace nd::provider
+
 namespace nd::client {
 
 // A new connection to the broker; replaced in tests.
@@ -143,6 +148,11 @@ class BrokerSession final : public std::enable_shared_from_this<BrokerSession> {
   void AddEventListener() { event_listeners_.fetch_add(1, std::memory_order_relaxed); }
   void RemoveEventListener() { event_listeners_.fetch_sub(1, std::memory_order_relaxed); }
 
+  // Lets the device of the adapter speak with its daemon half, and waits until they have met. SUCCESS at once
+  // for a device whose daemon half makes the connections. NOT_SUPPORTED: the session is held by gRPC, or the
+  // broker knows no such messages; else the status of Device::Meet().
+  Status Introduce(const std::shared_ptr<provider::Device>& device);
+
   Dispatcher& dispatcher() { return dispatcher_; }
   CompletionPort& port() { return *port_; }
   const AdapterInfo& info() const { return info_; }  // Fixed after Open.
@@ -167,6 +177,7 @@ class BrokerSession final : public std::enable_shared_from_this<BrokerSession> {
 
  private:
   struct Link;
+  class Daemon;
   enum class State { kConnecting, kUp, kDown };
 
   // `reached`: set when a broker accepted the connection. May be null.
@@ -202,6 +213,8 @@ class BrokerSession final : public std::enable_shared_from_this<BrokerSession> {
   template <typename Value>
   void Call(std::function<void(Value)> BrokerSession::*kept, Value value);
   void CopyCounters();
+  void OnHalvesMessage(const provider::HalvesMessage& message);
+  std::shared_ptr<provider::Device> IntroducedDevice();
   // Returns false when the session has ended.
   bool OnMessage(Link& link, std::span<const std::byte> bytes);
   void OnEvent(const session::ConnectEvent& event);
@@ -225,6 +238,8 @@ class BrokerSession final : public std::enable_shared_from_this<BrokerSession> {
   const std::shared_ptr<ListedRegions> regions_ = std::make_shared<ListedRegions>();
   std::atomic<bool> carrying_{false};  // CopyCounters() is among the tasks.
   std::atomic<int> event_listeners_{0};
+  std::mutex device_mutex_;                   // Locked last.
+  std::shared_ptr<provider::Device> device_;  // One with messages for its daemon half.
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;

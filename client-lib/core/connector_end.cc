@@ -259,7 +259,7 @@ Status LocalConnector::Disconnect(const Caller& caller) {
     here = AnswersHere();
     used = queue_pair_;
   }
-  const bool device = used && used->real->device_number() != 0;
+  const bool device = used && !used->real->sees_goodbye();
   if (!here && device) {
     order.unlock();
     return DisconnectByBroker(caller);
@@ -345,7 +345,7 @@ Status LocalConnector::DisconnectByBroker(const Caller& caller) {
 
 bool LocalConnector::OnDevice() {
   std::lock_guard lock(mutex_);
-  return queue_pair_ && queue_pair_->real->device_number() != 0;
+  return queue_pair_ && !queue_pair_->real->sees_goodbye();
 }
 
 void LocalConnector::NotLeaving(bool& counts_as_leaving) {

@@ -72,6 +72,7 @@ class LocalListener final : public LocalEndpoint {
 
  private:
   void OnClosed() override;
+  Status AwaitListening();
   // The address of its connections; empty when it depends on the connection.
   Address local();
 

@@ -49,15 +49,16 @@ Status LocalListener::NdkListen(const Address& local, OnConnect on_connect) {
     on_connect_ = std::move(on_connect);
   }
   const BrokerSession::Life at = life();
-  return adapter->session->Perform(session::ListenOp{at.handle, 0, local, true}, at.epoch, {},
-                                   [this](Reply& reply) {
-                                     std::lock_guard lock(mutex_);
-                                     if (reply.status.ok()) {
-                                       local_ = reply.address;
-                                       backlog_ = 0;
-                                     }
-                                     return reply.status;
-                                   });
+  Status status = adapter->session->Perform(session::ListenOp{at.handle, 0, local, true}, at.epoch, {},
+                                            [this](Reply& reply) {
+                                              std::lock_guard lock(mutex_);
+                                              if (reply.status.ok()) {
+                                                local_ = reply.address;
+                                                backlog_ = 0;
+                                              }
+                                              return reply.status;
+                                            });
+  return status.ok() ? AwaitListening() : status;
 }
 
 void LocalListener::OnSessionBack(const std::function<void()>& done) {
@@ -96,12 +97,22 @@ Status LocalListener::Bind(const Address& local) {
 
 Status LocalListener::Listen(std::uint32_t backlog) {
   const BrokerSession::Life at = life();
-  return adapter->session->Perform(session::ListenOp{at.handle, backlog}, at.epoch, {},
-                                   [this, backlog](Reply& reply) {
-                                     std::lock_guard lock(mutex_);
-                                     if (reply.status.ok()) backlog_ = backlog;
-                                     return reply.status;
-                                   });
+  Status status = adapter->session->Perform(session::ListenOp{at.handle, backlog}, at.epoch, {},
+                                            [this, backlog](Reply& reply) {
+                                              std::lock_guard lock(mutex_);
+                                              if (reply.status.ok()) backlog_ = backlog;
+                                              return reply.status;
+                                            });
+  return status.ok() ? AwaitListening() : status;
+}
+
+Status LocalListener::AwaitListening() {
+  Address local;
+  {
+    std::lock_guard lock(mutex_);
+    local = local_;
+  }
+  return adapter->AwaitListening(local);
 }
 
 Status LocalListener::ControlConnectEvents(bool pause) {

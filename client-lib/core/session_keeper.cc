@@ -7,6 +7,7 @@
 #include "base/os/wait.h"
 #include "client-lib/core/broker_session.h"
 #include "client-lib/core/session_link.h"
+#include "provider/qp.h"
 #include "session/limits.h"
 
 namespace nd::client {
@@ -32,6 +33,7 @@ Status BrokerSession::ConnectLink(bool* reached) {
   if (!channel.ok()) return channel.status();
   if (reached != nullptr) *reached = true;
   auto link = std::make_shared<Link>(this, std::move(channel->lane));
+  link->lane.SetHalves([this](const provider::HalvesMessage& message) { OnHalvesMessage(message); });
   auto token = link->lane.ReadToken(std::chrono::steady_clock::now() + options_.greeting_timeout);
   if (!token.ok()) return token.status();
   auto carrier = channel->open_carrier(link->lane, link.get());
@@ -201,6 +203,7 @@ bool BrokerSession::Reconnect() {
 
 // Listeners and shared endpoints first: connections that came through them rejoin them at their port.
 void BrokerSession::BringBack() {
+  if (const auto device = IntroducedDevice()) device->OnDaemonBack();
   std::vector<std::shared_ptr<Target>> all;
   {
     std::lock_guard lock(mutex_);

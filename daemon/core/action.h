@@ -49,6 +49,8 @@ struct CmReserve {
   EndpointId endpoint;
   std::string adapter;
   Address local;
+  SessionId session{};   // The owner of the endpoint; none: a port without a user.
+  bool listens = false;  // The endpoint is a listener's.
 };
 struct CmRelease {
   EndpointId endpoint;

@@ -166,6 +166,7 @@ void Broker::Impl::SendConnect(Connector& c) {
   params.device_qp = Find<QueuePair>(c.queue_pair)->device_number;
   params.owner_uid = s.who.uid;
   params.owner_pid = s.who.pid;
+  params.client = provider::ClientId{static_cast<std::uint64_t>(s.id)};
   params.extensions = (s.who.features & session::kClientExtensions) != 0;
   Emit(CmConnect{std::move(params), c.session, c.op.op_id});
 }

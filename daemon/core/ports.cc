@@ -156,7 +156,8 @@ bool Ports::AskHost(const PortTaker& taker, PortClaim* claim) {
     entry->reserved = true;
     claim->reserving = true;
     asked_.insert({static_cast<std::uint64_t>(entry->endpoint), {taker.object, *claim->key}});
-    output_.Emit(CmReserve{entry->endpoint, adapter.info.name, claim->key->local()});
+    output_.Emit(CmReserve{entry->endpoint, adapter.info.name, claim->key->local(), taker.owner.session,
+                           taker.kind == PortKind::kListener});
   }
   for (const EndpointId old : std::exchange(claim->replaced, {})) LetGo(old);
   return asks;

@@ -11,6 +11,7 @@
 #include "base/fd_lane.h"
 #include "base/os/readiness.h"
 #include "base/os/socket.h"
+#include "provider/halves_record.h"
 #include "provider/hand_off.h"
 #include "provider/sockets_record.h"
 
@@ -145,6 +146,16 @@ bool ClientLane::SendMessage(std::span<const std::byte> message, std::size_t bou
   append(&length, sizeof length);
   append(message.data(), message.size());
   if (!corked_) SendCorked();
+  return true;
+}
+
+bool ClientLane::SendDatagram(std::vector<std::byte> datagram, std::size_t bound) {
+  if (closed_) return true;
+  if (unsent_bytes_ != 0 && unsent_bytes_ + out_.size() + datagram.size() > bound) return false;
+  bound_ = bound;
+  SendCorked();  // The messages before it.
+  out_ = std::move(datagram);
+  SendCorked();
   return true;
 }
 
@@ -335,7 +346,11 @@ bool ClientLane::OnDatagram(Received& received) {
     if (datagram.size() >= sizeof record) std::memcpy(&record, datagram.data(), sizeof record);
     if (datagram.size() < sizeof record || record.magic != provider::MessageRecord::kMagic) {
       received.handled = datagram.size();
-      OnAck(datagram);
+      if (callbacks_.halves && provider::IsHalvesRecord(datagram)) {
+        callbacks_.halves(datagram);
+      } else {
+        OnAck(datagram);
+      }
       return false;
     }
     const provider::MessageRecord right;

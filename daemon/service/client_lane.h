@@ -3,9 +3,9 @@
 // go both ways, and a hang-up means the end of the client.
 //
 // The client is not trusted: any datagram that is neither a message nor the acknowledgement of a sent record,
-// nor a record of sockets that it was asked for, ends the lane. The kernel drops descriptors that nobody
-// asked for. A client that does not acknowledge for a second (a stopped process, for example) keeps its lane
-// only while `patient` returns true. Loop thread.
+// nor a record of sockets or a message of a provider that it was asked for, ends the lane. The kernel drops
+// descriptors that nobody asked for. A client that does not acknowledge for a second (a stopped process, for
+// example) keeps its lane only while `patient` returns true. Loop thread.
 #pragma once
 
 #include <cstddef>
@@ -52,6 +52,9 @@ class ClientLane {
     // Receives the sockets that the client gives (provider/sockets_record.h). It may end the lane. Null: the
     // client must not send descriptors.
     std::function<void(std::uint64_t op_id, std::vector<UniqueFd> sockets)> sockets = {};
+    // Receives a datagram of provider/halves_record.h. It may end the lane. Null: the client must not send
+    // such datagrams.
+    std::function<void(std::span<const std::byte> datagram)> halves = {};
   };
 
   ClientLane(EventLoop& loop, UniqueFd socket, const Peer& peer, Callbacks callbacks);
@@ -70,6 +73,8 @@ class ClientLane {
   // messages of the client were handled, or in order when the socket has room. Returns false when more than
   // `bound` bytes would wait. While more than half of that waits, the client is not read from.
   bool SendMessage(std::span<const std::byte> message, std::size_t bound);
+  // The same for a datagram of its own.
+  bool SendDatagram(std::vector<std::byte> datagram, std::size_t bound);
   // Switches reading from the client on or off; on at first.
   void SetReading(bool on);
   // Stops reading and hangs up; no callback afterwards.

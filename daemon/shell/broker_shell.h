@@ -131,6 +131,7 @@ class BrokerShell final : public provider::CmSink, private core::SpareBoard {
   void OnPeerClosed(provider::CmId id, DisconnectReason reason) override;
   void OnDisconnected(provider::CmId id, const Status& status) override;
   void OnAdaptersChanged() override;
+  void SendToClient(provider::ClientId client, std::span<const std::byte> message) override;
   void OnAcceptError(int error) override;
 
  private:
@@ -157,6 +158,8 @@ class BrokerShell final : public provider::CmSink, private core::SpareBoard {
   bool Offer(core::SessionId id, core::SpareKind kind, std::uint32_t index, std::uint32_t value) override;
   bool Withdraw(core::SessionId id, core::SpareKind kind, std::uint32_t index) override;
   void LaneMessage(core::SessionId id, std::span<const std::byte> bytes);
+  // Takes a message of the client half of a provider to its daemon half.
+  void LaneHalves(core::SessionId id, std::span<const std::byte> datagram);
   // broker_shell_networks.cc: clients of other network namespaces.
   static bool IsForeign(const Peer& peer);
   bool GivesSockets(const Peer& peer) const;
@@ -180,6 +183,9 @@ class BrokerShell final : public provider::CmSink, private core::SpareBoard {
   // Removes the session from by_pid_, so that no other Hello finds it.
   void Claim(const ClientSession& session);
   ClientSession* Find(core::SessionId id);
+  static provider::ClientId ClientOf(core::SessionId id) {
+    return provider::ClientId{static_cast<std::uint64_t>(id)};
+  }
   // `logged`: the end is logged already.
   void EndSession(core::SessionId id, const Status& why, bool logged = false);
   void EndIf(core::SessionId id, const Status& status) {
@@ -197,7 +203,9 @@ class BrokerShell final : public provider::CmSink, private core::SpareBoard {
   void Do(core::LeaseTaken& a) { leases_.Taken(a.lease); }
   void Do(core::LeaseFreed& a) { leases_.Freed(a.adapter, a.local); }
   void Do(core::ReserveDone& action);
-  void Do(core::CmReserve& a) { manager_->Reserve(a.endpoint, a.adapter, a.local); }
+  void Do(core::CmReserve& a) {
+    manager_->ReserveFor(ClientOf(a.session), a.listens, a.endpoint, a.adapter, a.local);
+  }
   void Do(core::CmRelease& a) { manager_->Release(a.endpoint); }
   void Do(core::CmListen& action);
   void Do(core::CmUnlisten& a) { manager_->Unlisten(a.endpoint); }

@@ -12,6 +12,7 @@
 #include "daemon/service/pod_name.h"
 #include "daemon/shell/broker_shell.h"
 #include "daemon/shell/id_text.h"
+#include "provider/halves_record.h"
 #include "provider/sockets_record.h"
 #include "session/ahead.h"
 #include "session/check.h"
@@ -47,6 +48,10 @@ void BrokerShell::AdmitLane(UniqueFd socket, const Peer& peer) {
     callbacks.sockets = [this, id](std::uint64_t op_id, std::vector<UniqueFd> sockets) {
       LaneSockets(id, op_id, std::move(sockets));
     };
+  }
+  if (manager_->transport() != provider::TransportKind::kNone) {
+    record.features |= provider::kHalvesMessages;
+    callbacks.halves = [this, id](std::span<const std::byte> datagram) { LaneHalves(id, datagram); };
   }
   auto lane = std::make_unique<ClientLane>(loop_, std::move(socket), peer, std::move(callbacks));
   std::array<std::byte, 16> token;
@@ -103,6 +108,34 @@ void BrokerShell::LaneMessage(core::SessionId id, std::span<const std::byte> byt
     return EndIf(id, session->Send(session::Completion{op_id, op.status(), {}}));
   }
   Operation(id, op_id, std::move(op.value()));
+}
+
+void BrokerShell::LaneHalves(core::SessionId id, std::span<const std::byte> datagram) {
+  const ClientSession* const session = Find(id);
+  if (session == nullptr) return;
+  const Result<provider::HalvesMessage> message = provider::DecodeHalvesRecord(datagram);
+  Status status = message.status();
+  if (status.ok() && (!session->on_lane || session->stream == nullptr)) {
+    status = Status(StatusCode::kRemoteError, "a message of a provider before Hello, or beside gRPC");
+  } else if (status.ok() && message->transport != manager_->transport()) {
+    status = Status(StatusCode::kRemoteError, "a message of a provider that this broker does not have");
+  } else if (status.ok()) {
+    status = manager_->OnClientMessage(ClientOf(id), message->bytes);
+  }
+  EndIf(id, status);
+}
+
+void BrokerShell::SendToClient(provider::ClientId client, std::span<const std::byte> message) {
+  const core::SessionId id{static_cast<std::uint64_t>(client)};
+  ClientSession* const session = Find(id);
+  if (session == nullptr) return;
+  std::vector<std::byte> datagram = provider::EncodeHalvesRecord(manager_->transport(), message);
+  if (session->lane().SendDatagram(std::move(datagram), options_.config.limits.session_queue_bytes)) return;
+  // The caller is the connection manager in the middle of its own work.
+  loop_.Post([this, id] {
+    EndSession(id,
+               Status(StatusCode::kInsufficientResources, "it does not read the messages of its provider"));
+  });
 }
 
 // The lane is not read again until the reply to Hello.
@@ -264,6 +297,7 @@ void BrokerShell::EndSession(core::SessionId id, const Status& why, bool logged)
   if (opened) {
     for (RecordSink* const sink : record_sinks_) sink->OnSessionEnd(id, why);
   }
+  if (opened) manager_->OnClientGone(ClientOf(id));
   if (opened) Run(core::SessionClosed{id, ordinary ? Status::Ok() : why});
 }
 

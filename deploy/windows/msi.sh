@@ -8,7 +8,7 @@ cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../.."
 source deploy/setup.sh
 install_packages deploy/packages-windows.txt
 bin=build/windows/bin
-programs=(ndbrokerd.exe ndbrokernd.dll ndctl.exe)
+programs=(ndbrokerd.exe ndbroker-ndprobe.exe ndbrokernd.dll ndctl.exe)
 for file in "${programs[@]}"; do
   [ -e "$bin/$file" ] || die "$bin/$file does not exist; run deploy/windows/build.sh first"
 done

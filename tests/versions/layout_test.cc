@@ -6,6 +6,7 @@
 #include <cstddef>
 
 #include "provider/counters.h"
+#include "provider/halves_record.h"
 #include "provider/hand_off.h"
 #include "provider/regions.h"
 #include "provider/sockets_record.h"
@@ -42,6 +43,10 @@ TEST(Layout, RecordsOfTheLaneAreThoseOfVersion1) {
   EXPECT_EQ(offsetof(SocketsRecord, fd_count), 16u);
   EXPECT_EQ(std::uint32_t{kLaneMessages}, 0x1u);
   EXPECT_EQ(kGiveSockets, 0x2u);
+  EXPECT_EQ(sizeof(HalvesRecord), 16u);
+  EXPECT_EQ(offsetof(HalvesRecord, transport), 8u);
+  EXPECT_EQ(offsetof(HalvesRecord, length), 12u);
+  EXPECT_EQ(kHalvesMessages, 0x10u);
 }
 
 TEST(Layout, SharedPagesAreThoseOfVersion1) {

@@ -4,20 +4,26 @@
 // checks every byte. The same program runs on Linux and on Windows.
 //
 // usage: nd_pair listen|connect ADDRESS:PORT [ROUNDS]      a round is 16 Sends of each end
+//        nd_pair reject|rejected ADDRESS:PORT              one end rejects the request of the other, with
+//        data
+// NDBROKER_PAIR_BROKER=DIRECTORY and NDBROKER_PAIR_ADAPTER=NAME choose a broker and an adapter.
 // With NDBROKER_PAIR_PACE=MS an end pauses after each round, and it writes the number of each tenth round.
 // Exit 0: all data was right, and both ends said goodbye. 3: the peer has gone, and this end was told.
 #include <nd/nd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <span>
 #include <string>
 #include <string_view>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "tests/windows/stamp.h"
 
@@ -42,6 +48,10 @@ std::chrono::milliseconds Pace() {
   const char* const text = std::getenv("NDBROKER_PAIR_PACE");
   return std::chrono::milliseconds(text == nullptr ? 0 : std::strtol(text, nullptr, 10));
 }
+std::string Chosen(const char* variable) {
+  const char* const text = std::getenv(variable);
+  return text == nullptr ? "" : text;
+}
 void Need(const nd::Status& status, const char* doing) {
   if (!status.ok()) Fail(std::string(doing) + ": " + status.ToString());
 }
@@ -65,7 +75,9 @@ class End {
         copy_(adapter, kArea),
         pair_(Need(adapter.CreateQueuePair({.receive_cq = &queue_, .initiator_cq = &queue_}),
                    "CreateQueuePair")) {
-    Need(pair_.SetReceivePatience(kPatience), "SetReceivePatience");
+    // An adapter that cannot be told has a patience of its own.
+    const nd::Status patient = pair_.SetReceivePatience(kPatience);
+    if (!(patient == nd::StatusCode::kNotSupported)) Need(patient, "SetReceivePatience");
     for (std::size_t i = 0; i < 2 * kBatch; ++i) PostReceive(i);
   }
 
@@ -189,30 +201,51 @@ class End {
   nd::QueuePair pair_;
 };
 
+constexpr char kNo[] = "not today";
+
+void Reject(nd::Listener& listener, nd::Connector& connector) {
+  Need(listener.GetConnectionRequest(connector), "GetConnectionRequest");
+  Need(connector.Reject(std::as_bytes(std::span(kNo))), "Reject");
+}
+
+void BeRejected(nd::Connector& connector, nd::QueuePair& pair, const nd::Address& address) {
+  const nd::Status refused = connector.Connect(pair, address);
+  if (!(refused == nd::StatusCode::kConnectionRefused)) Fail("Connect answered " + refused.ToString());
+  const std::vector<std::byte> data = Need(connector.GetPrivateData(), "GetPrivateData");
+  if (!std::ranges::equal(data, std::as_bytes(std::span(kNo)))) Fail("the data of the refusal is wrong");
+  std::printf("refused, with the data of the peer\n");
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   const std::string_view command = argc == 3 || argc == 4 ? argv[1] : "";
   const long rounds = argc == 4 ? std::strtol(argv[3], nullptr, 10) : 32;
-  if ((command != "listen" && command != "connect") || rounds < 2) {
-    std::fprintf(stderr, "usage: nd_pair listen|connect ADDRESS:PORT [ROUNDS]\n");
+  const bool listens = command == "listen" || command == "reject", rejects = command.starts_with("reject");
+  if ((!listens && command != "connect" && command != "rejected") || rounds < 2) {
+    std::fprintf(stderr, "usage: nd_pair listen|connect|reject|rejected ADDRESS:PORT [ROUNDS]\n");
     return 2;
   }
   const nd::Address address = Need(nd::Address::Parse(argv[2]), "the address");
-  nd::Adapter adapter = Need(nd::Adapter::Open({.application = "nd_pair"}), "Open");
+  nd::Adapter adapter = Need(nd::Adapter::Open({.broker = Chosen("NDBROKER_PAIR_BROKER"),
+                                                .adapter = Chosen("NDBROKER_PAIR_ADAPTER"),
+                                                .application = "nd_pair"}),
+                             "Open");
   nd::Connector connector = Need(adapter.CreateConnector(), "CreateConnector");
-  End end(adapter, command == "connect" ? 1 : 2, static_cast<std::size_t>(rounds));
+  End end(adapter, listens ? 2 : 1, static_cast<std::size_t>(rounds));
   connector.SetDisconnectCallback([](nd::DisconnectReason) { peer_left = true; });
-  if (command == "listen") {
+  if (listens) {
     nd::Listener listener = Need(adapter.CreateListener(), "CreateListener");
     Need(listener.Bind(address), "Bind");
     Need(listener.Listen(), "Listen");
     std::printf("waiting\n");
     std::fflush(stdout);
+    if (rejects) return Reject(listener, connector), 0;
     Need(listener.GetConnectionRequest(connector), "GetConnectionRequest");
     Need(connector.Accept(end.pair()), "Accept");
   } else {
     Need(connector.Bind(Need(adapter.ResolveAddress(address), "ResolveAddress")), "Bind");
+    if (rejects) return BeRejected(connector, end.pair(), address), 0;
     Need(connector.Connect(end.pair(), address), "Connect");
     Need(connector.CompleteConnect(), "CompleteConnect");
   }

@@ -4,9 +4,9 @@
 # exchange data: over TCP two on Windows and one on Windows with one on Linux, and over shared memory two on Windows, to
 # which a third one hands the connection. Then the same through real brokers of both systems (brokers.sh), ends of clients
 # and brokers with data under way (kill.sh), ndperf beside that of Linux (perf.sh), a program with
-# ndbroker.dll (sdk.sh), the conformance suite (conformance.sh),
+# ndbroker.dll (sdk.sh), the conformance suite (conformance.sh), an adapter through its Network Direct DLL (networkdirect.sh),
 # and the lives of the service (service.sh) and of the installer (installer.sh). Prints a table; exit 0: all passed.
-# usage: tests/windows/run.sh [programs|pairs|brokers|kill|perf|sdk|conformance|service|installer]...     default: all
+# usage: tests/windows/run.sh [programs|pairs|brokers|kill|perf|sdk|conformance|networkdirect|service|installer]...     default: all
 set -euo pipefail
 cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../.."
 deploy/windows/build.sh
@@ -107,6 +107,7 @@ done
 ! wants perf || perf
 ! wants sdk || sdk
 ! wants conformance || conformance
+! wants networkdirect || tests/windows/networkdirect.sh || failed=1
 ! wants service || service_life
 ! wants installer || installer_life
 exit "$failed"

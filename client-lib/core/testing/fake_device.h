@@ -53,7 +53,7 @@ class FakeSharedReceiveQueue final : public provider::SharedReceiveQueue {
   Status Receive(void*, std::span<const Sge>) override { return {}; }
 };
 
-class FakeQueuePair final : public provider::QueuePair {
+class FakeQueuePair : public provider::QueuePair {
  public:
   explicit FakeQueuePair(provider::QpOptions with) : options(std::move(with)) {}
 
@@ -86,6 +86,7 @@ class FakeQueuePair final : public provider::QueuePair {
   }
   void Drop() override { Log("drop"); }
   std::uint32_t device_number() const override { return number; }
+  bool sees_goodbye() const override { return number == 0; }
 
   void Log(std::string what) {
     std::lock_guard lock(mutex_);
@@ -118,7 +119,7 @@ class FakeQueuePair final : public provider::QueuePair {
   std::vector<std::function<void(Status)>> held_;
 };
 
-class FakeDevice final : public provider::Device {
+class FakeDevice : public provider::Device {
  public:
   static AdapterInfo Info() {
     AdapterInfo info;
