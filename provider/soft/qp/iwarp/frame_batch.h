@@ -35,6 +35,8 @@ class FrameBatch {
     return bytes_ < kBatchBytes && pieces_.size() < kMaxPieces &&
            kStageSize - stage_used_ > 2 * kLargestFrame;
   }
+  // Of all its frames.
+  std::size_t bytes() const { return bytes_; }
   // The number of pieces that are entirely in the socket.
   std::size_t pieces_sent() const { return at_; }
   // Bytes of the stream, since its beginning.
@@ -68,7 +70,7 @@ class FrameBatch {
   static constexpr std::size_t kStageSize = 256 * 1024;
   static constexpr std::size_t kBatchBytes = 256 * 1024;
   static constexpr std::size_t kMaxPieces = 256;  // Kernels take 1024.
-  static constexpr std::size_t kLargestFrame = 66 * 1024;
+  static constexpr std::size_t kLargestFrame = 33 * 1024;
 
   void Frame(const wire::Segment& segment, SgeCursor* cursor, const std::byte* from, std::uint32_t size);
   std::byte* Stage(std::size_t size);

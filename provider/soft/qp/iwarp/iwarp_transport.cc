@@ -12,9 +12,9 @@
 namespace nd::provider::soft {
 namespace {
 
-// Between two ndbroker ends an FPDU is as large as its length field allows (a little less, so that payloads
-// are multiples of 8). To a foreign peer it fits one TCP segment.
-constexpr std::uint32_t kOwnUlpdu = 65490;
+// Between two ndbroker ends an FPDU has a payload of 32 KiB: the receiver checks and places one while the
+// next arrives. To a foreign peer it fits one TCP segment.
+constexpr std::uint32_t kOwnUlpdu = 32 * 1024 + wire::kMaxSegmentHeader;
 constexpr std::uint32_t kMinUlpdu = 128;
 // The segment of a path about which nothing is known.
 constexpr std::size_t kLeastSegment = 536;

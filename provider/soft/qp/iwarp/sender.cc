@@ -5,6 +5,7 @@
 #include <cstring>
 #include <utility>
 
+#include "provider/soft/qp/iwarp/first_part.h"
 #include "provider/soft/qp/transfer/atomic_operation.h"
 #include "provider/soft/qp/transfer/placement.h"
 #include "provider/soft/transports.h"
@@ -242,12 +243,21 @@ bool IwarpSender::Urgent() const {
          state_.responses.size() != state_.empty_responses || NeedsConfirmation() || state_.goodbye_wanted;
 }
 
+bool IwarpSender::InsideMessage() {
+  return partial_.active() || (!state_.responses.empty() && state_.responses.oldest().done != 0);
+}
+
 bool IwarpSender::Fill() {
   SoftQueuePair& queue_pair = state_.queue_pair;
   state_.batch.Begin();
   batch_end_ = 0;
+  const bool peer_waits =
+      PeerWaits({.inside_message = InsideMessage(),
+                 .unconfirmed = queue_pair.initiator().tail != queue_pair.initiator().next,
+                 .heard = std::exchange(heard_, state_.messages_in) != state_.messages_in});
   bool more = true;
-  while (more && queue_pair.live() && !broken_ && state_.batch.HasRoom()) {
+  while (more && queue_pair.live() && !broken_ && state_.batch.HasRoom() &&
+         !EndsFirstPart(peer_waits, InsideMessage(), state_.batch.bytes())) {
     // Alternates, so that requests and responses do not starve each other.
     more = !state_.responses.empty() && FrameResponse();
     if (!queue_pair.live()) return false;

@@ -39,6 +39,8 @@ class IwarpSender {
 
   bool Pump();
   bool Fill();
+  // The rest of a message waits to be framed.
+  bool InsideMessage();
   bool FrameRequest();
   // The immediate data of the partial Write, whose segments are framed.
   void FrameImmediate(const InitiatorRequest& request);
@@ -66,6 +68,7 @@ class IwarpSender {
   std::uint64_t confirmed_to_ = 0;  // Reads in flight will confirm everything before this position.
   bool awaited_ = false;            // A completion depends on the confirmation.
   bool broken_ = false;
+  std::uint64_t heard_ = 0;   // The messages of the peer that had arrived when the last batch began.
   unsigned quiet_polls_ = 0;  // Rounds without news since the last Send or Write.
 };
 
