@@ -30,6 +30,7 @@ IwarpSender::IwarpSender(IwarpState& state, const HandOffRecord& record, std::ui
       read_msn_(PayloadOf<IwarpPayload>(record).read_msn_out) {}
 
 void IwarpSender::OnPost() {
+  patience_.OnPost();
   if (Gathers()) {
     state_.runnable = true;
     return;
@@ -39,11 +40,11 @@ void IwarpSender::OnPost() {
 
 bool IwarpSender::OnRound(bool received) {
   if (!received) ++quiet_polls_;
-  // The answer to a confirmation can be sent with the next data of the application; it is sent alone when the
-  // next round finds none.
-  if (received && !Urgent()) {
+  patience_.OnRound();
+  // The answer to a confirmation can be sent with the next data of the application.
+  if (!Urgent() && (received || (state_.empty_responses != 0 && !patience_.GoesAlone()))) {
     state_.runnable = state_.runnable || state_.empty_responses != 0;
-    return true;
+    return received;
   }
   return Pump() || received;
 }

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 
+#include "provider/soft/qp/iwarp/answer_patience.h"
 #include "provider/soft/qp/iwarp/shared_state.h"
 #include "provider/soft/qp/transfer/partial_request.h"
 #include "provider/soft/wire/terminate.h"
@@ -68,6 +69,7 @@ class IwarpSender {
   std::uint64_t confirmed_to_ = 0;  // Reads in flight will confirm everything before this position.
   bool awaited_ = false;            // A completion depends on the confirmation.
   bool broken_ = false;
+  AnswerPatience patience_;
   std::uint64_t heard_ = 0;   // The messages of the peer that had arrived when the last batch began.
   unsigned quiet_polls_ = 0;  // Rounds without news since the last Send or Write.
 };
