@@ -6,7 +6,9 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 
+#include "base/os/fork.h"
 #include "base/unique_fd.h"
 #include "nd/status.h"
 
@@ -34,16 +36,20 @@ class Mapping {
   Mapping& operator=(Mapping&& other) noexcept;
   ~Mapping();
 
-  // Children made by fork() do not have it, on systems that have fork.
-  void KeepFromChildren() const;
+  // Children made by fork() do not have it, on systems that have fork. Its address is free there, so the
+  // destructor does nothing in a child.
+  void KeepFromChildren();
 
   std::byte* data() const { return data_; }
   std::size_t size() const { return size_; }
   explicit operator bool() const { return data_ != nullptr; }
 
  private:
+  void Unmap();
+
   std::byte* data_ = nullptr;
   std::size_t size_ = 0;
+  std::optional<os::ForkMark> kept_from_children_;
 };
 
 }  // namespace nd

@@ -87,23 +87,32 @@ Result<Mapping> Mapping::Map(int fd, std::size_t size, bool writable) {
 }
 
 Mapping::Mapping(Mapping&& other) noexcept
-    : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+    : data_(std::exchange(other.data_, nullptr)),
+      size_(std::exchange(other.size_, 0)),
+      kept_from_children_(other.kept_from_children_) {}
 
 Mapping& Mapping::operator=(Mapping&& other) noexcept {
   if (this != &other) {
-    if (data_ != nullptr) munmap(data_, size_);
+    Unmap();
     data_ = std::exchange(other.data_, nullptr);
     size_ = std::exchange(other.size_, 0);
+    kept_from_children_ = other.kept_from_children_;
   }
   return *this;
 }
 
-void Mapping::KeepFromChildren() const {
+void Mapping::KeepFromChildren() {
+  kept_from_children_.emplace();
   madvise(data_, size_, MADV_DONTFORK);
 }
 
+void Mapping::Unmap() {
+  if (data_ == nullptr || (kept_from_children_ && kept_from_children_->InChild())) return;
+  munmap(data_, size_);
+}
+
 Mapping::~Mapping() {
-  if (data_ != nullptr) munmap(data_, size_);
+  Unmap();
 }
 
 }  // namespace nd

@@ -5,7 +5,10 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
+
+#include <utility>
 
 namespace nd {
 namespace {
@@ -33,6 +36,28 @@ TEST(MemfdSeals, ReadOnlySegmentKeepsItsPages) {
   const auto fd = CreateReadOnlyMemfd("page", 4096, &mine);
   ASSERT_TRUE(fd.ok());
   EXPECT_NE(fallocate(fd->get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 4096), 0);
+}
+
+// What the child maps at the free address is not that of the parent.
+TEST(MappingInChild, EndOfAKeptMappingUnmapsNothing) {
+  const auto fd = CreateSealedMemfd("test", 4096);
+  ASSERT_TRUE(fd.ok());
+  auto mapping = Mapping::Map(fd->get(), 4096, true);
+  ASSERT_TRUE(mapping.ok());
+  mapping->KeepFromChildren();
+  const pid_t child = fork();
+  if (child == 0) {
+    void* const own = mmap(mapping->data(), 4096, PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    if (own != mapping->data()) _exit(2);
+    { const Mapping ends(std::move(mapping).value()); }
+    unsigned char resident = 0;
+    _exit(mincore(own, 4096, &resident) == 0 ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 0) << "1: unmapped; 2: the address was not free";
 }
 
 }  // namespace

@@ -108,10 +108,14 @@ Mapping& Mapping::operator=(Mapping&& other) noexcept {
   return *this;
 }
 
-void Mapping::KeepFromChildren() const {}
+void Mapping::KeepFromChildren() {}
+
+void Mapping::Unmap() {
+  if (data_ != nullptr) ::UnmapViewOfFile(data_);
+}
 
 Mapping::~Mapping() {
-  if (data_ != nullptr) ::UnmapViewOfFile(data_);
+  Unmap();
 }
 
 }  // namespace nd
