@@ -5,6 +5,8 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <mutex>
 #include <vector>
 
@@ -18,15 +20,18 @@ namespace {
 
 struct Registry {
   std::mutex mutex;
-  std::vector<int> fds;
+  std::vector<bool> closes;  // By descriptor.
 };
 
 Registry& TheRegistry();
 
 void InChild() {
   internal::fork_generation.fetch_add(1, std::memory_order_relaxed);
-  for (const int fd : TheRegistry().fds) ::close(fd);
-  TheRegistry().fds.clear();
+  std::vector<bool>& closes = TheRegistry().closes;
+  for (std::size_t fd = 0; fd < closes.size(); ++fd) {
+    if (closes[fd]) ::close(static_cast<int>(fd));
+    closes[fd] = false;
+  }
   TheRegistry().mutex.unlock();
 }
 
@@ -48,15 +53,19 @@ ForkMark::ForkMark() {
 }
 
 void CloseInChild(int fd) {
+  if (fd < 0) return;
   Registry& registry = TheRegistry();
+  const auto at = static_cast<std::size_t>(fd);
   std::lock_guard lock(registry.mutex);
-  registry.fds.push_back(fd);
+  if (at >= registry.closes.size()) registry.closes.resize(std::max(at + 1, 2 * registry.closes.size()));
+  registry.closes[at] = true;
 }
 
 void ForgetInChild(int fd) {
   Registry& registry = TheRegistry();
   std::lock_guard lock(registry.mutex);
-  std::erase(registry.fds, fd);
+  if (const auto at = static_cast<std::size_t>(fd); fd >= 0 && at < registry.closes.size())
+    registry.closes[at] = false;
 }
 
 }  // namespace nd::os
