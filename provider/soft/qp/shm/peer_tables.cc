@@ -26,6 +26,7 @@ std::shared_ptr<const Mapping> PeerTables::Take(int fd) {
     mapping = std::make_shared<const Mapping>(std::move(made).value());
     if (number) tables_.push_back({*number, mapping});
   }
+  last_ = mapping;
   return mapping;
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The tables of registered memory of the processes on this host that this process is connected with. Each is
-// mapped once, however many connections show it, and unmapped with the last of them: the memory of a process
-// that ended is not held.
+// mapped once, however many connections show it, and unmapped with the last of them. The table that was taken
+// last stays until another one is taken, for the next connection with the same process; so the memory of one
+// process at most is held after its end.
 //
 // Any thread; Take() may be called under the lock of a queue pair.
 #pragma once
@@ -29,6 +30,7 @@ class PeerTables {
 
   std::mutex mutex_;
   std::deque<Table> tables_;
+  std::shared_ptr<const Mapping> last_;
 };
 
 }  // namespace nd::provider::soft

@@ -26,12 +26,18 @@ TEST(PeerTables, TableOfAProcessIsMappedOnce) {
   EXPECT_NE(second->data(), first->data());
 }
 
-TEST(PeerTables, TableIsUnmappedWithItsLastConnection) {
-  const auto table = TokenTable::Create().value();
+TEST(PeerTables, TableIsUnmappedWithItsLastConnectionWhenAnotherWasTaken) {
+  const auto table = TokenTable::Create().value(), other = TokenTable::Create().value();
   PeerTables tables;
   std::weak_ptr<const Mapping> seen = tables.Take(DescriptorOf(*table).get());
+  ASSERT_FALSE(seen.expired()) << "the next connection with the same process finds it";
+  if (os::NumberOf(table->fd())) {
+    EXPECT_EQ(tables.Take(DescriptorOf(*table).get()), seen.lock());
+  }
+  const auto used = tables.Take(DescriptorOf(*other).get());
   EXPECT_TRUE(seen.expired());
   EXPECT_NE(tables.Take(DescriptorOf(*table).get()), nullptr);
+  EXPECT_NE(used, nullptr);
 }
 
 TEST(PeerTables, OtherMemoryIsNoTable) {
