@@ -131,17 +131,23 @@ std::string Address::IpToString() const {
   if (!well_formed()) return "malformed";
   // A fast path, because addresses are printed often and inet_ntop uses sprintf.
   if (family_ == Family::kIpv4) {
-    std::string text = std::to_string(ip_[0]);
-    for (int i = 1; i < 4; ++i) text += "." + std::to_string(ip_[i]);
-    return text;
+    char text[16];
+    char* at = text;
+    for (std::size_t i = 0; i < 4; ++i) {
+      if (i != 0) *at++ = '.';
+      at = std::to_chars(at, text + sizeof text, ip_[i]).ptr;
+    }
+    return {text, at};
   }
   return os::FormatIp(ip_);
 }
 
 std::string Address::ToString() const {
   if (!well_formed()) return "malformed";
-  const std::string port = std::to_string(port_);
-  return family_ == Family::kIpv4 ? IpToString() + ":" + port : "[" + IpToString() + "]:" + port;
+  std::string text = IpToString();
+  if (family_ == Family::kIpv6) text = "[" + text + "]";
+  char port[6] = {':'};
+  return text.append(port, std::to_chars(port + 1, port + sizeof port, port_).ptr);
 }
 
 std::string_view Name(DisconnectReason reason) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -110,8 +111,8 @@ struct ReserveDone {
 struct Notice {
   enum class Level { kInfo, kWarning };
   Level level = Level::kInfo;
-  std::string type;    // "connection.connected"
-  std::string object;  // The id that ndctl shows.
+  std::string_view type;  // "connection.connected": a constant of the program.
+  std::string object;     // The id that ndctl shows.
   std::string message;
 };
 

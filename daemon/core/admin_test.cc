@@ -16,7 +16,7 @@ using Stage = World::Stage;
 std::vector<std::string> Notes(const World& w, const std::string& prefix) {
   std::vector<std::string> types;
   for (const Notice& notice : w.Seen<Notice>()) {
-    if (notice.type.starts_with(prefix)) types.push_back(notice.type + " " + notice.object);
+    if (notice.type.starts_with(prefix)) types.push_back(std::string(notice.type) + " " + notice.object);
   }
   return types;
 }

@@ -2,7 +2,7 @@
 // The interface of the state machine: dispatch of events, and timers.
 #include "daemon/core/broker.h"
 
-#include <cstdio>
+#include <charconv>
 #include <utility>
 
 #include "daemon/core/check.h"
@@ -176,9 +176,9 @@ void Broker::Impl::Disarm(TimerKey& key) {
 }
 
 std::string Broker::Impl::Show(Handle handle) {
-  char text[24];
-  std::snprintf(text, sizeof text, "%llx", static_cast<unsigned long long>(handle.value));
-  return text;
+  char text[16];
+  const auto end = std::to_chars(text, text + sizeof text, handle.value, 16).ptr;
+  return {text, end};
 }
 
 std::string Broker::Impl::Show(SessionId session) {

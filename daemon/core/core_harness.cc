@@ -302,7 +302,7 @@ void World::Drain() {
           trace_ += " " + std::to_string(c->op_id) + " " + c->status.ToString() + " " +
                     std::to_string(c->reply.handle.value) + " " + c->reply.address.ToString();
         } else if (const auto* n = std::get_if<Notice>(&action)) {
-          trace_ += " " + n->type + " " + n->object + " " + n->message;
+          trace_ += " " + std::string(n->type) + " " + n->object + " " + n->message;
         } else if (const auto* k = std::get_if<CmConnect>(&action)) {
           trace_ += " " + std::to_string(static_cast<std::uint64_t>(k->params.id)) + " " +
                     k->params.local.ToString();

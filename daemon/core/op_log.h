@@ -7,9 +7,9 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 
 #include "absl/container/flat_hash_map.h"
+#include "base/ring_queue.h"
 #include "daemon/core/action.h"
 
 namespace nd::core {
@@ -31,7 +31,7 @@ class OpLog {
   // weigh at most kBytes and at most max(`allowed`, kLeastBytes).
   void End(const Complete& complete, std::size_t allowed);
 
-  std::size_t running() const { return running_.size(); }
+  std::size_t running() const { return places_.size() - done_.size(); }
   // The sequence number of the running operation `id`; 0 when it does not run.
   std::uint64_t SequenceOf(OpId id) const;
 
@@ -43,10 +43,14 @@ class OpLog {
  private:
   void ForgetOldest();
 
-  absl::flat_hash_map<OpId, std::uint64_t> running_;
-  std::deque<Complete> done_;    // The oldest first.
+  struct Place {
+    bool done = false;
+    std::uint64_t number = 0;  // Running: the sequence number. Done: the place in done_, plus forgotten_.
+  };
+
+  absl::flat_hash_map<OpId, Place> places_;
+  RingQueue<Complete> done_;     // The oldest first.
   std::uint64_t forgotten_ = 0;  // The number of completions before the first of done_.
-  absl::flat_hash_map<OpId, std::uint64_t> done_index_;  // Place in done_, plus forgotten_.
   std::size_t bytes_ = 0;
 };
 

@@ -19,7 +19,7 @@ class Output {
     actions_->emplace_back(std::move(action));
   }
   void Note(Notice::Level level, std::string_view type, std::string object, std::string message) {
-    Emit(Notice{level, std::string(type), std::move(object), std::move(message)});
+    Emit(Notice{level, type, std::move(object), std::move(message)});
   }
 
  private:

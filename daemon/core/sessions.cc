@@ -8,6 +8,7 @@
 namespace nd::core {
 
 Session& Sessions::Add(SessionId id, const Identity& who, Time now) {
+  found_ = nullptr;
   Session& session = table_[id];
   session.id = id;
   session.who = who;
@@ -16,13 +17,15 @@ Session& Sessions::Add(SessionId id, const Identity& who, Time now) {
 }
 
 Session* Sessions::Find(SessionId id) {
-  const auto found = table_.find(id);
-  return found == table_.end() ? nullptr : &found->second;
+  return const_cast<Session*>(std::as_const(*this).Find(id));
 }
 
+// An operation asks some times for its session.
 const Session* Sessions::Find(SessionId id) const {
+  if (found_ != nullptr && found_->id == id) return found_;
   const auto found = table_.find(id);
-  return found == table_.end() ? nullptr : &found->second;
+  found_ = found == table_.end() ? nullptr : &found->second;
+  return found_;
 }
 
 Session& Sessions::At(SessionId id) {
@@ -78,6 +81,7 @@ Session* Sessions::NextToReclaim() {
 
 void Sessions::Erase(const Session& session) {
   ND_CORE_CHECK(session.ops_.running() == 0);
+  found_ = nullptr;
   table_.erase(session.id);
 }
 

@@ -108,6 +108,8 @@ class Sessions {
  private:
   Quota& quota_;
   Table table_;
+  // The session that was found last; null: none. Adding and erasing move the others in the table.
+  mutable const Session* found_ = nullptr;
   std::deque<SessionId> reclaim_line_;              // Closed sessions; they take turns.
   absl::btree_map<std::uint64_t, Time> submitted_;  // Of pending operations, by sequence.
   absl::btree_map<StatusCode, std::uint64_t> failures_;

@@ -105,6 +105,10 @@ void LogDebug(std::string_view text, const LogFields& fields) {
   if (spdlog::should_log(spdlog::level::debug)) Write(spdlog::level::debug, Printable(text), fields);
 }
 
+void LogDebug(const std::function<std::string()>& text, const LogFields& fields) {
+  if (spdlog::should_log(spdlog::level::debug)) LogDebug(text(), fields);
+}
+
 void LogInfo(std::string_view text, const LogFields& fields) {
   Write(spdlog::level::info, Printable(text), fields);
 }

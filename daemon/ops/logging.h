@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -35,6 +36,8 @@ struct LogFields {
 };
 
 void LogDebug(std::string_view text, const LogFields& fields = {});
+// The same with a text that is made only if it is logged.
+void LogDebug(const std::function<std::string()>& text, const LogFields& fields);
 void LogInfo(std::string_view text, const LogFields& fields = {});
 // Logs at most kBurst lines for each cause and period; the next line has the number of suppressed ones.
 // `cause` is a constant of the program, never text of a client.

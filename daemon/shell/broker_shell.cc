@@ -25,7 +25,7 @@ namespace {
 constexpr Duration kListenersReturn = std::chrono::seconds(2);
 
 // Converts the handle of a notice to the id that ndctl shows.
-std::string NoticeObject(const std::string& type, const std::string& object) {
+std::string NoticeObject(std::string_view type, const std::string& object) {
   std::uint64_t value = 0;
   const bool session = type.starts_with("session.");
   const char* end = object.data() + object.size();
@@ -121,8 +121,20 @@ BrokerShell::~BrokerShell() {
 }
 
 void BrokerShell::Run(core::Event event) {
-  events_.push_back(std::move(event));
+  if (running_ || adapters_changed_ || !events_.empty()) {
+    events_.Push(std::move(event));
+  } else {
+    running_ = true;
+    Step(event);
+    running_ = false;
+  }
   if (!running_) Drain();
+}
+
+void BrokerShell::Step(const core::Event& event) {
+  actions_.clear();
+  core_->Step(loop_.clock().Now(), event, &actions_);
+  for (core::Action& action : actions_) std::visit([this](auto& what) { Do(what); }, action);
 }
 
 void BrokerShell::Reserve(core::ReservePort event, std::function<void(const Status&)> done) {
@@ -137,7 +149,7 @@ void BrokerShell::Do(core::ReserveDone& action) {
 }
 
 void BrokerShell::Queue(core::Event event) {
-  events_.push_back(std::move(event));
+  events_.Push(std::move(event));
   if (running_ || drain_posted_) return;
   // The caller is the connection manager in the middle of its own work, so commands must not re-enter it.
   drain_posted_ = true;
@@ -150,16 +162,8 @@ void BrokerShell::Queue(core::Event event) {
 void BrokerShell::Drain() {
   running_ = true;
   while (adapters_changed_ || !events_.empty()) {
-    core::Event event;
-    if (std::exchange(adapters_changed_, false)) {
-      event = core::AdaptersChanged{manager_->adapters()};
-    } else {
-      event = std::move(events_.front());
-      events_.pop_front();
-    }
-    actions_.clear();
-    core_->Step(loop_.clock().Now(), event, &actions_);
-    for (core::Action& action : actions_) std::visit([this](auto& what) { Do(what); }, action);
+    Step(std::exchange(adapters_changed_, false) ? core::AdaptersChanged{manager_->adapters()}
+                                                 : events_.Take());
   }
   running_ = false;
   ArmTimer();
@@ -214,9 +218,10 @@ void BrokerShell::Do(core::Notice& action) {
                     action.object.empty() ? action.message : action.object + ": " + action.message,
                     {action.type, action.object});
   } else {
-    ops::LogDebug(action.type + " " + action.object + " " + action.message, {action.type, action.object});
+    ops::LogDebug([&action] { return std::string(action.type) + " " + action.object + " " + action.message; },
+                  {action.type, action.object});
   }
-  hub_.Publish(action.type, action.object, action.message);
+  hub_.Publish(action.type, std::move(action.object), std::move(action.message));
 }
 
 void BrokerShell::Apply(const Config& config) {

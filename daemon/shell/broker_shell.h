@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -16,6 +15,7 @@
 #include <vector>
 
 #include "base/event_loop.h"
+#include "base/ring_queue.h"
 #include "daemon/config.h"
 #include "daemon/core/broker.h"
 #include "daemon/service/client_session.h"
@@ -137,6 +137,9 @@ class BrokerShell final : public provider::CmSink, private core::SpareBoard {
  private:
   BrokerShell(const Threads& threads, WatchHub& hub, Options options);
   void Queue(core::Event event);
+  // Runs one event in the core, and its actions.
+  void Step(const core::Event& event);
+  // Runs those that wait.
   void Drain();
   // Posts the next slice of reclaiming the objects of ended sessions, behind other work of the loop.
   void PostReclaim();
@@ -235,7 +238,7 @@ class BrokerShell final : public provider::CmSink, private core::SpareBoard {
   AwayListeners away_;
   std::optional<EventLoop::TimerId> away_timer_;
   ReclaimPace reclaim_pace_;
-  std::deque<core::Event> events_;
+  RingQueue<core::Event> events_;
   core::Actions actions_;
   bool running_ = false, drain_posted_ = false, reclaim_posted_ = false, forget_posted_ = false,
        adapters_changed_ = false, stopped_ = false;

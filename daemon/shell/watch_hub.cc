@@ -41,14 +41,13 @@ void WatchHub::Newest(
   for (std::uint64_t i = first - forgotten_; i < events_.size(); ++i) visit(forgotten_ + i, events_[i]);
 }
 
-void WatchHub::Publish(WallTime now, std::string_view type, std::string_view object,
-                       std::string_view message) {
+void WatchHub::Publish(WallTime now, std::string_view type, std::string object, std::string message) {
   if (events_.size() == kRemembered) {
     ++forgotten_;
     last_forgotten_ = events_.front().time;
     events_.pop_front();
   }
-  events_.push_back({now, std::string(type), std::string(object), std::string(message)});
+  events_.push_back({now, std::string(type), std::move(object), std::move(message)});
   std::vector<std::shared_ptr<Watcher>> watchers;
   {
     std::lock_guard lock(mutex_);

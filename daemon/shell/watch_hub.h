@@ -15,6 +15,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "daemon/shell/time_text.h"
@@ -49,10 +50,10 @@ class WatchHub {
   // Visits the last `most` remembered events with a number from `after` on, oldest first.
   void Newest(std::uint64_t after, std::size_t most,
               const std::function<void(std::uint64_t number, const WatchedEvent& event)>& visit) const;
-  void Publish(std::string_view type, std::string_view object, std::string_view message) {
-    Publish(std::chrono::system_clock::now(), type, object, message);
+  void Publish(std::string_view type, std::string object, std::string message) {
+    Publish(std::chrono::system_clock::now(), type, std::move(object), std::move(message));
   }
-  void Publish(WallTime now, std::string_view type, std::string_view object, std::string_view message);
+  void Publish(WallTime now, std::string_view type, std::string object, std::string message);
 
  private:
   std::deque<WatchedEvent> events_;  // Loop thread.

@@ -234,7 +234,7 @@ struct ActionFields {
   void operator()(const CmPrepared& a) { w(a.id)(a.status); }
   void operator()(const CmAbort& a) { w(a.id); }
   void operator()(const CmDisconnect& a) { w(a.id); }
-  void operator()(const Notice& a) { w(a.type)(a.object); }
+  void operator()(const Notice& a) { w(std::string(a.type))(a.object); }
   void operator()(const ConnectionRecord& a) {
     w(std::string(OutcomeName(a.outcome)))(a.id)(a.session)(a.adapter)(a.local)(a.peer)(a.passive)(a.limits)(
         a.why)(a.reason);
