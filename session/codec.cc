@@ -327,15 +327,17 @@ Result<ClientMessage> DecodeClientMessage(std::span<const std::byte> bytes) {
       if (!ReadField(in, "op_id", 0, message.op_id, trouble)) return trouble.ToStatus(kName);
       continue;
     }
-    std::variant<Hello> hello;
+    if (tag.number == kHelloCase.number) {
+      std::variant<Hello> hello;
+      if (!ReadCase(in, tag, std::tuple(kHelloCase), given, hello, known, trouble)) {
+        return trouble.ToStatus(kName);
+      }
+      if (known) {
+        message.content = std::move(std::get<Hello>(hello));
+        continue;
+      }
+    }
     Operation op;
-    if (!ReadCase(in, tag, std::tuple(kHelloCase), given, hello, known, trouble)) {
-      return trouble.ToStatus(kName);
-    }
-    if (known) {
-      message.content = std::move(std::get<Hello>(hello));
-      continue;
-    }
     if (!ReadCase(in, tag, kOperations, given, op, known, trouble)) return trouble.ToStatus(kName);
     if (known) {
       message.content = std::move(op);

@@ -11,14 +11,6 @@ constexpr std::uint64_t kMaxLength = 0x7FFFFFFF;
 
 }  // namespace
 
-void WireWriter::Varint(std::uint64_t value) {
-  while (value >= 0x80) {
-    out_->push_back(static_cast<std::byte>(value | 0x80));
-    value >>= 7;
-  }
-  out_->push_back(static_cast<std::byte>(value));
-}
-
 void WireWriter::LengthDelimited(std::span<const std::byte> bytes) {
   Varint(bytes.size());
   out_->insert(out_->end(), bytes.begin(), bytes.end());
@@ -40,7 +32,7 @@ void WireWriter::End(std::size_t mark) {
   *at = static_cast<std::byte>(length);
 }
 
-bool WireReader::Varint(std::uint64_t* value) {
+bool WireReader::LongVarint(std::uint64_t* value) {
   *value = 0;
   for (std::size_t i = 0; i < 10; ++i) {
     if (i == rest_.size()) return Fail("its number is cut off");

@@ -33,7 +33,10 @@ class WireWriter {
   void Tag(std::uint32_t number, WireType type) {
     Varint(std::uint64_t{number} << 3 | static_cast<std::uint64_t>(type));
   }
-  void Varint(std::uint64_t value);
+  void Varint(std::uint64_t value) {
+    for (; value >= 0x80; value >>= 7) out_->push_back(static_cast<std::byte>(value | 0x80));
+    out_->push_back(static_cast<std::byte>(value));
+  }
   // With its length in front.
   void LengthDelimited(std::span<const std::byte> bytes);
   // Everything between both calls becomes one length-delimited value. Begin() returns the mark for End().
@@ -53,13 +56,19 @@ class WireReader {
   bool done() const { return rest_.empty(); }
   // Refuses field number 0, an end of a group, and wire types that do not exist.
   bool Tag(WireTag* tag);
-  bool Varint(std::uint64_t* value);
+  bool Varint(std::uint64_t* value) {
+    if (rest_.empty() || rest_[0] >= std::byte{0x80}) return LongVarint(value);
+    *value = std::to_integer<std::uint64_t>(rest_[0]);
+    rest_ = rest_.subspan(1);
+    return true;
+  }
   bool LengthDelimited(std::span<const std::byte>* bytes);
   // Skips the value of an unknown field. `depth` messages are around it already.
   bool Skip(WireTag tag, int depth);
   const char* error() const { return error_; }
 
  private:
+  bool LongVarint(std::uint64_t* value);
   bool AnyTag(WireTag* tag);
   bool SkipGroup(std::uint32_t number, int depth);
   bool SkipBytes(std::size_t count);
