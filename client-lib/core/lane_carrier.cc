@@ -5,6 +5,9 @@
 // other thread has to. The thread makes room for that: after the answer to such a caller it rests instead of
 // reading on, because that caller will probably call again, and reads again when no caller has come for a
 // while. Before it reads it sends what was put off meanwhile.
+//
+// While one thread is in a system call that sends, others leave their messages to it, so that they wait for
+// their answers at once and several messages leave as one datagram.
 #include <algorithm>
 #include <condition_variable>
 #include <cstdint>
@@ -21,6 +24,10 @@ namespace {
 
 // While callers keep coming, each wake-up of the thread is in vain.
 constexpr int kLongerRest = 4;
+// A thread sends for others so many times before it returns to its caller.
+constexpr int kDatagramsForOthers = 4;
+// The broker handles this many messages in one turn of the client.
+constexpr std::size_t kMostLeft = 16;
 
 class LaneCarrier final : public LaneMessages {
  public:
@@ -31,10 +38,18 @@ class LaneCarrier final : public LaneMessages {
   ~LaneCarrier() override { Close(); }
 
   bool Send(std::span<const std::byte> message) override {
+    if (LeftToSender(message)) return true;
     std::lock_guard lock(write_mutex_);
     BeginDatagram();
     Add(message);
-    return SendDatagram();
+    if (!lane_.takes_many_messages()) return SendDatagram();
+    {
+      std::lock_guard left(left_mutex_);
+      sends_for_others_ = true;
+    }
+    bool sent = SendDatagram();
+    for (int i = 1; TakeLeft(/*last=*/!sent || i == kDatagramsForOthers); ++i) sent = SendDatagram() && sent;
+    return sent;
   }
 
   bool SendTogether(std::span<const std::vector<std::byte>> messages) override {
@@ -100,18 +115,19 @@ class LaneCarrier final : public LaneMessages {
   }
 
  private:
-  // The next four are called under write_mutex_.
+  static void AddTo(std::vector<std::byte>& messages, std::span<const std::byte> message) {
+    const auto length = static_cast<std::uint32_t>(message.size());
+    const auto* head = reinterpret_cast<const std::byte*>(&length);
+    messages.insert(messages.end(), head, head + sizeof(length));
+    messages.insert(messages.end(), message.begin(), message.end());
+  }
+  // The next five are called under write_mutex_.
   void BeginDatagram() {
     const provider::MessageRecord record;
     datagram_.resize(sizeof(record));
     std::memcpy(datagram_.data(), &record, sizeof(record));
   }
-  void Add(std::span<const std::byte> message) {
-    const auto length = static_cast<std::uint32_t>(message.size());
-    const auto* head = reinterpret_cast<const std::byte*>(&length);
-    datagram_.insert(datagram_.end(), head, head + sizeof(length));
-    datagram_.insert(datagram_.end(), message.begin(), message.end());
-  }
+  void Add(std::span<const std::byte> message) { AddTo(datagram_, message); }
   bool SendDatagram() {
     if (lane_.Send(datagram_).ok()) return true;
     lane_.Shutdown();  // Ends the session, and with it the operations that could not be sent.
@@ -121,6 +137,29 @@ class LaneCarrier final : public LaneMessages {
     BeginDatagram();
     Add(message);
     return datagram_;
+  }
+  // Moves the messages that others have left into the datagram. Returns false when there are none. From then
+  // on, and with `last` also when there are some, none is left to this thread.
+  bool TakeLeft(bool last) {
+    std::lock_guard lock(left_mutex_);
+    sends_for_others_ = !last && left_count_ != 0;
+    if (left_count_ == 0) return false;
+    BeginDatagram();
+    datagram_.insert(datagram_.end(), left_.begin(), left_.end());
+    left_.clear();
+    left_count_ = 0;
+    return true;
+  }
+
+  // Leaves the message to the thread that sends. Returns false when there is none, or too much is left to it.
+  bool LeftToSender(std::span<const std::byte> message) {
+    constexpr std::size_t kRoom = provider::kMaxClientDatagram - sizeof(provider::MessageRecord);
+    std::lock_guard lock(left_mutex_);
+    const std::size_t after = left_.size() + sizeof(std::uint32_t) + message.size();
+    if (!sends_for_others_ || left_count_ == kMostLeft || after > kRoom) return false;
+    AddTo(left_, message);
+    ++left_count_;
+    return true;
   }
 
   void Run() {
@@ -181,6 +220,12 @@ class LaneCarrier final : public LaneMessages {
   std::mutex write_mutex_;
   std::vector<std::byte> datagram_;
   Status why_{StatusCode::kDeviceRemoved, ""};
+
+  // Locked after write_mutex_, and never while a thread sends.
+  std::mutex left_mutex_;
+  bool sends_for_others_ = false;  // The holder of write_mutex_ will call TakeLeft().
+  std::vector<std::byte> left_;    // Messages with their lengths.
+  std::size_t left_count_ = 0;
 
   // Locked before any mutex of the sink, and after write_mutex_.
   std::mutex mutex_;

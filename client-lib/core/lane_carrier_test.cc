@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <array>
+#include <atomic>
 #include <condition_variable>
 #include <cstring>
 #include <functional>
@@ -262,6 +264,12 @@ struct LaneCarrierFeatureTest : LaneCarrierTest, ::testing::WithParamInterface<b
     for (char last = BrokerReads(false); last != 0; last = BrokerReads(false)) datagrams += last;
     return datagrams;
   }
+  // The number of messages of one byte in the next datagram.
+  std::size_t BrokerReadsMany() {
+    std::array<std::byte, 256> buffer{};
+    const auto got = ReceiveWithFds(broker_.get(), buffer, false);
+    return got.ok() ? (got->size - sizeof(provider::MessageRecord)) / (sizeof(std::uint32_t) + 1) : 0;
+  }
 };
 
 TEST_P(LaneCarrierFeatureTest, MessagesLeaveTogetherOnlyForABrokerThatTakesMany) {
@@ -309,6 +317,38 @@ TEST_P(LaneCarrierFeatureTest, NoMessageIsAddedToAnAcknowledgement) {
   for (int i = 0; i < sent; ++i) ASSERT_EQ(BrokerReads(), 'm') << i;
   EXPECT_TRUE(carrier_->Send(Text("n")));
   EXPECT_EQ(BrokerReadsAll(), GetParam() ? "1n" : "1ln");
+}
+// Many threads send while the lane is full: one of them waits for room, and others leave their messages to
+// it.
+TEST_P(LaneCarrierFeatureTest, MessagesAreLeftToTheThreadThatSends) {
+  constexpr std::size_t kThreads = 20;
+  const std::size_t left = GetParam() ? 16 : 0;
+  ReadToken(GetParam());
+  Open(kForEver);
+  LetTheThreadRest();
+  int sent = 0;
+  while (sent < 100'000 && carrier_->TrySend(Text("m"))) ++sent;
+  std::atomic<std::size_t> returned = 0;
+  std::vector<std::thread> senders;
+  for (std::size_t i = 0; i < kThreads; ++i) {
+    senders.emplace_back([&] {
+      EXPECT_TRUE(carrier_->Send(Text("n")));
+      ++returned;
+    });
+  }
+  const Time deadline = SystemClock().Now() + kPatience;
+  while (returned < left && SystemClock().Now() < deadline) std::this_thread::yield();
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_EQ(returned, left);
+  for (int i = 0; i < sent; ++i) ASSERT_EQ(BrokerReads(), 'm') << i;
+  for (std::thread& sender : senders) sender.join();
+  std::size_t most = 0, all = 0;
+  while (const std::size_t count = BrokerReadsMany()) {
+    most = std::max(most, count);
+    all += count;
+  }
+  EXPECT_EQ(all, kThreads);
+  EXPECT_EQ(most, GetParam() ? left : 1);
 }
 INSTANTIATE_TEST_SUITE_P(TakesMany, LaneCarrierFeatureTest, ::testing::Bool());
 
