@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 
 namespace nd::client {
 
@@ -57,19 +58,21 @@ void CallState::Abort() {
 
 void CallState::Finish(Status status, Dispatcher& dispatcher) {
   std::shared_ptr<CompletionPort> port;
+  std::uint32_t wake;
   bool call = false;
   {
     std::lock_guard lock(mutex_);
     result_ = std::move(status);
     pending_ = false;
+    wake = std::exchange(waiting_, 0);
     ever_ = true;
     if (!abandoned_) {
       call = callback_ != nullptr;
       if (!call && owner_ != nullptr) port = port_;
     }
   }
-  changed_.notify_all();  // Without the lock, which the woken thread needs first. The caller keeps this
-                          // object alive.
+  // Without the lock, which the woken thread needs first. The caller keeps this object alive.
+  for (; wake != 0; --wake) finished_.Post();
   if (call) dispatcher.Post([self = shared_from_this()] { self->RunCallback(); });
   if (port) port->Push(shared_from_this());
 }
@@ -94,14 +97,29 @@ Status CallState::GetResult(bool wait) {
   if (!pending_ && !ever_) {
     return {StatusCode::kConnectionInvalid, "no operation was started with this Request"};
   }
-  if (pending_ && !wait) return StatusCode::kPending;
-  changed_.wait(lock, [this] { return !pending_; });
+  if (!wait) return pending_ ? Status(StatusCode::kPending) : result_;
+  while (pending_) {
+    ++waiting_;
+    lock.unlock();
+    finished_.Wait();
+    lock.lock();
+  }
   return result_;
 }
 
 bool CallState::WaitUntil(std::chrono::steady_clock::time_point deadline) {
   std::unique_lock lock(mutex_);
-  return changed_.wait_until(lock, deadline, [this] { return !pending_; });
+  while (pending_) {
+    ++waiting_;
+    lock.unlock();
+    const bool finished = finished_.WaitUntil(deadline);
+    lock.lock();
+    if (finished) continue;
+    // When the call has ended meanwhile, the unit of this thread is left to the next one, which looks again.
+    if (waiting_ != 0) --waiting_;
+    break;
+  }
+  return !pending_;
 }
 
 void CallState::SetOwner(void* owner) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -10,6 +11,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/os/semaphore.h"
 #include "base/os/wake_event.h"
 #include "client-lib/core/dispatcher.h"
 #include "nd/status.h"
@@ -62,7 +64,10 @@ class CallState : public std::enable_shared_from_this<CallState> {
   void RunCallback();
 
   std::mutex mutex_;
-  std::condition_variable changed_;
+  // Threads that wait for the end of the call; it gives each of them a unit, and none to later ones.
+  std::uint32_t waiting_ = 0;
+  os::Semaphore finished_;
+  std::condition_variable changed_;  // running_
   void* owner_ = nullptr;
   const Callback callback_;
   bool pending_ = false;
