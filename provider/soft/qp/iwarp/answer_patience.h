@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decides whether the answer to a confirmation waits for the next message of the application, which carries it
-// without a system call of its own.
+// Decides whether the answer to a confirmation waits for the next message of the application, which carries
+// it without a system call of its own.
 //
 // An application that answers each message finds the message after the poll that received it, so the answer
 // waits for one round more. An application that does not answer would only delay the completion of the peer.
