@@ -252,9 +252,10 @@ bool IwarpSender::Fill() {
   SoftQueuePair& queue_pair = state_.queue_pair;
   state_.batch.Begin();
   batch_end_ = 0;
+  const auto& queue = queue_pair.initiator();
   const bool peer_waits =
       PeerWaits({.inside_message = InsideMessage(),
-                 .unconfirmed = queue_pair.initiator().tail != queue_pair.initiator().next,
+                 .unconfirmed = !state_.confirm || queue.tail != queue.next,
                  .heard = std::exchange(heard_, state_.messages_in) != state_.messages_in});
   bool more = true;
   while (more && queue_pair.live() && !broken_ && state_.batch.HasRoom() &&
