@@ -91,9 +91,8 @@ void CheckFrame(const wire::FpduDecoded& frame, wire::ByteSpan bytes, bool crc) 
   // The trailer of a frame that is in pieces.
   std::uint32_t so_far = wire::Crc32c(wire::ByteSpan(sealed).first(wire::kFpduHeaderSize));
   const std::size_t middle = ulpdu / 3;
-  std::vector<std::byte> copied(ulpdu);
   so_far = wire::ExtendCrc32c(so_far, frame.ulpdu.first(middle));
-  so_far = wire::CopyAndExtendCrc32c(so_far, copied.data(), frame.ulpdu.subspan(middle));
+  so_far = wire::ExtendCrc32c(so_far, frame.ulpdu.subspan(middle));
   const wire::FpduTrailer trailer = wire::MakeFpduTrailer(ulpdu, so_far, crc);
   Require(trailer.size == frame.size - wire::kFpduHeaderSize - ulpdu &&
               std::memcmp(trailer.bytes, sealed.data() + frame.size - trailer.size, trailer.size) == 0,

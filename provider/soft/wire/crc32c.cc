@@ -2,9 +2,7 @@
 // Selects the CRC for this CPU once. Contains the table version for CPUs without a faster one.
 #include "provider/soft/wire/crc32c.h"
 
-#include <algorithm>
 #include <array>
-#include <cstring>
 
 #include "provider/soft/wire/check.h"
 #include "provider/soft/wire/crc32c_variants.h"
@@ -97,21 +95,6 @@ std::uint32_t ExtendCrc32cWith(CrcVariant variant, std::uint32_t crc, ByteSpan d
 
 std::uint32_t ExtendCrc32c(std::uint32_t crc, ByteSpan data) {
   return ~Selected()(~crc, data.data(), data.size());
-}
-
-std::uint32_t CopyAndExtendCrc32c(std::uint32_t crc, std::byte* to, ByteSpan from) {
-  // Small enough that the second pass reads from the first-level cache.
-  constexpr std::size_t kPiece = 16384;
-  const ExtendFunction extend = Selected();
-  std::uint32_t state = ~crc;
-  while (!from.empty()) {
-    const std::size_t size = std::min(kPiece, from.size());
-    std::memcpy(to, from.data(), size);
-    state = extend(state, to, size);
-    to += size;
-    from = from.subspan(size);
-  }
-  return ~state;
 }
 
 }  // namespace nd::provider::soft::wire

@@ -16,10 +16,6 @@ inline std::uint32_t Crc32c(ByteSpan data) {
   return ExtendCrc32c(0, data);
 }
 
-// Copies `from` to `to` (no overlap) and returns the CRC extended by exactly the bytes that were written:
-// they are read back from `to`, so the CRC matches the copy even when `from` changes during the call.
-std::uint32_t CopyAndExtendCrc32c(std::uint32_t crc, std::byte* to, ByteSpan from);
-
 // The implementations, for tests and benchmarks; a variant may be called only where Supported().
 enum class CrcVariant : std::uint8_t { kPortable, kSse42, kAvx2, kAvx512 };
 inline constexpr CrcVariant kCrcVariants[] = {CrcVariant::kPortable, CrcVariant::kSse42, CrcVariant::kAvx2,

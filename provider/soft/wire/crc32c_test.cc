@@ -91,17 +91,6 @@ TEST(Crc32c, SelectsASupportedVariant) {
   EXPECT_TRUE(Supported(SelectedCrcVariant()));
 }
 
-TEST(Crc32c, CopyMatchesItsCrc) {
-  const std::vector<std::byte> data = Noise(40'000);
-  for (const std::size_t size : {0u, 1u, 63u, 256u, 16'383u, 16'384u, 16'385u, 40'000u}) {
-    std::vector<std::byte> to(size + 1, std::byte{0xAA});
-    const ByteSpan from = ByteSpan(data).first(size);
-    EXPECT_EQ(CopyAndExtendCrc32c(5, to.data(), from), Bitwise(5, from));
-    EXPECT_TRUE(std::equal(from.begin(), from.end(), to.begin()));
-    EXPECT_EQ(to[size], std::byte{0xAA});
-  }
-}
-
 // A later variant is faster; the names are in the log of the daemon.
 TEST(Crc32c, VariantsHaveNamesAndTheLastSupportedOneIsSelected) {
   EXPECT_STREQ(Name(CrcVariant::kPortable), "portable");

@@ -41,34 +41,39 @@ void FrameBatch::Reference(const std::byte* data, std::size_t size) {
 
 void FrameBatch::Frame(const wire::Segment& segment, SgeCursor* cursor, const std::byte* from,
                        std::uint32_t size) {
+  QpCounters::Add(queue_pair_.counters().wire_frames, 1);
   const std::size_t header = wire::kFpduHeaderSize + wire::HeaderSize(segment.opcode);
   const std::size_t ulpdu = header - wire::kFpduHeaderSize + size;
-  // Memory that a peer reads may change meanwhile; a copy and its CRC cannot.
   const bool copies = cursor == nullptr || size < kCopyBelow;
-  std::byte* to = Stage(copies ? wire::FpduSize(ulpdu) : header);
-  wire::StoreBig<std::uint16_t>(to, static_cast<std::uint16_t>(ulpdu));
-  wire::EncodeSegmentHeader(segment, to + wire::kFpduHeaderSize);
-  std::uint32_t crc = crc_ ? wire::Crc32c({to, header}) : 0;
-  to += header;
-  for (std::uint32_t done = 0; done < size;) {
-    const wire::ByteSpan piece =
-        cursor != nullptr ? wire::ByteSpan(cursor->Next(size - done)) : wire::ByteSpan(from, size);
-    if (!copies) {
-      Reference(piece.data(), piece.size());
-      if (crc_) crc = wire::ExtendCrc32c(crc, piece);
-    } else {
-      if (crc_) {
-        crc = wire::CopyAndExtendCrc32c(crc, to, piece);
-      } else {
-        std::memcpy(to, piece.data(), piece.size());
-      }
-      to += piece.size();
+  std::byte* const frame = Stage(copies ? wire::FpduSize(ulpdu) : header);
+  wire::EncodeSegmentHeader(segment, frame + wire::kFpduHeaderSize);
+  if (!copies) return Refer(frame, header, *cursor, size);
+  std::byte* const payload = frame + header;
+  if (from != nullptr) {
+    std::memcpy(payload, from, size);
+  } else {
+    for (std::uint32_t done = 0; done < size;) {
+      const auto piece = cursor->Next(size - done);
+      std::memcpy(payload + done, piece.data(), piece.size());
+      done += static_cast<std::uint32_t>(piece.size());
     }
+  }
+  // Of the copy: memory that a peer reads may change meanwhile.
+  wire::SealFpdu({frame, wire::FpduSize(ulpdu)}, ulpdu, crc_);
+}
+
+void FrameBatch::Refer(std::byte* frame, std::size_t header, SgeCursor& cursor, std::uint32_t size) {
+  const std::size_t ulpdu = header - wire::kFpduHeaderSize + size;
+  wire::StoreBig<std::uint16_t>(frame, static_cast<std::uint16_t>(ulpdu));
+  std::uint32_t crc = crc_ ? wire::Crc32c({frame, header}) : 0;
+  for (std::uint32_t done = 0; done < size;) {
+    const wire::ByteSpan piece(cursor.Next(size - done));
+    Reference(piece.data(), piece.size());
+    if (crc_) crc = wire::ExtendCrc32c(crc, piece);
     done += static_cast<std::uint32_t>(piece.size());
   }
   const wire::FpduTrailer trailer = wire::MakeFpduTrailer(ulpdu, crc, crc_);
-  std::memcpy(copies ? to : Stage(trailer.size), trailer.bytes, trailer.size);
-  QpCounters::Add(queue_pair_.counters().wire_frames, 1);
+  std::memcpy(Stage(trailer.size), trailer.bytes, trailer.size);
 }
 
 bool FrameBatch::Flush() {

@@ -73,6 +73,8 @@ class FrameBatch {
   static constexpr std::size_t kLargestFrame = 33 * 1024;
 
   void Frame(const wire::Segment& segment, SgeCursor* cursor, const std::byte* from, std::uint32_t size);
+  // The rest of a frame whose payload stays where it is.
+  void Refer(std::byte* frame, std::size_t header, SgeCursor& cursor, std::uint32_t size);
   std::byte* Stage(std::size_t size);
   void Reference(const std::byte* data, std::size_t size);
 
