@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Prints the instructions that one message of 8 bytes costs in the soft provider, counted by valgrind: both ends, from
-# posting to both completions. Compare two builds with it.
+# Prints the instructions that one message costs in the soft provider, counted by valgrind: both ends, from posting to
+# both completions. Compare two builds with it.
 # usage: tests/bench/instructions.sh [BUILD]
 set -euo pipefail
 case ${1:-} in -h | --help) sed -n '3,5s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" && exit 0 ;; esac
@@ -16,8 +16,10 @@ count() {
 }
 for link in shared ring iwarp; do
   for operation in send write read; do
-    few=$(count "$link" "$operation" 1000)
-    many=$(count "$link" "$operation" 3000)
-    printf '%-6s %-5s %6d\n' "$link" "$operation" $(((many - few) / 2000))
+    for size in 8 64 4096; do
+      few=$(count "$link" "$operation" "$size" 1000)
+      many=$(count "$link" "$operation" "$size" 3000)
+      printf '%-6s %-5s %4d bytes %6d\n' "$link" "$operation" "$size" $(((many - few) / 2000))
+    done
   done
 done

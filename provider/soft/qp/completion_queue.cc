@@ -80,15 +80,16 @@ std::size_t SoftCompletionQueue::Take(std::span<Completion> out) {
 
 std::size_t SoftCompletionQueue::Poll(std::span<Completion> out) {
   if (core_->forked()) return 0;
-  std::size_t n = Pop(out);
+  if (count_.load(std::memory_order_acquire) != 0) return Take(out);
+  LentSpan lent{this, out.data(), out.data() + out.size()};
   // A round that moves data ends the poll of the set, and may give no completion here.
-  bool again = n == 0;
-  for (int i = 0; again && i < kRoundsWithoutCompletion; ++i) {
-    const bool moved = poll_set_.Poll();
-    n = Pop(out);
-    again = n == 0 && moved;
+  for (int i = 0; i < kRoundsWithoutCompletion; ++i) {
+    const bool moved = poll_set_.Poll(&lent);
+    if (lent.next != out.data()) return static_cast<std::size_t>(lent.next - out.data());
+    if (count_.load(std::memory_order_acquire) != 0) return Take(out);
+    if (!moved) return 0;
   }
-  return n;
+  return 0;
 }
 
 void SoftCompletionQueue::PushAndTell(const Completion& completion, bool solicited) {
@@ -192,13 +193,13 @@ Status SoftCompletionQueue::Wait(Time deadline) {
     // A completion that is found at once does not show whether polling pays.
     if (count_.load(std::memory_order_acquire) != 0) return Status::Ok();
     if (Status lost = state(); !lost.ok()) return lost;
-    poll_set_.Poll();
+    poll_set_.Poll(nullptr);
     if (count_.load(std::memory_order_acquire) != 0) return Status::Ok();
     Time now = std::chrono::steady_clock::now();
     const Time spin_until = now + spin_.Next();
     while (now < spin_until && now < deadline) {
       if (Status lost = state(); !lost.ok()) return lost;
-      poll_set_.Poll();
+      poll_set_.Poll(nullptr);
       if (count_.load(std::memory_order_acquire) != 0) {
         spin_.Paid();
         return Status::Ok();

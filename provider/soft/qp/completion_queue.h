@@ -20,6 +20,15 @@
 
 namespace nd::provider::soft {
 
+class SoftCompletionQueue;
+
+// The place that a poll lends to the queue pair that it visits: completions for the polled queue go there at
+// once, instead of through the ring.
+struct LentSpan {
+  const SoftCompletionQueue* queue;
+  Completion *next, *end;
+};
+
 class SoftCompletionQueue final : public CompletionQueue {
  public:
   static Result<std::shared_ptr<SoftCompletionQueue>> Create(std::shared_ptr<DeviceCore> core,
@@ -37,13 +46,20 @@ class SoftCompletionQueue final : public CompletionQueue {
 
   const std::shared_ptr<DeviceCore>& core() const { return core_; }
 
+  // Called by queue pairs, under their lock. Returns true when a completion may go to the span that the
+  // present poll has lent: no earlier one of the queue pair is in the ring, and nobody is to be told.
+  [[gnu::always_inline]] bool MayBypass() const {
+    return count_.load(std::memory_order_relaxed) == 0 && !armed_.load(std::memory_order_relaxed) &&
+           waiters_.load(std::memory_order_relaxed) == 0 && !lost_.load(std::memory_order_relaxed);
+  }
   // Called by queue pairs, under their lock. When the ring is full the completion is lost.
   [[gnu::always_inline]] void Push(const Completion& completion, bool solicited) {
     lock_.lock();
     const bool heard =
         armed_.load(std::memory_order_relaxed) || waiters_.load(std::memory_order_relaxed) != 0;
-    if (heard || lost_ || head_ - tail_ >= depth_) [[unlikely]]
-      return PushAndTell(completion, solicited);
+    if (heard || lost_.load(std::memory_order_relaxed) || head_ - tail_ >= depth_) [[unlikely]]
+      return PushAndTell(Completion(completion),
+                         solicited);  // The copy: else the original is in memory always.
     Append(completion);
     lock_.unlock();
   }
@@ -57,9 +73,6 @@ class SoftCompletionQueue final : public CompletionQueue {
  private:
   explicit SoftCompletionQueue(std::shared_ptr<DeviceCore> core)
       : core_(std::move(core)), poll_set_(core_->progress_thread) {}
-  std::size_t Pop(std::span<Completion> out) {
-    return count_.load(std::memory_order_acquire) == 0 ? 0 : Take(out);
-  }
   std::size_t Take(std::span<Completion> out);
   // The next two: with the lock, which the second one releases.
   void Append(const Completion& completion) {
@@ -85,7 +98,7 @@ class SoftCompletionQueue final : public CompletionQueue {
   std::uint32_t depth_ = 0, slots_ = 0;
   std::uint64_t head_ = 0, tail_ = 0;
   std::atomic<std::uint64_t> count_{0};
-  bool lost_ = false;
+  std::atomic<bool> lost_{false};   // Written under lock_.
   std::atomic<bool> armed_{false};  // Written under lock_.
   NotifyType armed_type_ = NotifyType::kErrors;
   std::atomic<std::uint32_t> waiters_{0};  // Threads in Wait that sleep or are about to. Grows under lock_.

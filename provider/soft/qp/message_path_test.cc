@@ -56,6 +56,35 @@ TEST(AllowsLocalTest, AgreesWithTheEntryInEachRespect) {
   EXPECT_FALSE(allows(stag, first, 1, {7, 7}, 0)) << "deregistered";
 }
 
+TEST(LocalGrantTest, CoversTheRegionUntilTheTableChanges) {
+  auto table = TokenTable::Create().value();
+  RegionView view;
+  view.base = 0x10000;
+  view.length = 0x100;
+  view.shift = 0x4000;
+  view.access = kAllowLocalWrite;
+  const std::uint32_t stag = table->Insert(view).value();
+  const std::uint64_t first = view.base + view.shift, changes = table->changes().load();
+  LocalGrant grant;
+  EXPECT_FALSE(grant.Covers(stag, first, 1, 0, changes)) << "nothing is granted at first";
+  grant.Learn(table->entries(), stag, changes);
+  EXPECT_TRUE(grant.Covers(stag, first, 0x100, 0, changes));
+  EXPECT_TRUE(grant.Covers(stag, first + 0xFF, 1, kAllowLocalWrite | kRdmaReadSink, changes));
+  EXPECT_FALSE(grant.Covers(stag, first, 0x100, kRdmaReadSink, changes)) << "without the right";
+  EXPECT_FALSE(grant.Covers(stag, first - 1, 1, 0, changes)) << "before it";
+  EXPECT_FALSE(grant.Covers(stag, first + 0xFF, 2, 0, changes)) << "beyond it";
+  EXPECT_FALSE(grant.Covers(stag, first + 1, ~std::uint64_t{0}, 0, changes)) << "a sum that wraps";
+  EXPECT_FALSE(grant.Covers(stag ^ 1, first, 1, 0, changes)) << "another token";
+  table->Withdraw(stag);
+  const std::uint64_t withdrawn = table->changes().load();
+  EXPECT_FALSE(grant.Covers(stag, first, 1, 0, withdrawn)) << "withdrawn";
+  table->Publish(stag, view);
+  EXPECT_NE(table->changes().load(), withdrawn) << "published under the same token";
+  grant.Forget();
+  EXPECT_FALSE(grant.Covers(stag, first, 1, 0, changes)) << "forgotten";
+  EXPECT_FALSE(grant.Covers(0, first, 1, 0, changes)) << "no token";
+}
+
 // Two connections on one completion queue. The first one always has something.
 TEST(PollTest, APollEndsWithTheFirstQueuePairThatHasSomethingAndTheNextOneGoesOnBehindIt) {
   HeldUpThread held_up;
@@ -120,6 +149,118 @@ TEST_P(MessagePathTest, ASmallSendStaysBehindWhatIsAheadOfIt) {
     EXPECT_EQ(std::memcmp(to.data + 600 * 1024, from.data + 2, 16), 0);
     for (const std::uintptr_t tag : {3, 4, 5}) EXPECT_EQ(a->Next().request_context, Tag(tag));
   }
+}
+
+// Each way that the bytes of a Send take, and the places where the data area of the ring begins again.
+TEST_P(MessagePathTest, SendsOfEachSizeArriveWhole) {
+  Connect();
+  Memory from = Mem(*a, 64 * 1024), to = Mem(*b, 64 * 1024);
+  from.Fill(3);
+  for (const std::size_t size : {0, 1, 8, 31, 32, 33, 64, 255, 256, 257, 4096, 16384, 16385, 60000}) {
+    for (std::size_t i = 0; i < 70; ++i) {
+      const Sge in = to.At(0, 64 * 1024), out = from.At(i, size);
+      std::memset(to.data, 0, size + 1);
+      ASSERT_TRUE(b->qp->Receive(Tag(i), {&in, 1}).ok());
+      ASSERT_TRUE(a->qp->Send(nullptr, {&out, 1}, 0).ok());
+      ASSERT_EQ(a->Next().status, StatusCode::kSuccess);
+      const Completion done = b->Next();
+      ASSERT_EQ(done.status, StatusCode::kSuccess);
+      ASSERT_EQ(done.bytes_transferred, size);
+      ASSERT_EQ(std::memcmp(to.data, from.data + i, size), 0) << size << " bytes, message " << i;
+      ASSERT_EQ(to.data[size], std::byte{}) << size << " bytes, message " << i;
+    }
+  }
+}
+
+// More completions than a poll asks for.
+TEST_P(MessagePathTest, APollThatHasRoomForFewKeepsTheOthersInOrder) {
+  Connect();
+  Memory from = Mem(*a, 64), to = Mem(*b, 64);
+  const Sge in = to.At(0, 64), out = from.At(0, 8);
+  for (std::uintptr_t round = 0; round < 10; ++round) {
+    for (std::uintptr_t i = 1; i <= 10; ++i) ASSERT_TRUE(b->qp->Receive(Tag(i), {&in, 1}).ok());
+    for (std::uintptr_t i = 1; i <= 10; ++i) ASSERT_TRUE(a->qp->Send(Tag(i), {&out, 1}, 0).ok());
+    for (End* end : {b.get(), a.get()}) {
+      std::uintptr_t next = 1;
+      std::array<Completion, 3> got;
+      ASSERT_TRUE(end->Until([&] {
+        const std::size_t count = end->cq->Poll(got);
+        EXPECT_LE(count, got.size());
+        for (std::size_t i = 0; i < count; ++i) EXPECT_EQ(got[i].request_context, Tag(next++));
+        return next > 10;
+      }));
+    }
+  }
+}
+
+// Memory that was used ends. The next request that names it fails, although its region was checked before.
+TEST_P(MessagePathTest, ASendFromMemoryThatWasUsedAndIsDeregisteredFails) {
+  Connect();
+  Memory from = Mem(*a, 64), to = Mem(*b, 64);
+  const Sge in = to.At(0, 64), out = from.At(0, 8);
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(b->qp->Receive(nullptr, {&in, 1}).ok());
+  ASSERT_TRUE(a->qp->Send(nullptr, {&out, 1}, 0).ok());
+  ASSERT_EQ(b->Next().status, StatusCode::kSuccess);
+  ASSERT_EQ(a->Next().status, StatusCode::kSuccess);
+  ASSERT_TRUE(from.region->Deregister().ok());
+  ASSERT_TRUE(a->qp->Send(nullptr, {&out, 1}, 0).ok());
+  EXPECT_EQ(a->Next().status, StatusCode::kAccessViolation);
+}
+
+TEST_P(MessagePathTest, AReceiveIntoMemoryThatWasUsedAndIsDeregisteredFails) {
+  Connect();
+  Memory from = Mem(*a, 64), to = Mem(*b, 64);
+  const Sge in = to.At(0, 64), out = from.At(0, 8);
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(b->qp->Receive(nullptr, {&in, 1}).ok());
+  ASSERT_TRUE(a->qp->Send(nullptr, {&out, 1}, 0).ok());
+  ASSERT_EQ(b->Next().status, StatusCode::kSuccess);
+  ASSERT_TRUE(to.region->Deregister().ok());
+  ASSERT_TRUE(a->qp->Send(nullptr, {&out, 1}, 0).ok());
+  EXPECT_EQ(b->Next().status, StatusCode::kAccessViolation);
+}
+
+TEST_P(MessagePathTest, MemoryThatWasUsedIsNotOfTheNextDomain) {
+  Connect();
+  Memory from = Mem(*a, 64), to = Mem(*b, 64);
+  const Sge in = to.At(0, 64), out = from.At(0, 8);
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(b->qp->Receive(nullptr, {&in, 1}).ok());
+  ASSERT_TRUE(a->qp->Send(nullptr, {&out, 1}, 0).ok());
+  ASSERT_EQ(a->Next().status, StatusCode::kSuccess);
+  ASSERT_TRUE(a->qp->SetProtection({.domain = 7, .receive_domain = 7}).ok());
+  ASSERT_TRUE(a->qp->Send(nullptr, {&out, 1}, 0).ok());
+  EXPECT_EQ(a->Next().status, StatusCode::kAccessViolation);
+}
+
+// Requests complete in the post of one thread and in the polls of another.
+TEST_P(MessagePathTest, CompletionsKeepTheirOrderWhicheverThreadMakesThem) {
+  constexpr std::uintptr_t kRequests = 4000;
+  Connect();
+  Memory from = Mem(*a, 64), to = Mem(*b, 64);
+  const Sge in = to.At(0, 64), out = from.At(0, 8);
+  for (int i = 0; i < 200; ++i) ASSERT_TRUE(b->qp->Receive(nullptr, {&in, 1}).ok());
+  std::atomic<std::uintptr_t> completed{0};
+  std::thread poster([&] {
+    for (std::uintptr_t i = 0; i < kRequests; ++i) {
+      while (i - completed.load() >= 100) std::this_thread::yield();
+      const Status posted = i % 3 == 0 ? a->qp->Send(Tag(i), {&out, 1}, 0)
+                                       : a->qp->Write(Tag(i), {&out, 1}, to.Address(), to.token(), 0);
+      ASSERT_TRUE(posted.ok());
+    }
+  });
+  std::thread receiver([&] {
+    for (std::uintptr_t i = 0; i < kRequests; i += 3) {
+      ASSERT_EQ(b->Next().status, StatusCode::kSuccess);
+      ASSERT_TRUE(b->qp->Receive(nullptr, {&in, 1}).ok());
+    }
+  });
+  std::array<Completion, 4> got;
+  for (std::uintptr_t next = 0; next < kRequests;) {
+    const std::size_t count = a->cq->Poll(got);
+    for (std::size_t i = 0; i < count; ++i) EXPECT_EQ(got[i].request_context, Tag(next++));
+    completed.store(next);
+  }
+  poster.join();
+  receiver.join();
 }
 
 // A thread that posts, one that polls, and the progress thread share the locks.

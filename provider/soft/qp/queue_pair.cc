@@ -9,6 +9,7 @@ namespace nd::provider::soft {
 SoftQueuePair::SoftQueuePair(std::shared_ptr<DeviceCore> core, const QpOptions& options)
     : core_(std::move(core)),
       regions_(core_->regions->entries()),
+      region_changes_(core_->regions->changes()),
       receive_cq_(std::static_pointer_cast<SoftCompletionQueue>(options.receive_cq)),
       initiator_cq_(std::static_pointer_cast<SoftCompletionQueue>(options.initiator_cq)),
       srq_(std::static_pointer_cast<SoftSharedReceiveQueue>(options.srq)),
@@ -16,6 +17,7 @@ SoftQueuePair::SoftQueuePair(std::shared_ptr<DeviceCore> core, const QpOptions& 
       max_receive_sge_(options.max_receive_sge),
       max_initiator_sge_(options.max_initiator_sge),
       inline_size_(options.inline_size),
+      max_length_(core_->info.max_transfer_length),
       counters_(options.counters),
       receive_patience_(core_->tuning.rnr_timeout),
       initiator_(options.initiator_depth),
@@ -127,6 +129,13 @@ bool SoftQueuePair::EndWindow(SoftWindow& window, std::uint32_t stag) {
   return true;
 }
 
+bool SoftQueuePair::CheckAndLearn(LocalGrant* grant, const Sge& sge, std::uint32_t any_of_access,
+                                  std::uint64_t changes) {
+  if (!CheckLocal(sge, any_of_access)) return false;
+  if (sge.length != 0) grant->Learn(regions_, sge.local_token, changes);
+  return true;
+}
+
 bool SoftQueuePair::LearnFault() {
   const std::uint32_t faults = os::MemoryFaults();
   if (!memory_gone_) memory_gone_ = os::TakeMemoryFault();
@@ -168,14 +177,9 @@ void SoftQueuePair::ConfirmBefore(std::uint64_t position) {
 void SoftQueuePair::Report(const InitiatorRequest& request, StatusCode status) {
   if (status == StatusCode::kSuccess && (request.flags & kOpSilentSuccess) != 0) return;
   if (status != StatusCode::kSuccess) QpCounters::Add(counters_->errors, 1);
-  Completion completion;
-  completion.status = status;
-  completion.bytes_transferred = status == StatusCode::kSuccess ? request.list.length : 0;
-  completion.queue_pair_context = context_;
-  completion.request_context = request.context;
-  completion.type = TypeOf(request.op);
-  if (request.no_receive) completion.flags = kCompletionNoReceive;
-  initiator_cq_->Push(completion, false);
+  const std::uint32_t bytes = status == StatusCode::kSuccess ? request.list.length : 0;
+  const auto flags = static_cast<std::uint8_t>(request.no_receive ? kCompletionNoReceive : 0);
+  Complete(*initiator_cq_, TypeOf(request.op), request.context, status, bytes, false, flags);
 }
 
 void SoftQueuePair::Retire() {
@@ -186,7 +190,9 @@ void SoftQueuePair::Retire() {
     InitiatorRequest& request = initiator_.at(initiator_.tail);
     failed = request.status != StatusCode::kSuccess;
     Report(request, request.status);
-    if (request.window) deferred_.work().released.push_back(std::move(request.window));
+    if (request.op >= Op::kBind && request.window) {
+      deferred_.work().released.push_back(std::move(request.window));
+    }
     ++initiator_.tail;
   }
   retiring_ = false;
@@ -222,24 +228,6 @@ void SoftQueuePair::SetStarved(bool starved) {
   if (starved_.load(std::memory_order_relaxed) == starved) return;
   starved_.store(starved, std::memory_order_seq_cst);
   if (srq_) starved ? srq_->AddStarved() : srq_->RemoveStarved();
-}
-
-bool SoftQueuePair::DeliverSmall(const std::byte* from, std::uint32_t length, bool solicited) {
-  if (srq_ || has_current_ || starved() || receives_.empty()) return false;
-  const ReceiveRequest& receive = receives_.at(receives_.tail);
-  const Sge& sge = receive.list.sges[0];
-  if (receive.list.count != 1 || length > sge.length) return false;
-  if (length != 0) {
-    if (!CheckLocal(sge, kAllowLocalWrite)) return false;
-    CopySmall(static_cast<std::byte*>(sge.address), from, length);
-  }
-  if (MemoryGone()) return false;
-  ++receives_.tail;
-  QpCounters::Add(counters_->rx_sends, 1);
-  QpCounters::Add(counters_->rx_bytes, length);
-  receive_cq_->Push({StatusCode::kSuccess, length, context_, receive.context, RequestType::kReceive},
-                    solicited);
-  return true;
 }
 
 ReceiveRequest* SoftQueuePair::CurrentReceive() {
@@ -278,8 +266,7 @@ void SoftQueuePair::CompleteReceive(StatusCode status, std::uint32_t bytes, bool
   } else {
     QpCounters::Add(counters_->errors, 1);
   }
-  receive_cq_->Push({status, bytes, context_, current_.context, RequestType::kReceive, flags, immediate},
-                    solicited);
+  Complete(*receive_cq_, RequestType::kReceive, current_.context, status, bytes, solicited, flags, immediate);
 }
 
 void SoftQueuePair::CancelReceives() {
@@ -288,9 +275,8 @@ void SoftQueuePair::CancelReceives() {
   if (srq_) return;
   while (!receives_.empty()) {
     QpCounters::Add(counters_->errors, 1);
-    receive_cq_->Push(
-        {StatusCode::kCanceled, 0, context_, receives_.at(receives_.tail).context, RequestType::kReceive},
-        false);
+    void* const context = receives_.at(receives_.tail).context;
+    Complete(*receive_cq_, RequestType::kReceive, context, StatusCode::kCanceled, 0, false);
     ++receives_.tail;
   }
 }

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstring>
 #include <functional>
 #include <memory>
 #include <utility>
@@ -69,14 +70,20 @@ class SoftQueuePair final : public QueuePair, public std::enable_shared_from_thi
   // Runs one round unless another thread does. Returns true when data moved.
   bool Drive(bool look_at_fd, Deferred* deferred);
   // The same without a look at the descriptor, and without a round while the peer has changed nothing.
-  bool Poll(Deferred* deferred) {
+  // `lent`: where completions may go; may be null.
+  bool Poll(LentSpan* lent, Deferred* deferred) {
     polled_.store(true, std::memory_order_relaxed);
     if (!lock_.try_lock()) return false;
-    if (idle_rounds_ + 1 < kRoundsBetweenLooks && quiet_.Unchanged()) {
+    if (quiet_.stamp != nullptr && idle_rounds_ + 1 < kRoundsBetweenLooks) {
       ++idle_rounds_;
-      lock_.unlock();
-      return false;
+      if (quiet_.Unchanged()) {
+        lock_.unlock();
+        return false;
+      }
+      lent_ = lent;
+      if (transport_->ProgressQuiet(&quiet_)) return LeavePoll(deferred);
     }
+    lent_ = lent;
     return DriveLocked(false, deferred);
   }
   // What an empty poll costs, for PollSet.
@@ -115,7 +122,7 @@ class SoftQueuePair final : public QueuePair, public std::enable_shared_from_thi
   WorkRing<InitiatorRequest>& initiator() { return initiator_; }
   // True: this round accessed registered memory that the application has unmapped. Bytes of it must not reach
   // the peer, and requests must not succeed. The connection ends with the round.
-  bool MemoryGone() {
+  [[gnu::always_inline]] bool MemoryGone() {
     if (os::MemoryFaults() == faults_seen_) [[likely]]
       return false;
     return LearnFault();
@@ -130,25 +137,43 @@ class SoftQueuePair final : public QueuePair, public std::enable_shared_from_thi
   InitiatorRequest* NextToStart() {
     if (stopped_ || initiator_.next == initiator_.head) return nullptr;
     InitiatorRequest& next = initiator_.at(initiator_.next);
-    const std::uint32_t access = next.op == Op::kRead ? kAllowLocalWrite | kRdmaReadSink : 0u;
-    const bool plain =
-        next.op <= Op::kRead && (next.flags & kOpReadFence) == 0 && next.status == StatusCode::kSuccess;
-    if (plain && (next.is_inline || (next.list.count == 1 && CheckLocal(next.list.sges[0], access))))
-      return &next;
-    return NextOfAnyKind();
+    return MayStart(next, next.op) ? &next : NextOfAnyKind();
   }
-  void Started(InitiatorRequest& request) {
+  // The common cases of NextToStart(), for the next request. `op`: its operation.
+  [[gnu::always_inline]] bool MayStart(const InitiatorRequest& next, Op op) {
+    const std::uint32_t access = op == Op::kRead ? kAllowLocalWrite | kRdmaReadSink : 0u;
+    const bool plain = op <= Op::kRead && !stopped_ && (next.flags & kOpReadFence) == 0 &&
+                       next.status == StatusCode::kSuccess;
+    return plain &&
+           (next.is_inline || (next.list.count == 1 && CheckAgain(&sent_from_, next.list.sges[0], access)));
+  }
+  void Started(InitiatorRequest& request) { Started(request, request.op); }
+  // `op`: its operation.
+  [[gnu::always_inline]] void Started(InitiatorRequest& request, Op op) {
     request.started = true;
     ++initiator_.next;
-    if (IsAnswered(request.op)) {
+    if (IsAnswered(op)) {
       ++reads_started_;
       QpCounters::Add(counters_->tx_reads, 1);
     } else {
-      QpCounters::Add(IsWrite(request.op) ? counters_->tx_writes : counters_->tx_sends, 1);
+      QpCounters::Add(IsWrite(op) ? counters_->tx_writes : counters_->tx_sends, 1);
       QpCounters::Add(counters_->tx_bytes, request.list.length);
     }
   }
   void CompleteInitiator(InitiatorRequest& request, StatusCode status = StatusCode::kSuccess);
+  // Requests that are not answered succeeded: Confirm() for each, then RetireConfirmed().
+  void Confirm(std::uint64_t position) { initiator_.at(position).done = true; }
+  void RetireConfirmed() { Retire(); }
+  // The request, which is started, succeeded, and is the only one that is outstanding. Returns false in any
+  // other case, for CompleteInitiator().
+  bool CompleteOnly(InitiatorRequest& request) {
+    if (initiator_.tail + 1 != initiator_.head || state_ != State::kConnected || MemoryGone()) return false;
+    request.done = true;
+    if (IsAnswered(request.op)) --reads_started_;
+    Report(request, StatusCode::kSuccess);
+    ++initiator_.tail;
+    return true;
+  }
   // Completes all started requests before `position`, except those that are answered.
   void ConfirmBefore(std::uint64_t position);
   // Checks the access rights of local memory of a request.
@@ -156,6 +181,13 @@ class SoftQueuePair final : public QueuePair, public std::enable_shared_from_thi
     return sge.length == 0 ||
            AllowsLocal(regions_, sge.local_token, reinterpret_cast<std::uintptr_t>(sge.address), sge.length,
                        {protection_.domain, protection_.receive_domain}, any_of_access);
+  }
+  // As CheckLocal(). *grant remembers the region of the last call.
+  [[gnu::always_inline]] bool CheckAgain(LocalGrant* grant, const Sge& sge, std::uint32_t any_of_access) {
+    const auto address = reinterpret_cast<std::uintptr_t>(sge.address);
+    const std::uint64_t changes = region_changes_.load(std::memory_order_acquire);
+    return grant->Covers(sge.local_token, address, sge.length, any_of_access, changes) ||
+           CheckAndLearn(grant, sge, any_of_access, changes);
   }
   // Finds the registered memory that a peer names; null with the reason. No byte is of every region: devices
   // do not look at its STag either, and programs use empty Writes to learn that those before have arrived.
@@ -168,9 +200,30 @@ class SoftQueuePair final : public QueuePair, public std::enable_shared_from_thi
   };  // kOtherQueuePair: or domain.
   std::byte* RemoteTarget(std::uint32_t stag, std::uint64_t address, std::uint64_t length,
                           std::uint32_t access, Refusal* why) const;
-  // The common case of an arriving Send: it is whole, and one element of the oldest receive takes it. Returns
-  // false in any other case; the caller then takes the steps one by one.
-  bool DeliverSmall(const std::byte* from, std::uint32_t length, bool solicited);
+  // The common case of an arriving Send: it is whole, and one element of the oldest receive takes it.
+  // Returns false in any other case; the caller then takes the steps one by one.
+  [[gnu::always_inline]] bool DeliverWhole(const std::byte* from, std::uint32_t length, bool solicited) {
+    if (srq_ || has_current_ || starved() || receives_.empty()) [[unlikely]]
+      return false;
+    const ReceiveRequest& receive = receives_.at(receives_.tail);
+    const Sge& sge = receive.list.sges[0];
+    if (receive.list.count != 1 || length > sge.length) [[unlikely]]
+      return false;
+    if (length != 0) [[likely]] {
+      if (!CheckAgain(&received_into_, sge, kAllowLocalWrite)) [[unlikely]]
+        return false;
+      auto* const to = static_cast<std::byte*>(sge.address);
+      length <= kMostWithoutCall ? CopySmall(to, from, length)
+                                 : static_cast<void>(std::memcpy(to, from, length));
+    }
+    if (MemoryGone()) [[unlikely]]
+      return false;
+    ++receives_.tail;
+    QpCounters::Add(counters_->rx_sends, 1);
+    QpCounters::Add(counters_->rx_bytes, length);
+    Complete(*receive_cq_, RequestType::kReceive, receive.context, StatusCode::kSuccess, length, solicited);
+    return true;
+  }
   // The receive for the arriving Send; null, and starved, when none is posted.
   ReceiveRequest* CurrentReceive();
   // `flags`: CompletionFlags.
@@ -196,6 +249,11 @@ class SoftQueuePair final : public QueuePair, public std::enable_shared_from_thi
   SoftQueuePair(std::shared_ptr<DeviceCore> core, const QpOptions& options);
   Status Post(Op op, void* context, std::span<const Sge> sges, std::uint32_t flags,
               std::uint64_t remote_address, std::uint32_t remote_token, const Operands* operands = nullptr);
+  // The common case, whose flags are some of `common`. Returns false in any other case, and for a request
+  // that Post() refuses; nothing was done then.
+  bool PostOne(Op op, void* context, std::span<const Sge> sges, std::uint32_t flags, std::uint32_t common,
+               std::uint64_t remote_address, std::uint32_t remote_token);
+  bool ReceiveOne(void* context, std::span<const Sge> sges);
   Status PostAtomic(Op op, void* context, const Sge& result, std::uint64_t remote_address,
                     std::uint32_t remote_token, std::uint32_t flags, const Operands& operands);
   Status PostLocal(Op op, void* context, std::shared_ptr<SoftWindow> window, std::uint32_t token,
@@ -211,7 +269,32 @@ class SoftQueuePair final : public QueuePair, public std::enable_shared_from_thi
   // `length`: of all elements.
   static void CopyInline(InitiatorRequest& request, std::span<const Sge> sges, std::uint32_t length);
   void AfterPost();
+  // With a connection.
+  void StartPosted() {
+    if (!transport_->StartAtOnce(&quiet_)) {
+      quiet_.stamp = nullptr;  // The next round has something to do.
+      transport_->Transmit();
+    }
+    EndIfMemoryGone();
+    ReportUndone();
+  }
   bool LearnFault();
+  bool CheckAndLearn(LocalGrant* grant, const Sge& sge, std::uint32_t any_of_access, std::uint64_t changes);
+  // A request of this queue pair has completed. `flags`: CompletionFlags.
+  [[gnu::always_inline]] void Complete(SoftCompletionQueue& queue, RequestType type, void* request_context,
+                                       StatusCode status, std::uint32_t bytes, bool solicited,
+                                       std::uint8_t flags = 0, std::uint32_t immediate = 0) {
+    if (lent_ == nullptr || lent_->queue != &queue || lent_->next == lent_->end || !queue.MayBypass())
+      return queue.Push({status, bytes, context_, request_context, type, flags, immediate}, solicited);
+    Completion& done = *lent_->next++;
+    done.status = status;
+    done.bytes_transferred = bytes;
+    done.queue_pair_context = context_;
+    done.request_context = request_context;
+    done.type = type;
+    done.flags = flags;
+    done.immediate = immediate;
+  }
   void EndIfMemoryGone() {
     if (MemoryGone()) [[unlikely]]
       EndForGoneMemory();
@@ -239,14 +322,27 @@ class SoftQueuePair final : public QueuePair, public std::enable_shared_from_thi
   bool MayLeaveToPolls();
   // Poll() and Drive() with the lock, which they release.
   bool DriveLocked(bool look_at_fd, Deferred* deferred);
+  // The end of Poll() after a quiet queue pair has moved data: releases the lock.
+  bool LeavePoll(Deferred* deferred) {
+    lent_ = nullptr;
+    EndIfMemoryGone();
+    ReportUndone();
+    LeaveQuiet(deferred);
+    lock_.unlock();
+    return true;
+  }
   // Ends a locked section: moves callbacks out and frees a dead transport.
   void Leave(Deferred* deferred) {
     quiet_.stamp = nullptr;  // The section may have given the next round something to do.
+    LeaveQuiet(deferred);
+  }
+  // The same after a section that has kept quiet_ right.
+  void LeaveQuiet(Deferred* deferred) {
     if (deferred_ || transport_dead_ || (goodbye_said_ && peer_goodbye_)) [[unlikely]]
       LeaveWithMore(deferred);
   }
   void LeaveWithMore(Deferred* deferred);
-  // After a round that moved nothing: decides whether the next poll may leave the round out.
+  // After a round: decides whether the next poll may leave the round out.
   void FindQuiet() {
     if (state_ == State::kConnected && !transport_dead_ && initiator_.next == initiator_.head &&
         disconnect_deadline_ == Time::max()) {
@@ -265,10 +361,11 @@ class SoftQueuePair final : public QueuePair, public std::enable_shared_from_thi
 
   const std::shared_ptr<DeviceCore> core_;
   const RegionEntry* const regions_;
+  const std::atomic<std::uint64_t>& region_changes_;
   const std::shared_ptr<SoftCompletionQueue> receive_cq_, initiator_cq_;
   const std::shared_ptr<SoftSharedReceiveQueue> srq_;
   void* const context_;
-  const std::uint32_t max_receive_sge_, max_initiator_sge_, inline_size_;
+  const std::uint32_t max_receive_sge_, max_initiator_sge_, inline_size_, max_length_;
   QpCounters own_counters_;
   QpCounters* counters_;
   std::uint32_t number_ = 0;
@@ -279,6 +376,7 @@ class SoftQueuePair final : public QueuePair, public std::enable_shared_from_thi
   std::atomic<bool> polled_{false};  // Polled since the last visit of the progress thread.
   unsigned idle_rounds_ = 0;         // Since the last look at the descriptor.
   BiasedLock lock_;                  // Its end, which owners do not use, is in the next line.
+  LentSpan* lent_ = nullptr;         // Of the present poll.
 
   std::atomic<bool> starved_{false}, cold_{false};
   // While duty_ is kPutOff. The progress thread reads it without the lock, which the application owns.
@@ -297,6 +395,7 @@ class SoftQueuePair final : public QueuePair, public std::enable_shared_from_thi
   bool retiring_ = false;
   bool memory_gone_ = false;
   std::uint32_t faults_seen_ = 0;
+  LocalGrant sent_from_, received_into_;  // The memory of the last request of either kind.
   Protection protection_;
   // Bound on this queue pair.
   std::vector<std::pair<std::uint32_t, std::weak_ptr<SoftWindow>>> windows_;

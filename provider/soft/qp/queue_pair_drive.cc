@@ -58,9 +58,10 @@ bool SoftQueuePair::Drive(bool look_at_fd, Deferred* deferred) {
 
 bool SoftQueuePair::DriveLocked(bool look_at_fd, Deferred* deferred) {
   const bool moved = Round(look_at_fd);
+  lent_ = nullptr;
   ReportUndone();  // The application may not call again.
   Leave(deferred);
-  if (!moved) FindQuiet();
+  FindQuiet();
   lock_.unlock();
   return moved;
 }

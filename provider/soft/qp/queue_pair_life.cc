@@ -135,6 +135,8 @@ Status SoftQueuePair::SetProtection(const Protection& protection) {
   if (core_->forked()) return InParent();
   BiasedGuard guard(lock_);
   protection_ = protection;
+  sent_from_.Forget();
+  received_into_.Forget();
   if (transport_) transport_->OnProtection();
   return Status::Ok();
 }

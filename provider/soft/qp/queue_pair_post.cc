@@ -7,6 +7,11 @@
 #include "provider/soft/qp/queue_pair.h"
 
 namespace nd::provider::soft {
+namespace {
+
+constexpr std::uint32_t kCommonFlags = kOpSilentSuccess | kOpReadFence;
+
+}  // namespace
 
 Status SoftQueuePair::CheckPostable(RequestType type) const {
   const bool connected = state_ == State::kConnected || state_ == State::kPeerClosed || early();
@@ -15,9 +20,7 @@ Status SoftQueuePair::CheckPostable(RequestType type) const {
 
 void SoftQueuePair::AfterPost() {
   if (state_ == State::kConnected) {
-    transport_->Transmit();
-    EndIfMemoryGone();
-    ReportUndone();
+    StartPosted();
   } else if (state_ == State::kPeerClosed) {
     CancelInitiator(StatusCode::kCanceled);
   }
@@ -40,8 +43,7 @@ Status SoftQueuePair::Post(Op op, void* context, std::span<const Sge> sges, std:
   if (core_->forked()) [[unlikely]]
     return InParent();
   std::uint32_t length = 0;
-  if (Status status = CheckSges(sges, max_initiator_sge_, core_->info.max_transfer_length, &length);
-      !status.ok()) {
+  if (Status status = CheckSges(sges, max_initiator_sge_, max_length_, &length); !status.ok()) {
     return status;
   }
   const bool is_inline = (flags & kOpInline) != 0;
@@ -61,14 +63,8 @@ Status SoftQueuePair::Post(Op op, void* context, std::span<const Sge> sges, std:
       if (!extensions_ && !early()) return NoExtensions();
       request.operands = *operands;
     }
-    request.context = context;
-    request.op = op;
-    request.started = request.done = request.no_receive = false;
+    request.Begin(op, context, flags, remote_address, remote_token);
     request.is_inline = is_inline;
-    request.status = StatusCode::kSuccess;
-    request.flags = flags;
-    request.token = remote_token;
-    request.remote_address = remote_address;
     if (is_inline) {
       CopyInline(request, sges, length);
     } else {
@@ -83,7 +79,34 @@ Status SoftQueuePair::Post(Op op, void* context, std::span<const Sge> sges, std:
   return Status::Ok();
 }
 
+[[gnu::always_inline]] inline bool SoftQueuePair::PostOne(Op op, void* context, std::span<const Sge> sges,
+                                                          std::uint32_t flags, std::uint32_t common,
+                                                          std::uint64_t remote_address,
+                                                          std::uint32_t remote_token) {
+  if (sges.size() != 1 || max_initiator_sge_ == 0 || (flags & ~common) != 0 || sges[0].length > max_length_ ||
+      core_->forked()) [[unlikely]]
+    return false;
+  Deferred deferred;
+  {
+    BiasedGuard guard(lock_);
+    if (state_ != State::kConnected || initiator_.full() || (IsAnswered(op) && read_outbound_ == 0))
+        [[unlikely]]
+      return false;
+    InitiatorRequest& request = initiator_.at(initiator_.head);
+    request.Begin(op, context, flags, remote_address, remote_token);
+    request.list.AssignOne(sges[0]);
+    ++initiator_.head;
+    StartPosted();
+    LeaveQuiet(&deferred);
+  }
+  if (deferred) [[unlikely]]
+    deferred.Run();
+  return true;
+}
+
 Status SoftQueuePair::Send(void* context, std::span<const Sge> sges, std::uint32_t flags) {
+  if (PostOne(Op::kSend, context, sges, flags, kCommonFlags | kOpSendAndSolicit, 0, 0)) [[likely]]
+    return Status::Ok();
   if (Status status = CheckFlags(RequestType::kSend, flags); !status.ok()) return status;
   return Post(Op::kSend, context, sges, flags, 0, 0);
 }
@@ -96,12 +119,16 @@ Status SoftQueuePair::SendAndInvalidate(void* context, std::span<const Sge> sges
 
 Status SoftQueuePair::Write(void* context, std::span<const Sge> sges, std::uint64_t remote_address,
                             std::uint32_t remote_token, std::uint32_t flags) {
+  if (PostOne(Op::kWrite, context, sges, flags, kCommonFlags, remote_address, remote_token)) [[likely]]
+    return Status::Ok();
   if (Status status = CheckFlags(RequestType::kWrite, flags); !status.ok()) return status;
   return Post(Op::kWrite, context, sges, flags, remote_address, remote_token);
 }
 
 Status SoftQueuePair::Read(void* context, std::span<const Sge> sges, std::uint64_t remote_address,
                            std::uint32_t remote_token, std::uint32_t flags) {
+  if (PostOne(Op::kRead, context, sges, flags, kCommonFlags, remote_address, remote_token)) [[likely]]
+    return Status::Ok();
   if (Status status = CheckFlags(RequestType::kRead, flags); !status.ok()) return status;
   return Post(Op::kRead, context, sges, flags, remote_address, remote_token);
 }
@@ -146,12 +173,7 @@ Status SoftQueuePair::PostLocal(Op op, void* context, std::shared_ptr<SoftWindow
                                 std::uint32_t flags, std::unique_ptr<VerbsBind> bind) {
   InitiatorRequest& request = initiator_.at(initiator_.head);
   request.bind = std::move(bind);
-  request.context = context;
-  request.op = op;
-  request.started = request.done = request.no_receive = request.is_inline = false;
-  request.status = StatusCode::kSuccess;
-  request.flags = flags;
-  request.token = token;
+  request.Begin(op, context, flags, 0, token);
   request.list.count = request.list.length = 0;
   request.window = std::move(window);
   ++initiator_.head;
@@ -244,13 +266,27 @@ Status SoftQueuePair::PostGuarded(Op op, void* context, std::shared_ptr<SoftWind
   return status;
 }
 
+// The common case. Returns false in any other case, and for a receive that Receive() refuses.
+[[gnu::always_inline]] inline bool SoftQueuePair::ReceiveOne(void* context, std::span<const Sge> sges) {
+  if (sges.size() != 1 || max_receive_sge_ == 0 || sges[0].length > max_length_ || srq_ || core_->forked())
+      [[unlikely]]
+    return false;
+  BiasedGuard guard(lock_);
+  if (receives_.full() || state_ != State::kConnected || starved()) return false;
+  ReceiveRequest& request = receives_.at(receives_.head);
+  request.context = context;
+  request.list.AssignOne(sges[0]);
+  ++receives_.head;
+  return true;
+}
+
 Status SoftQueuePair::Receive(void* context, std::span<const Sge> sges) {
-  if (core_->forked()) [[unlikely]]
-    return InParent();
+  if (ReceiveOne(context, sges)) [[likely]]
+    return Status::Ok();
+  if (core_->forked()) return InParent();
   if (srq_) return ReceivesAreShared();
   std::uint32_t length = 0;
-  if (Status status = CheckSges(sges, max_receive_sge_, core_->info.max_transfer_length, &length);
-      !status.ok()) {
+  if (Status status = CheckSges(sges, max_receive_sge_, max_length_, &length); !status.ok()) {
     return status;
   }
   Deferred deferred;
@@ -261,8 +297,7 @@ Status SoftQueuePair::Receive(void* context, std::span<const Sge> sges) {
     request.context = context;
     request.list.Assign(sges, length);
     ++receives_.head;
-    if (state_ == State::kConnected && !starved()) [[likely]]
-      return Status::Ok();
+    if (state_ == State::kConnected && !starved()) return Status::Ok();
     if (state_ == State::kClosed || (state_ == State::kPeerClosed && !transport_ && !peer_goodbye_)) {
       CancelReceives();  // No message can arrive any more.
     } else if (starved() && live()) {

@@ -61,6 +61,7 @@ void TokenTable::Publish(std::uint32_t stag, const RegionView& view) {
   entry.borrowed.store(view.borrowed, std::memory_order_relaxed);
   entry.window.store(view.window ? 1 : 0, std::memory_order_relaxed);
   entry.stag.store(stag, std::memory_order_release);
+  changes_.fetch_add(1, std::memory_order_release);
 }
 
 Result<std::uint32_t> TokenTable::Insert(const RegionView& view) {
@@ -73,6 +74,7 @@ void TokenTable::Withdraw(std::uint32_t stag) {
   RegionEntry& entry = entries_[SlotOf(stag)];
   if (stag != 0 && entry.stag.load(std::memory_order_relaxed) == stag) {
     entry.stag.store(0, std::memory_order_seq_cst);
+    changes_.fetch_add(1, std::memory_order_seq_cst);
   }
 }
 

@@ -90,28 +90,78 @@ inline std::optional<RegionView> ReadRegion(const RegionEntry* table, std::uint3
   return view;
 }
 
+// Where other processes find a live region of this process' own table.
+struct SharedPlace {
+  std::uint32_t buffer = 0;  // Not 0.
+  std::uint64_t offset = 0;  // In the buffer.
+  std::uint64_t memory = 0;  // In this process.
+};
+inline std::optional<SharedPlace> ReadSharedPlace(const RegionEntry* table, std::uint32_t stag) {
+  const RegionEntry& entry = table[SlotOf(stag)];
+  if (stag == 0 || entry.stag.load(std::memory_order_acquire) != stag) return std::nullopt;
+  SharedPlace place{entry.buffer.load(std::memory_order_relaxed),
+                    entry.buffer_offset.load(std::memory_order_relaxed),
+                    entry.base.load(std::memory_order_relaxed) + entry.shift.load(std::memory_order_relaxed)};
+  if (place.buffer == 0) place.buffer = entry.borrowed.load(std::memory_order_relaxed);
+  std::atomic_thread_fence(std::memory_order_acquire);
+  if (place.buffer == 0 || entry.stag.load(std::memory_order_relaxed) != stag) return std::nullopt;
+  return place;
+}
+
 // As ReadRegion() and the checks of local memory, without a copy of the entry: true when the entry is live,
 // of no window and of one of two domains, contains the memory, and gives one of the rights `any_of_access`
 // (0: it need not).
 struct TwoDomains {
   std::uint32_t one, other;
 };
-inline bool AllowsLocal(const RegionEntry* table, std::uint32_t stag, std::uint64_t address,
-                        std::uint64_t size, TwoDomains domains, std::uint32_t any_of_access) {
+[[gnu::always_inline]] inline bool AllowsLocal(const RegionEntry* table, std::uint32_t stag,
+                                               std::uint64_t address, std::uint64_t size, TwoDomains domains,
+                                               std::uint32_t any_of_access) {
   const RegionEntry& entry = table[SlotOf(stag)];
   if (stag == 0 || entry.stag.load(std::memory_order_acquire) != stag) return false;
   const std::uint32_t domain = entry.domain.load(std::memory_order_relaxed);
   const std::uint64_t length = entry.length.load(std::memory_order_relaxed);
-  const std::uint64_t base = entry.base.load(std::memory_order_relaxed);
-  const std::uint64_t there = address - entry.shift.load(std::memory_order_relaxed);
-  const bool allows =
-      (domain == domains.one || domain == domains.other) &&
-      entry.window.load(std::memory_order_relaxed) == 0 && there >= base && there - base <= length &&
-      size <= length - (there - base) &&
-      (any_of_access == 0 || (entry.access.load(std::memory_order_relaxed) & any_of_access) != 0);
+  // An address before the region makes a large number.
+  const std::uint64_t inside =
+      address - entry.shift.load(std::memory_order_relaxed) - entry.base.load(std::memory_order_relaxed);
+  if (inside > length || size > length - inside) return false;
+  if (domain != domains.one && domain != domains.other) return false;
+  if (entry.window.load(std::memory_order_relaxed) != 0) return false;
+  if (any_of_access != 0 && (entry.access.load(std::memory_order_relaxed) & any_of_access) == 0) return false;
   std::atomic_thread_fence(std::memory_order_acquire);
-  return allows && entry.stag.load(std::memory_order_relaxed) == stag;
+  return entry.stag.load(std::memory_order_relaxed) == stag;
 }
+
+// The answer of AllowsLocal() for one region, while the table has not changed: what was allowed once is
+// allowed again without a look at the entry.
+//
+// Thread rule: one thread at a time.
+class LocalGrant {
+ public:
+  // `changes`: TokenTable::changes() before the entry was read.
+  [[gnu::always_inline]] bool Covers(std::uint32_t stag, std::uint64_t address, std::uint64_t size,
+                                     std::uint32_t any_of_access, std::uint64_t changes) const {
+    const std::uint64_t inside = address - first_;
+    return stag == stag_ && changes == changes_ && inside <= size_ && size <= size_ - inside &&
+           (any_of_access == 0 || (access_ & any_of_access) != 0);
+  }
+  // The table allows an access through `stag`: remembers all that it allows.
+  void Learn(const RegionEntry* table, std::uint32_t stag, std::uint64_t changes) {
+    const RegionEntry& entry = table[SlotOf(stag)];
+    first_ = entry.base.load(std::memory_order_relaxed) + entry.shift.load(std::memory_order_relaxed);
+    size_ = entry.length.load(std::memory_order_relaxed);
+    access_ = entry.access.load(std::memory_order_relaxed);
+    changes_ = changes;
+    stag_ = stag;
+    // Values of a later region of the slot are followed by its change, which no later Covers() overlooks.
+    std::atomic_thread_fence(std::memory_order_acquire);
+  }
+  void Forget() { *this = LocalGrant(); }
+
+ private:
+  std::uint64_t first_ = 0, size_ = 0, changes_ = 0;
+  std::uint32_t stag_ = 0, access_ = 0;
+};
 
 // Thread rule: Lookup may be called from any thread and takes no lock; other members are serialised inside.
 class TokenTable {
@@ -130,6 +180,8 @@ class TokenTable {
   void Release(std::uint32_t stag);
   std::optional<RegionView> Lookup(std::uint32_t stag) const { return ReadRegion(entries_, stag); }
   const RegionEntry* entries() const { return entries_; }
+  // Grows with each region that becomes live, or ends.
+  const std::atomic<std::uint64_t>& changes() const { return changes_; }
   int fd() const { return fd_.get(); }
 
  private:
@@ -139,6 +191,7 @@ class TokenTable {
   UniqueFd fd_;
   Mapping mapping_;
   RegionEntry* entries_ = nullptr;
+  std::atomic<std::uint64_t> changes_{0};
   std::mutex mutex_;
   std::uint32_t live_ = 0;
   std::vector<bool> reserved_ = std::vector<bool>(kRegionSlots);

@@ -41,6 +41,9 @@ class Transport {
   virtual int fd() const = 0;
   // Starts requests of the initiator queue while there is room. Called after each post.
   virtual void Transmit() = 0;
+  // The common cases of Transmit(), of a request that was just posted. Returns false in any other case, and
+  // has done nothing then. If *words were right before, they are right afterwards.
+  virtual bool StartAtOnce(QuietWords* /*words*/) { return false; }
   // Moves data both ways within a budget. `look_at_fd`: reads the descriptor too (hang-up, doorbells), not
   // only memory. Returns true when data moved.
   virtual bool Progress(bool look_at_fd) = 0;
@@ -56,6 +59,11 @@ class Transport {
   // Called when no request waits to be started. Sets *words if only the peer can give the next round
   // something to do, and no deadline can; they are valid until the next call of a member that is not const.
   virtual void FindQuietWords(QuietWords* /*words*/) const {}
+
+  // A quiet word has changed. Takes the records and acknowledgements of the peer if nothing else is to be
+  // done, and keeps *words right, or sets words->stamp to null for a round. Returns true when data moved;
+  // false asks for a round now.
+  virtual bool ProgressQuiet(QuietWords* /*words*/) { return false; }
 
   // Receives were posted: a held Send may continue.
   virtual void OnReceivePosted() = 0;

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <memory>
@@ -71,8 +72,9 @@ constexpr RequestType TypeOf(Op op) {
   return RequestType::kSend;
 }
 
-// Copies at most 32 bytes without a call.
-inline void CopySmall(std::byte* to, const std::byte* from, std::size_t size) {
+// Copies at most kMostWithoutCall bytes.
+inline constexpr std::size_t kMostWithoutCall = 32;
+[[gnu::always_inline]] inline void CopySmall(std::byte* to, const std::byte* from, std::size_t size) {
   struct Words {
     std::uint64_t first, second;
   };
@@ -96,14 +98,18 @@ struct SgeList {
   std::uint32_t length = 0;  // Sum of the lengths.
   std::array<Sge, kMaxSge> sges;
 
+  void AssignOne(const Sge& from) {
+    count = 1;
+    length = from.length;
+    // Field by field: the caller has just written them so, and one wide load would wait for its stores.
+    sges[0].address = from.address;
+    sges[0].length = from.length;
+    sges[0].local_token = from.local_token;
+  }
   void Assign(std::span<const Sge> from, std::uint32_t total) {
     count = static_cast<std::uint32_t>(from.size());
     length = total;
-    if (from.size() == 1) {
-      sges[0] = from[0];
-    } else if (!from.empty()) {
-      std::memcpy(sges.data(), from.data(), from.size_bytes());
-    }
+    if (!from.empty()) std::memcpy(sges.data(), from.data(), from.size_bytes());
   }
 };
 
@@ -151,7 +157,7 @@ struct VerbsBind {
   WindowBinding binding;
 };
 
-// The first two cache lines are all that a request of one element uses.
+// The first cache line is all that a request of one element uses.
 struct alignas(64) InitiatorRequest {
   void* context = nullptr;
   Op op = Op::kSend;
@@ -163,13 +169,26 @@ struct alignas(64) InitiatorRequest {
   std::uint32_t flags = 0;
   std::uint32_t token = 0;  // Remote STag; of a Bind, the new STag; of an Invalidate, that of the binding.
   std::uint64_t remote_address = 0;
+  SgeList list;
   std::uint64_t mark = 0;              // For the transport.
   std::byte* inline_data = nullptr;    // The inline buffer of this slot.
   std::unique_ptr<VerbsBind> bind;     // Of a verbs window.
   std::shared_ptr<SoftWindow> window;  // Bind, Invalidate; null: the window that is bound with `token`.
-  SgeList list;
-  Operands operands;  // Of requests with immediate data and of atomic operations.
+  Operands operands;                   // Of requests with immediate data and of atomic operations.
+
+  // A new request in this place. Its list, and what only some operations have, are the caller's.
+  void Begin(Op new_op, void* new_context, std::uint32_t new_flags, std::uint64_t address,
+             std::uint32_t new_token) {
+    context = new_context;
+    op = new_op;
+    started = done = is_inline = no_receive = false;
+    status = StatusCode::kSuccess;
+    flags = new_flags;
+    token = new_token;
+    remote_address = address;
+  }
 };
+static_assert(offsetof(InitiatorRequest, list) + offsetof(SgeList, sges) + sizeof(Sge) == 64);
 
 // Positions only grow: [tail, head) is posted, [next, head) is not started.
 template <typename T>

@@ -67,21 +67,7 @@ std::size_t PollSet::hot() const {
   return hot_.size();
 }
 
-bool PollSet::Poll() {
-  if (polls_before_sleep_.load(std::memory_order_seq_cst) != 0) [[unlikely]]
-    CountPollBeforeSleep();
-  // Another thread is driving this set, so waiting for it would gain nothing.
-  if (!lock_.try_lock()) return false;
-  if (woken_ && hot_.size() < members_.size()) return PollWithCold();
-  Deferred deferred;
-  const bool moved = PollHot(&deferred);
-  lock_.unlock();
-  if (deferred) [[unlikely]]
-    deferred.Run();
-  return moved;
-}
-
-bool PollSet::PollHot(Deferred* deferred) {
+[[gnu::always_inline]] inline bool PollSet::PollHot(LentSpan* lent, Deferred* deferred) {
   const std::size_t count = hot_.size();
   std::uint32_t spent = 0;
   for (std::size_t left = count; left != 0; --left) {
@@ -91,7 +77,7 @@ bool PollSet::PollHot(Deferred* deferred) {
     }
     if (next_ >= count) next_ = 0;
     Hot& hot = hot_[next_++];
-    const bool moved = hot.queue_pair->Poll(deferred);
+    const bool moved = hot.queue_pair->Poll(lent, deferred);
     hot.quiet = moved ? 0 : hot.quiet + 1;
     if (moved || *deferred) return moved;
     spent += hot.cost;
@@ -99,11 +85,25 @@ bool PollSet::PollHot(Deferred* deferred) {
   return false;
 }
 
-bool PollSet::PollWithCold() {
+bool PollSet::Poll(LentSpan* lent) {
+  if (polls_before_sleep_.load(std::memory_order_seq_cst) != 0) [[unlikely]]
+    CountPollBeforeSleep();
+  // Another thread is driving this set, so waiting for it would gain nothing.
+  if (!lock_.try_lock()) return false;
+  if (woken_ && hot_.size() < members_.size()) return PollWithCold(lent);
+  Deferred deferred;
+  const bool moved = PollHot(lent, &deferred);
+  lock_.unlock();
+  if (deferred) [[unlikely]]
+    deferred.Run();
+  return moved;
+}
+
+bool PollSet::PollWithCold(LentSpan* lent) {
   std::vector<Deferred> deferred;
   bool moved = DriveWoken(&deferred);
   if (Deferred later; !moved) {
-    moved = PollHot(&later);
+    moved = PollHot(lent, &later);
     deferred.push_back(std::move(later));
   }
   lock_.unlock();

@@ -26,6 +26,7 @@ namespace nd::provider::soft {
 
 class Deferred;
 class SoftQueuePair;
+struct LentSpan;
 
 // The thread that is about to sleep until a transport has work.
 enum class Sleeper { kApplication, kProgressThread };
@@ -48,8 +49,8 @@ class PollSet {
   // a queue pair that had something. More of them than one poll can look at become cold.
   void SetBudget(std::uint32_t budget);
 
-  // Drives hot queue pairs until one has moved data. Returns true then.
-  bool Poll();
+  // Drives hot queue pairs until one has moved data. Returns true then. `lent`: may be null.
+  bool Poll(LentSpan* lent);
   // Drives all hot queue pairs and checks their descriptors. Returns true when data moved.
   bool DriveAll();
   // Arms every queue pair for a thread that is about to sleep, and adds the descriptors to watch. Returns
@@ -78,8 +79,8 @@ class PollSet {
     std::uint32_t cost = 0;   // Of an empty poll.
   };
   // The next three: with the lock, which the second one releases.
-  bool PollHot(Deferred* deferred);
-  bool PollWithCold();
+  bool PollHot(LentSpan* lent, Deferred* deferred);
+  bool PollWithCold(LentSpan* lent);
   void CoolSometimes();
   bool DriveWoken(std::vector<Deferred>* deferred);
   void Cool(std::uint32_t quiet);

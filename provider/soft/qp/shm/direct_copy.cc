@@ -13,12 +13,17 @@
 #include "provider/soft/qp/transfer/placement.h"
 
 namespace nd::provider::soft {
+namespace {
+
+// A copy that takes longer than that releases the lock in between.
+constexpr std::uint32_t kMostAtOnce = 1024 * 1024;
+
+}  // namespace
 
 // Returns the memory that the request names; nothing when the request fails a check, or the memory cannot be
 // accessed from here. Call it between the two stores of the hazard.
 std::optional<ShmSender::PeerPlace> ShmSender::FindPlace(const InitiatorRequest& request,
-                                                         std::uint64_t address, std::uint32_t length,
-                                                         bool may_ask) {
+                                                         std::uint64_t address, std::uint32_t length) {
   const auto region = ReadRegion(state_.memory.peer_table(), request.token);
   const std::uint32_t access = IsWrite(request.op)    ? kAllowRemoteWrite
                                : IsAtomic(request.op) ? kAllowRemoteAtomic
@@ -37,9 +42,7 @@ std::optional<ShmSender::PeerPlace> ShmSender::FindPlace(const InitiatorRequest&
   const Mapping* mapping = buffer != 0 ? state_.memory.PeerBuffer(buffer, writes) : nullptr;
   if (region->buffer == 0 && mapping == nullptr) {
     // One request goes through the ring, and the peer gives the memory to the next ones.
-    if (borrowed != 0 && !partial_.active() && (!may_ask || state_.memory.ShouldAskFor(borrowed))) {
-      return std::nullopt;
-    }
+    if (borrowed != 0 && !partial_.active() && state_.memory.ShouldAskFor(borrowed)) return std::nullopt;
     // The end of a window does not wait for a peer that was stopped in the middle of the call.
     if (IsAtomic(request.op) || region->window || !state_.peer_process.reachable()) return std::nullopt;
     return PeerPlace{.there = address + region->shift};
@@ -57,6 +60,61 @@ std::optional<ShmSender::PeerPlace> ShmSender::FindPlace(const InitiatorRequest&
   return PeerPlace{.here = memory, .borrowed = borrowed != 0};
 }
 
+std::byte* ShmSender::FindMapped(const InitiatorRequest& request) {
+  const bool write = request.op == Op::kWrite;
+  const std::uint32_t access = write ? kAllowRemoteWrite : kAllowRemoteRead;
+  const std::uint32_t length = request.list.length;
+  const SideControl& theirs = state_.rings.theirs();
+  const RegionEntry& entry = state_.memory.peer_table()[SlotOf(request.token)];
+  if (request.token == 0 || entry.stag.load(std::memory_order_acquire) != request.token) return nullptr;
+  const std::uint32_t allowed =
+      entry.access.load(std::memory_order_relaxed) & ~theirs.denied.load(std::memory_order_relaxed);
+  const std::uint64_t inside = request.remote_address - entry.base.load(std::memory_order_relaxed);
+  const std::uint64_t size = entry.length.load(std::memory_order_relaxed);
+  const std::uint64_t offset = entry.buffer_offset.load(std::memory_order_relaxed);
+  const std::uint32_t buffer = entry.buffer.load(std::memory_order_relaxed);
+  const std::uint32_t queue_pair = entry.queue_pair.load(std::memory_order_relaxed);
+  if ((allowed & access) != access || inside > size || length > size - inside || buffer == 0 ||
+      entry.domain.load(std::memory_order_relaxed) != theirs.domain.load(std::memory_order_relaxed) ||
+      (queue_pair != 0 && queue_pair != theirs.number.load(std::memory_order_relaxed)) ||
+      theirs.closed.load(std::memory_order_relaxed) != 0) {
+    return nullptr;
+  }
+  // The values are of one entry only if it is still live.
+  std::atomic_thread_fence(std::memory_order_acquire);
+  if (entry.stag.load(std::memory_order_relaxed) != request.token) return nullptr;
+  const Mapping* const mapping = state_.memory.PeerBuffer(buffer, write);
+  if (mapping == nullptr || offset > mapping->size() || inside > mapping->size() - offset ||
+      length > mapping->size() - offset - inside) {
+    return nullptr;
+  }
+  return mapping->data() + offset + inside;
+}
+
+bool ShmSender::CopyAtOnce(InitiatorRequest& posted) {
+  SoftQueuePair& queue_pair = state_.queue_pair;
+  const Sge& here = posted.list.sges[0];
+  if (here.length == 0 || here.length > kMostAtOnce || state_.rings.write_in_ring() ||
+      !queue_pair.MayStart(posted, posted.op)) {
+    return false;
+  }
+  state_.runnable = false;
+  std::atomic<std::uint32_t>& hazard = state_.rings.mine().hazard;
+  hazard.store(posted.token, std::memory_order_relaxed);
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  std::byte* const there = FindMapped(posted);
+  if (there != nullptr) {
+    const bool write = posted.op == Op::kWrite;
+    std::memcpy(write ? there : static_cast<std::byte*>(here.address),
+                write ? static_cast<const std::byte*>(here.address) : there, here.length);
+  }
+  hazard.store(0, std::memory_order_release);
+  if (there == nullptr) return false;
+  queue_pair.Started(posted);
+  CompleteCopy(posted, true);
+  return true;
+}
+
 // Returns true when the request, or a part of it, was copied. A request that fails a check goes through the
 // ring, where the target's answer decides. Sets *waits when earlier requests are still in the ring.
 bool ShmSender::Direct(InitiatorRequest& request, std::size_t* budget, bool* waits) {
@@ -70,8 +128,7 @@ bool ShmSender::Direct(InitiatorRequest& request, std::size_t* budget, bool* wai
 
   hazard.store(request.token, std::memory_order_relaxed);
   std::atomic_thread_fence(std::memory_order_seq_cst);
-  const std::optional<PeerPlace> place =
-      FindPlace(request, request.remote_address + done, left, /*may_ask=*/true);
+  const std::optional<PeerPlace> place = FindPlace(request, request.remote_address + done, left);
   Way way = Way::kCopy;
   if (starts && place) {
     if (place->here == nullptr) {
@@ -147,6 +204,7 @@ void ShmSender::CompleteCopy(InitiatorRequest& request, bool good) {
       counters.reads_in_flight_max.store(1, std::memory_order_relaxed);
     }
   }
+  if (good && queue_pair.CompleteOnly(request)) return;
   queue_pair.CompleteInitiator(request, good ? StatusCode::kSuccess : StatusCode::kAccessViolation);
 }
 

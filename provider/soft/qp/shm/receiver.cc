@@ -8,7 +8,13 @@
 namespace nd::provider::soft {
 namespace {
 
-constexpr int kRecordsPerRound = 64;
+constexpr std::uint32_t kRecordsPerRound = 64;
+
+// Reads a field of a slot that may change meanwhile.
+template <typename Field>
+Field Once(const Field& field) {
+  return *static_cast<const volatile Field*>(&field);
+}
 
 // Copies a slot that may change meanwhile.
 void Snapshot(const Slot& from, Slot* to) {
@@ -46,17 +52,34 @@ bool ShmReceiver::LookBehindHeldSend() {
   return false;
 }
 
+bool ShmReceiver::ConsumeWhole(bool* others) {
+  const std::uint32_t from = head_;
+  const Slot* slot;
+  while ((slot = state_.rings.PublishedAt(head_)) != nullptr) [[likely]] {
+      if (head_ - from == kRecordsPerRound || !ConsumeAtOnce(*slot)) [[unlikely]]
+        break;
+      Pass();
+    }
+  *others = slot != nullptr;
+  if (head_ == from) [[unlikely]]
+    return false;
+  state_.rings.Consumed(head_);
+  state_.rings.RingForAcknowledgement();
+  return true;
+}
+
 bool ShmReceiver::Consume() {
   bool moved = false;
   const std::uint32_t looked = looked_;
-  for (int i = 0; i < kRecordsPerRound && state_.queue_pair.live(); ++i) {
+  for (std::uint32_t i = 0; i < kRecordsPerRound && state_.queue_pair.live(); ++i) {
     const Slot* slot = state_.rings.PublishedAt(head_);
     if (slot == nullptr) break;
-    Slot record;
-    Snapshot(*slot, &record);
-    if (!ConsumeSmall(record) && !ConsumeOne(record)) break;
-    ++head_;
-    if (looked_ != 0) --looked_;
+    if (!ConsumeAtOnce(*slot)) {
+      Slot record;
+      Snapshot(*slot, &record);
+      if (!ConsumeOne(record)) break;
+    }
+    Pass();
     moved = true;
   }
   if (moved) {
@@ -64,6 +87,35 @@ bool ShmReceiver::Consume() {
     state_.rings.RingForAcknowledgement();
   }
   return moved || looked_ > looked;
+}
+
+[[gnu::always_inline]] inline bool ShmReceiver::ConsumeAtOnce(const Slot& slot) {
+  const unsigned flags = Once(slot.flags);
+  const unsigned form = flags & ~(kLastPiece | kSolicited);
+  const std::uint32_t length = Once(slot.length);
+  if (Once(slot.kind) != RecordKind::kSend || (flags & kLastPiece) == 0 || !arriving_.idle()) [[unlikely]]
+    return false;
+  const bool solicited = (flags & kSolicited) != 0;
+  const std::byte* from = slot.bytes;
+  if (form == 0) {
+    if (length > kMaxChunk) return false;
+    from = state_.rings.DataAt(Once(slot.place), length);
+  } else if (form == kByReference) {
+    from = PeerBytes(Once(slot.address), Once(slot.place), length);
+  } else if (form != kInlineBytes || length > kInlineSize) [[unlikely]] {
+    return false;
+  }
+  if (from == nullptr) [[unlikely]]
+    return false;
+  return state_.queue_pair.DeliverWhole(from, length, solicited);
+}
+
+// Memory of the peer to which a record refers; null when the peer has not given it.
+const std::byte* ShmReceiver::PeerBytes(std::uint64_t buffer, std::uint64_t place, std::uint32_t length) {
+  const Mapping* const mapping =
+      buffer <= UINT32_MAX ? state_.memory.PeerBuffer(static_cast<std::uint32_t>(buffer), false) : nullptr;
+  if (mapping == nullptr || place > mapping->size() || length > mapping->size() - place) return nullptr;
+  return mapping->data() + place;
 }
 
 bool ShmReceiver::FitsItsPlace(const Slot& record) {
@@ -127,14 +179,8 @@ bool ShmReceiver::ConsumeSend(const Slot& record) {
   arriving_.Open(*receive);
   const std::byte* reference = nullptr;
   if ((record.flags & kByReference) != 0) {
-    const Mapping* mapping = record.address <= UINT32_MAX
-                                 ? state_.memory.PeerBuffer(static_cast<std::uint32_t>(record.address), false)
-                                 : nullptr;
-    if (mapping == nullptr || record.place > mapping->size() ||
-        record.length > mapping->size() - record.place) {
-      return Violation();
-    }
-    reference = mapping->data() + record.place;
+    reference = PeerBytes(record.address, record.place, record.length);
+    if (reference == nullptr) return Violation();
   }
   if (!arriving_.Fits(*receive, record.length)) {
     arriving_.RefuseLength();

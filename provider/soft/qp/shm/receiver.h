@@ -18,6 +18,9 @@ class ShmReceiver {
   // Handles published records within a budget. Returns true when something changed. The queue pair may not be
   // live afterwards.
   bool Consume();
+  // The common case of Consume(): records that are a whole Send with a receive. *others: another record
+  // waits.
+  bool ConsumeWhole(bool* others);
   // Otherwise Consume() has nothing to do.
   bool HasRecord() const { return state_.rings.PublishedAt(head_) != nullptr; }
   // A record waits that Consume() would take.
@@ -35,14 +38,15 @@ class ShmReceiver {
  private:
   // Takes the Read Responses behind the held Send. Returns true when a goodbye follows it.
   bool LookBehindHeldSend();
+  const std::byte* PeerBytes(std::uint64_t buffer, std::uint64_t place, std::uint32_t length);
   // Checks that the bytes of the record are inside the data area. Ends the connection otherwise.
   bool FitsItsPlace(const Slot& record);
-  // The common case: a Send in one record, and a receive for it. Returns false for any other record.
-  bool ConsumeSmall(const Slot& record) {
-    constexpr unsigned kWhole = kLastPiece | kInlineBytes;
-    return record.kind == RecordKind::kSend && (record.flags & ~kSolicited) == kWhole &&
-           record.length <= kInlineSize && arriving_.idle() &&
-           state_.queue_pair.DeliverSmall(record.bytes, record.length, (record.flags & kSolicited) != 0);
+  // The common case: a Send in one record, and a receive for it. Returns false, and has done nothing, for any
+  // other record, and for one that fails a check. The slot may change meanwhile.
+  bool ConsumeAtOnce(const Slot& slot);
+  void Pass() {
+    ++head_;
+    if (looked_ != 0) --looked_;
   }
   // They return false when the record must stay in the ring, or the connection ended.
   bool ConsumeOne(const Slot& record);

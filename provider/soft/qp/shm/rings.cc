@@ -84,14 +84,20 @@ bool ShmRings::Acknowledge() {
     queue_pair_.EndConnection(EndCode::kProtocol);
     return true;
   }
+  const bool gone = queue_pair_.MemoryGone();
   for (std::uint32_t i = 0; i < passed; ++i) {
-    const Published slot = published_[acknowledged_++ % kSlots];
+    const Published& slot = published_[acknowledged_++ % kSlots];
     data_tail_ = slot.data_end;
     if (!slot.completes || slot.request == kNoRequest) continue;
+    if (!gone) [[likely]] {
+      queue_pair_.Confirm(slot.request);
+      continue;
+    }
     queue_pair_.CompleteInitiator(queue_pair_.initiator().at(slot.request));
     if (!queue_pair_.live()) break;
   }
   acknowledged_ = consumed;
+  if (!gone) queue_pair_.RetireConfirmed();
   const auto passed_by = [this](std::uint32_t end) {
     return static_cast<std::int32_t>(acknowledged_ - end) >= 0;
   };

@@ -120,6 +120,12 @@ class ShmRings {
     return {&in().slots[position % kSlots].stamp, outstanding() ? &theirs().consumed : nullptr,
             &theirs().end_code, StampOf(position), acknowledged_};
   }
+  // A record was published after the words were found.
+  void WatchAcknowledgements(QuietWords* words) const {
+    if (!outstanding()) return;
+    words->consumed = &theirs().consumed;
+    words->acknowledged = acknowledged_;
+  }
   // `record`: a copy of a slot that was checked.
   void CopyOut(const Slot& record, std::uint32_t skip, std::byte* to, std::size_t length) const {
     if ((record.flags & kInlineBytes) != 0) {
@@ -130,6 +136,11 @@ class ShmRings {
     const std::size_t first = std::min<std::size_t>(length, kDataSize - at);
     std::memcpy(to, in().data + at, first);
     std::memcpy(to + first, in().data, length - first);
+  }
+  // Bytes in the data area. Null: they are in two parts.
+  const std::byte* DataAt(std::uint64_t place, std::uint32_t length) const {
+    const auto at = static_cast<std::uint32_t>(place % kDataSize);
+    return length <= kDataSize - at ? in().data + at : nullptr;
   }
   // The slots before `position` were consumed.
   void Consumed(std::uint32_t position) {

@@ -30,6 +30,41 @@ void ShmSender::OnFlush() {
   partial_.End();
 }
 
+[[gnu::always_inline]] inline bool ShmSender::SendAtOnce(InitiatorRequest& posted, std::uint64_t position) {
+  SoftQueuePair& queue_pair = state_.queue_pair;
+  ShmRings& rings = state_.rings;
+  if (!queue_pair.MayStart(posted, Op::kSend)) return false;
+  const Sge& from = posted.list.sges[0];
+  const std::uint32_t length = posted.list.length;
+  const std::optional<Reference> reference =
+      length < kReferenceFrom || posted.is_inline ? std::nullopt : Share(from);
+  if (!reference && length > kMaxChunk) return false;
+  if (!rings.HasRoom(reference ? 0 : length)) return false;
+  state_.runnable = false;
+  Slot& slot = rings.Claim();
+  slot.kind = RecordKind::kSend;
+  slot.flags = kLastPiece;
+  if ((posted.flags & kOpSendAndSolicit) != 0) slot.flags |= kSolicited;
+  slot.token = 0;
+  slot.address = slot.place = 0;
+  if (length <= kInlineSize) {
+    slot.flags |= kInlineBytes;
+    slot.length = length;
+    CopySmall(slot.bytes, static_cast<const std::byte*>(from.address), length);
+  } else if (reference) {
+    slot.flags |= kByReference;
+    slot.length = length;
+    slot.address = reference->buffer;
+    slot.place = reference->place;
+  } else {
+    rings.CopyIn(slot, static_cast<const std::byte*>(from.address), length);
+  }
+  queue_pair.Started(posted, Op::kSend);
+  rings.Publish(slot, position, true);
+  rings.NoteRequest(false);
+  return true;
+}
+
 bool ShmSender::StartAtOnce() {
   SoftQueuePair& queue_pair = state_.queue_pair;
   const std::uint64_t position = queue_pair.initiator().next;
@@ -38,51 +73,9 @@ bool ShmSender::StartAtOnce() {
       !state_.responses.empty() || state_.goodbye_wanted || !queue_pair.live()) {
     return false;
   }
-  if (posted.op == Op::kSend) return posted.list.length <= kInlineSize && SendSmall(posted, position);
+  if (posted.op == Op::kSend) return posted.list.length <= kReferencePiece && SendAtOnce(posted, position);
   const bool one_sided = posted.op == Op::kWrite || posted.op == Op::kRead;
   return one_sided && state_.memory.peer_table() != nullptr && CopyAtOnce(posted);
-}
-
-bool ShmSender::SendSmall(InitiatorRequest& posted, std::uint64_t position) {
-  SoftQueuePair& queue_pair = state_.queue_pair;
-  ShmRings& rings = state_.rings;
-  if (!rings.HasRoom(0) || queue_pair.NextToStart() != &posted) return false;
-  state_.runnable = false;
-  Slot& slot = rings.Claim();
-  slot.kind = RecordKind::kSend;
-  slot.flags = kInlineBytes | kLastPiece;
-  if ((posted.flags & kOpSendAndSolicit) != 0) slot.flags |= kSolicited;
-  slot.length = posted.list.length;
-  slot.token = 0;
-  slot.address = slot.place = 0;
-  CopySmall(slot.bytes, static_cast<const std::byte*>(posted.list.sges[0].address), slot.length);
-  queue_pair.Started(posted);
-  rings.Publish(slot, position, true);
-  rings.NoteRequest(false);
-  return true;
-}
-
-bool ShmSender::CopyAtOnce(InitiatorRequest& posted) {
-  SoftQueuePair& queue_pair = state_.queue_pair;
-  const Sge& here = posted.list.sges[0];
-  if (here.length == 0 || here.length > kBudget || state_.rings.write_in_ring() ||
-      queue_pair.NextToStart() != &posted) {
-    return false;
-  }
-  state_.runnable = false;
-  std::atomic<std::uint32_t>& hazard = state_.rings.mine().hazard;
-  hazard.store(posted.token, std::memory_order_relaxed);
-  std::atomic_thread_fence(std::memory_order_seq_cst);
-  const std::optional<PeerPlace> place =
-      FindPlace(posted, posted.remote_address, here.length, /*may_ask=*/false);
-  const bool mapped = place && place->here != nullptr && !place->borrowed;
-  if (mapped && IsWrite(posted.op)) std::memcpy(place->here, here.address, here.length);
-  if (mapped && !IsWrite(posted.op)) std::memcpy(here.address, place->here, here.length);
-  hazard.store(0, std::memory_order_release);
-  if (!mapped) return false;
-  queue_pair.Started(posted);
-  CompleteCopy(posted, true);
-  return true;
 }
 
 bool ShmSender::Transmit() {
@@ -226,31 +219,43 @@ bool ShmSender::SendPieces(InitiatorRequest& request, std::size_t* budget) {
   return moved;
 }
 
+std::optional<ShmSender::Reference> ShmSender::ReferenceTo(const Sge& sge) const {
+  const auto shared = ReadSharedPlace(state_.queue_pair.core().regions->entries(), sge.local_token);
+  if (!shared) return std::nullopt;
+  return Reference{shared->buffer,
+                   shared->offset + (reinterpret_cast<std::uintptr_t>(sge.address) - shared->memory)};
+}
+
+std::optional<ShmSender::Reference> ShmSender::Share(const Sge& sge) {
+  if (!state_.memory.enabled()) return std::nullopt;
+  const auto reference = ReferenceTo(sge);
+  if (!reference || !state_.memory.ShareForSends(reference->buffer, reference->place + sge.length)) {
+    return std::nullopt;
+  }
+  return reference;
+}
+
 // Refers to the next piece of the partial request. Returns false when its buffer is not registered any more.
 bool ShmSender::FillByReference(Slot& slot, std::uint32_t limit) {
   const Sge* sge = nullptr;
   const auto piece = partial_.from.Next(limit, &sge);
-  const auto region = state_.queue_pair.core().regions->Lookup(sge->local_token);
-  if (!region || region->shared_as() == 0) return false;
+  const auto reference = ReferenceTo(*sge);
+  if (!reference) return false;
   slot.flags |= kByReference;
-  slot.address = region->shared_as();
-  slot.place = region->buffer_offset + (reinterpret_cast<std::uintptr_t>(piece.data()) - region->memory());
+  slot.address = reference->buffer;
+  slot.place =
+      reference->place + static_cast<std::uint64_t>(piece.data() - static_cast<std::byte*>(sge->address));
   slot.length = static_cast<std::uint32_t>(piece.size());
   return true;
 }
 
 bool ShmSender::CanGoByReference(const InitiatorRequest& request) {
-  if (!state_.memory.enabled() || request.is_inline) return false;
+  if (request.is_inline) return false;
   for (std::uint32_t i = 0; i < request.list.count; ++i) {
     const Sge& sge = request.list.sges[i];
-    if (sge.length == 0) continue;
-    const auto region = state_.queue_pair.core().regions->Lookup(sge.local_token);
-    if (!region || region->shared_as() == 0) return false;
-    const std::uint64_t begin =
-        region->buffer_offset + (reinterpret_cast<std::uintptr_t>(sge.address) - region->memory());
-    if (!state_.memory.ShareForSends(region->shared_as(), begin + sge.length)) return false;
+    if (sge.length != 0 && !Share(sge)) return false;
   }
-  return true;
+  return state_.memory.enabled();
 }
 
 bool ShmSender::StartRead(InitiatorRequest& request) {

@@ -23,9 +23,9 @@ class ShmSender {
     const WorkRing<InitiatorRequest>& requests = state_.queue_pair.initiator();
     return requests.next != requests.head || busy() || !state_.responses.empty();
   }
-  // The common cases of a request that was just posted, with nothing ahead of it: a small Send, and a Write
-  // or Read of mapped memory, which is complete afterwards. Returns false in any other case, which is for
-  // Transmit().
+  // The common cases of a request that was just posted, with nothing ahead of it: a Send of one record, and a
+  // Write or Read of mapped memory, which is complete afterwards. Returns false in any other case, which is
+  // for Transmit().
   bool StartAtOnce();
   // Answers Reads and starts requests within a budget. Returns true when data moved.
   bool Transmit();
@@ -37,7 +37,7 @@ class ShmSender {
  private:
   enum class Path { kRing, kReference, kDirect };
 
-  bool SendSmall(InitiatorRequest& posted, std::uint64_t position);
+  bool SendAtOnce(InitiatorRequest& posted, std::uint64_t position);
   bool CopyAtOnce(InitiatorRequest& posted);
   // --- sender.cc: through the ring
   // They return false when there is no room.
@@ -46,6 +46,14 @@ class ShmSender {
   bool ContinuePartial(std::size_t* budget);
   bool SendPieces(InitiatorRequest& request, std::size_t* budget);
   bool Respond();
+  // Where the peer finds memory of this side.
+  struct Reference {
+    std::uint32_t buffer = 0;
+    std::uint64_t place = 0;
+  };
+  std::optional<Reference> ReferenceTo(const Sge& sge) const;
+  // Returns nothing when the peer cannot be given the memory.
+  std::optional<Reference> Share(const Sge& sge);
   bool FillByReference(Slot& slot, std::uint32_t limit);
   bool CanGoByReference(const InitiatorRequest& request);
   // The immediate data of the partial Write, whose bytes are published or copied.
@@ -58,10 +66,13 @@ class ShmSender {
     std::uint64_t there = 0;    // In the process of the peer.
     bool borrowed = false;      // The peer shares its program's own memory.
   };
-  // `may_ask`: nothing is returned for the first request for memory that the peer may give, and the caller
-  // sends it through the ring, which asks for the memory.
+  // Nothing is returned for the first request for memory that the peer may give, and the caller sends it
+  // through the ring, which asks for the memory.
   std::optional<PeerPlace> FindPlace(const InitiatorRequest& request, std::uint64_t address,
-                                     std::uint32_t length, bool may_ask);
+                                     std::uint32_t length);
+  // The common case: a Buffer of the peer that is mapped here. Null in any other case, and for a request that
+  // fails a check. Both between the two stores of the hazard.
+  std::byte* FindMapped(const InitiatorRequest& request);
   bool Direct(InitiatorRequest& request, std::size_t* budget, bool* waits);
   bool CopyThere(InitiatorRequest& request, std::byte* remote, std::size_t* budget);
   // All bytes were moved, or memory of this side cannot take them.

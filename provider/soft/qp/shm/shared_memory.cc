@@ -106,14 +106,11 @@ void SharedMemory::Adopt(const ShareMessage& message, UniqueFd fd, std::uint32_t
   peer_buffers_.push_back({message.id, std::move(mapping).value(), writable});
 }
 
-const Mapping* SharedMemory::PeerBuffer(std::uint32_t id, bool for_writing) {
-  for (std::size_t i = 0; i < peer_buffers_.size(); ++i) {
-    if (peer_buffers_[i].id != id) continue;
-    // The next access is probably to the same buffer.
-    if (i != 0) std::swap(peer_buffers_[i], peer_buffers_[0]);
-    return for_writing && !peer_buffers_[0].writable ? nullptr : &peer_buffers_[0].mapping;
-  }
-  return nullptr;
+bool SharedMemory::ToFront(std::uint32_t id) {
+  const auto found = std::ranges::find(peer_buffers_, id, &Buffer::id);
+  if (found == peer_buffers_.end()) return false;
+  std::swap(*found, peer_buffers_[0]);
+  return true;
 }
 
 bool SharedMemory::ShouldAskFor(std::uint32_t id) {

@@ -48,7 +48,12 @@ class SharedMemory {
     return peer_table_ ? reinterpret_cast<const RegionEntry*>(peer_table_->data()) : nullptr;
   }
   // Null: the peer has not shared this buffer, or not for writing.
-  const Mapping* PeerBuffer(std::uint32_t id, bool for_writing);
+  const Mapping* PeerBuffer(std::uint32_t id, bool for_writing) {
+    // The next access is probably to the same buffer.
+    const bool same = !peer_buffers_.empty() && peer_buffers_[0].id == id;
+    if (!same && !ToFront(id)) return nullptr;
+    return for_writing && !peer_buffers_[0].writable ? nullptr : &peer_buffers_[0].mapping;
+  }
   // True once for each borrowed buffer of the peer: a request that goes through the ring asks for it.
   bool ShouldAskFor(std::uint32_t id);
 
@@ -62,6 +67,7 @@ class SharedMemory {
     std::uint32_t id = 0;
     std::uint64_t size_for_sends = 0;
   };
+  bool ToFront(std::uint32_t id);
   // Null: the peer does not get it.
   const Given* Give(std::uint32_t id);
   void Adopt(const ShareMessage& message, UniqueFd fd, std::uint32_t sender);

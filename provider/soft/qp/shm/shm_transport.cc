@@ -106,8 +106,30 @@ void ShmTransport::ArmForMore() {
 
 void ShmTransport::Transmit() {
   ArmForMore();
-  if (!sender_.StartAtOnce()) sender_.Transmit();
+  sender_.Transmit();
   state_.rings.WakePeer();
+}
+
+bool ShmTransport::StartAtOnce(QuietWords* words) {
+  ArmForMore();
+  if (!sender_.StartAtOnce()) return false;
+  state_.rings.WakePeer();
+  if (words->stamp != nullptr) state_.rings.WatchAcknowledgements(words);
+  return true;
+}
+
+bool ShmTransport::ProgressQuiet(QuietWords* words) {
+  ShmRings& rings = state_.rings;
+  words->stamp = nullptr;
+  ArmForMore();
+  if (rings.theirs().end_code.load(std::memory_order_acquire) != 0 || state_.pace.timing()) return false;
+  bool moved = words->consumed != nullptr && rings.AcknowledgementWaits() && rings.Acknowledge();
+  if (!state_.queue_pair.live()) return moved;
+  bool others = false;
+  moved |= receiver_.ConsumeWhole(&others);
+  rings.WakePeer();
+  if (!others) *words = rings.QuietWordsAt(receiver_.position());
+  return moved;
 }
 
 bool ShmTransport::Arm() {

@@ -26,11 +26,13 @@ class ShmTransport final : public Transport {
 
   int fd() const override { return state_.rings.socket(); }
   void Transmit() override;
+  bool StartAtOnce(QuietWords* words) override;
   bool Progress(bool look_at_fd) override;
   bool Arm() override;
   Interest Settle(bool barrier) override;
   Interest interest() const override;
   void FindQuietWords(QuietWords* words) const override;
+  bool ProgressQuiet(QuietWords* words) override;
   void OnReceivePosted() override {}
   void OnFlushInitiator() override { sender_.OnFlush(); }
   void OnFlushReceive() override { receiver_.arriving().OnReceiveFlushed(); }
