@@ -68,9 +68,10 @@ class CompletionQueue {
   // Arms the handle: it becomes readable when a completion of that kind arrives (at once, when one already
   // waits for kAny). Merge rule: ANY absorbs all, SOLICITED absorbs ERRORS.
   virtual Status Notify(NotifyType /*type*/) { return NotSupported(); }
-  // Readable when an armed notification fired; ConsumeNotification() resets it.
+  // Readable when an armed notification fired, and sometimes for other work; ConsumeNotification() does that
+  // work and resets it. It returns false when the notification is still pending.
   virtual int handle() const { return -1; }
-  virtual void ConsumeNotification() {}
+  virtual bool ConsumeNotification() { return true; }
   // From now on a notification that fires calls `fired` and leaves the handle alone. Called once, before the
   // first Notify(). `fired` runs on whatever thread made progress, with locks held, or in Notify().
   virtual Status SetNotification(std::function<void()> /*fired*/) { return NotSupported(); }

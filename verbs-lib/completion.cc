@@ -315,10 +315,14 @@ NDBROKER_PUBLIC int ibv_get_cq_event(ibv_comp_channel* channel, ibv_cq** out, vo
     }
     auto* queue = static_cast<CompletionQueue*>(event.data.ptr);
     const bool first = queue->armed.exchange(false);
-    queue->queue.ConsumeNotification();
+    const bool fired = queue->queue.ConsumeNotification();
     eventfd_t count;
-    eventfd_read(queue->kept_event.get(), &count);
-    if (!first) continue;  // Another thread took the event.
+    const bool kept = eventfd_read(queue->kept_event.get(), &count) == 0;
+    if (!first) continue;   // Another thread took the event.
+    if (!fired && !kept) {  // There was other work, and the event is still to come.
+      queue->armed.store(true);
+      continue;
+    }
     {
       std::lock_guard lock(queue->mutex);
       ++queue->events_taken;

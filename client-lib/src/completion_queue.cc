@@ -36,8 +36,8 @@ int CompletionQueue::handle() const {
   return impl_ ? Core(impl_)->real->handle() : -1;
 }
 
-void CompletionQueue::ConsumeNotification() {
-  if (client::Valid(Core(impl_))) Core(impl_)->real->ConsumeNotification();
+bool CompletionQueue::ConsumeNotification() {
+  return client::Valid(Core(impl_)) && Core(impl_)->real->ConsumeNotification();
 }
 
 Status CompletionQueue::SetNotification(std::function<void()> fired) {

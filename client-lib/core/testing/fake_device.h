@@ -39,7 +39,7 @@ class FakeCompletionQueue final : public provider::CompletionQueue {
   std::size_t Poll(std::span<Completion>) override { return 0; }
   Status Notify(NotifyType) override { return {}; }
   int handle() const override { return event_.handle(); }
-  void ConsumeNotification() override {}
+  bool ConsumeNotification() override { return true; }
   Status Wait(Time) override { return StatusCode::kIoTimeout; }
   Status Resize(std::uint32_t) override { return {}; }
   Status state() const override { return {}; }

@@ -40,9 +40,11 @@ class CompletionQueue {
   // For event loops. Notify() arms the queue; handle() becomes readable when a completion of that kind
   // arrives; ConsumeNotification() makes it unreadable again. Poll until the queue is empty before arming it
   // again. A queue armed several times fires once: ANY includes SOLICITED, and SOLICITED includes ERRORS.
+  // Armed for ANY, handle() may also become readable for work that completes nothing, such as a Read of the
+  // peer. ConsumeNotification() does that work and returns false: the queue is still armed.
   Status Notify(NotifyType type);
   int handle() const;
-  void ConsumeNotification();
+  bool ConsumeNotification();
   // From now on a notification calls `fired` and does not make handle() readable. Call it once, before the
   // first Notify(). `fired` runs on any thread of the library, or in Notify(), Poll() or Wait(); it must only
   // hand the fact on and must not call this library. NOT_SUPPORTED: the provider's devices decide; also

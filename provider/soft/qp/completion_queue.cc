@@ -47,12 +47,9 @@ Result<std::shared_ptr<SoftCompletionQueue>> SoftCompletionQueue::Create(std::sh
   }
   std::shared_ptr<SoftCompletionQueue> queue(new SoftCompletionQueue(std::move(core)));
   if (!queue->notify_ || !queue->wait_) return NoDescriptor("no event for the completion queue");
-  if (!queue->core_->progress_thread) {
-    queue->watch_.emplace();
-    if (!*queue->watch_ ||
-        !queue->watch_->Add(queue->notify_.handle(), os::kReadable, kNoTag, os::WatchSet::Until::kRemoved)) {
-      return NoDescriptor("no watch set for the completion queue");
-    }
+  if (!queue->watch_ ||
+      !queue->watch_.Add(queue->notify_.handle(), os::kReadable, kNoTag, os::WatchSet::Until::kRemoved)) {
+    return NoDescriptor("no watch set for the completion queue");
   }
   queue->depth_ = depth;
   queue->slots_ = PowerOfTwo(depth);
@@ -66,7 +63,7 @@ SoftCompletionQueue::~SoftCompletionQueue() {
 }
 
 int SoftCompletionQueue::handle() const {
-  return watch_ ? watch_->handle() : notify_.handle();
+  return watch_.handle();
 }
 
 std::size_t SoftCompletionQueue::Take(std::span<Completion> out) {
@@ -115,13 +112,15 @@ void SoftCompletionQueue::PushAndTell(const Completion& completion, bool solicit
 }
 
 void SoftCompletionQueue::Fire() {
-  fired_ ? fired_() : notify_.Set();
+  if (fired_) return fired_();
+  notified_.store(true, std::memory_order_relaxed);
+  notify_.Set();
 }
 
 Status SoftCompletionQueue::SetNotification(std::function<void()> fired) {
   if (core_->forked()) return InParent();
   if (!fired) return {StatusCode::kInvalidParameter1, "a notification needs a function to call"};
-  if (watch_) {
+  if (!has_thread()) {
     return {StatusCode::kNotSupported,
             "without a progress thread only handle() tells of data that arrives while nobody polls"};
   }
@@ -149,33 +148,109 @@ Status SoftCompletionQueue::Notify(NotifyType type) {
   }
   if (fire) {
     Fire();
-  } else if (watch_) {
-    WatchTransports();
-  } else {
+  } else if (!has_thread()) {
+    std::vector<os::Watched> fds;
+    ArmTransports(&fds);
+  } else if (type != NotifyType::kAny || !NotifyDirectly()) {
+    EndDirect();
     poll_set_.ExpectSleep();
   }
   return Status::Ok();
 }
 
-void SoftCompletionQueue::ConsumeNotification() {
-  if (core_->forked()) return;
-  if (watch_) poll_set_.DriveAll();
-  // After the round, which may ring for this thread. Its completions are polled after this call.
-  notify_.Clear();
-  // The handle was readable for a transport; the notification is still pending.
-  if (watch_ && armed_.load(std::memory_order_relaxed)) WatchTransports();
+bool SoftCompletionQueue::NotifyDirectly() {
+  std::uint64_t removals = 0;
+  {
+    SpinGuard guard(direct_lock_);
+    if (fired_ || !direct_policy_.direct()) return false;
+    removals = removals_;
+  }
+  if (!poll_set_.FewInMemory()) return false;
+  std::vector<os::Watched> fds;
+  ArmTransports(&fds);
+  SpinGuard guard(direct_lock_);
+  // One of them may be another descriptor by now.
+  if (removals != removals_) return false;
+  for (const os::Watched& one : fds) {
+    if (std::ranges::find(direct_fds_, one.fd) != direct_fds_.end()) continue;
+    if (!watch_.Add(one.fd, one.wanted, kNoTag, os::WatchSet::Until::kRemoved)) return false;
+    direct_fds_.push_back(one.fd);
+  }
+  return true;
 }
 
-// Without a progress thread only the event loop of the application watches the transports.
-void SoftCompletionQueue::WatchTransports() {
+void SoftCompletionQueue::EndDirect() {
+  SpinGuard guard(direct_lock_);
+  for (const int fd : direct_fds_) watch_.Remove(fd);
+  direct_fds_.clear();
+}
+
+// Returns false when no completion of the armed type has come.
+bool SoftCompletionQueue::ConsumeDirectly() {
+  {
+    SpinGuard guard(direct_lock_);
+    if (direct_fds_.empty()) {
+      if (count_.load(std::memory_order_relaxed) != 0) direct_policy_.Useful();
+      notify_.Clear();
+      return notified_.exchange(false, std::memory_order_relaxed);
+    }
+  }
+  bool was_armed = false;
+  std::uint64_t head = 0;
+  {
+    // The completions of this round are for this caller, and need no signal.
+    BiasedGuard guard(lock_);
+    was_armed = armed_.load(std::memory_order_relaxed) && armed_type_ == NotifyType::kAny;
+    if (was_armed) armed_.store(false, std::memory_order_relaxed);
+    head = head_;
+  }
+  poll_set_.DriveAll();
+  const bool fired = notified_.exchange(false, std::memory_order_relaxed);
+  if (work_remains_.exchange(false, std::memory_order_relaxed) || fired || !was_armed) notify_.Clear();
+  bool came = true;
+  if (was_armed) {
+    BiasedGuard guard(lock_);
+    came = head_ != head;
+    if (!came) {
+      armed_.store(true, std::memory_order_relaxed);
+      armed_type_ = NotifyType::kAny;
+    }
+  }
+  {
+    SpinGuard guard(direct_lock_);
+    came ? direct_policy_.Useful() : direct_policy_.InVain();
+  }
+  if (!came) {
+    // From here on the progress thread tells.
+    EndDirect();
+    notify_.Clear();
+    poll_set_.ExpectSleep();
+  }
+  return fired || (was_armed && came);
+}
+
+bool SoftCompletionQueue::ConsumeNotification() {
+  if (core_->forked()) return false;
+  if (has_thread()) return ConsumeDirectly();
+  poll_set_.DriveAll();
+  // After the round, which may ring for this thread. Its completions are polled after this call.
+  notify_.Clear();
+  const bool fired = notified_.exchange(false, std::memory_order_relaxed);
+  // The handle was readable for a transport; the notification is still pending.
   std::vector<os::Watched> fds;
+  if (armed_.load(std::memory_order_relaxed)) ArmTransports(&fds);
+  return fired;
+}
+
+void SoftCompletionQueue::ArmTransports(std::vector<os::Watched>* fds) {
   for (int i = 0; i < kRoundsBeforeSleep; ++i) {
-    fds.clear();
+    fds->clear();
     Time deadline = Time::max();
-    if (!poll_set_.PrepareToSleep(&fds, &deadline)) return;
+    if (!poll_set_.PrepareToSleep(fds, &deadline)) return;
     poll_set_.DriveAll();
   }
-  notify_.Set();  // Work remains, so the event loop returns at once.
+  work_remains_.store(true, std::memory_order_relaxed);
+  notify_.Set();  // The event loop returns at once.
 }
 
 // The signal is for all threads in Wait. The last one resets it.
@@ -260,14 +335,21 @@ Status SoftCompletionQueue::state() const {
 }
 
 void SoftCompletionQueue::AddTransport(int fd) {
-  // The descriptor leaves the set when it is closed. A failed Add costs only one wake-up of the handle.
-  if (watch_ && fd >= 0) watch_->Add(fd, os::kReadable, kNoTag, os::WatchSet::Until::kRemoved);
+  // A failed Add costs only one wake-up of the handle.
+  if (!has_thread() && fd >= 0) watch_.Add(fd, os::kReadable, kNoTag, os::WatchSet::Until::kRemoved);
   WakeSleepers();
+}
+
+void SoftCompletionQueue::RemoveTransport(int fd) {
+  if (!has_thread()) return watch_.Remove(fd);
+  SpinGuard guard(direct_lock_);
+  ++removals_;
+  if (std::erase(direct_fds_, fd) != 0) watch_.Remove(fd);
 }
 
 void SoftCompletionQueue::WakeSleepers() {
   if (waiters_.load(std::memory_order_seq_cst) != 0) wait_.Set();
-  if (watch_ && armed_.load(std::memory_order_relaxed)) notify_.Set();
+  if (!has_thread() && armed_.load(std::memory_order_relaxed)) notify_.Set();
 }
 
 }  // namespace nd::provider::soft

@@ -8,12 +8,14 @@
 #include <functional>
 #include <memory>
 #include <new>
-#include <optional>
+#include <vector>
 
+#include "base/os/wait.h"
 #include "base/os/wake_event.h"
 #include "base/os/watch_set.h"
 #include "provider/qp.h"
 #include "provider/soft/qp/biased_lock.h"
+#include "provider/soft/qp/drive/direct_policy.h"
 #include "provider/soft/qp/drive/poll_set.h"
 #include "provider/soft/qp/drive/spin_policy.h"
 #include "provider/soft/qp/memory.h"
@@ -38,7 +40,7 @@ class SoftCompletionQueue final : public CompletionQueue {
   std::size_t Poll(std::span<Completion> out) override;
   Status Notify(NotifyType type) override;
   int handle() const override;
-  void ConsumeNotification() override;
+  bool ConsumeNotification() override;
   Status SetNotification(std::function<void()> fired) override;
   Status Wait(Time deadline) override;
   Status Resize(std::uint32_t depth) override;
@@ -66,6 +68,8 @@ class SoftCompletionQueue final : public CompletionQueue {
   PollSet& poll_set() { return poll_set_; }
   // A queue pair has a transport now: sleepers must watch its descriptor too.
   void AddTransport(int fd);
+  // Before the descriptor is closed.
+  void RemoveTransport(int fd);
   // Wakes sleepers so that they check the transports again: one is gone, or the wake-up of a sleeper was
   // consumed.
   void WakeSleepers();
@@ -81,7 +85,13 @@ class SoftCompletionQueue final : public CompletionQueue {
     count_.store(head_ - tail_, std::memory_order_release);
   }
   void PushAndTell(const Completion& completion, bool solicited);
-  void WatchTransports();
+  bool has_thread() const { return core_->progress_thread; }
+  // Arms the transports. *fds: their descriptors.
+  void ArmTransports(std::vector<os::Watched>* fds);
+  // drive/direct_policy.h. The first one returns false when the progress thread has to wake the application.
+  bool NotifyDirectly();
+  bool ConsumeDirectly();
+  void EndDirect();
   void LeaveWait(bool signalled);
   void Fire();
 
@@ -91,7 +101,16 @@ class SoftCompletionQueue final : public CompletionQueue {
   os::WakeEvent notify_, wait_;
   std::function<void()>
       fired_;  // In place of notify_. Set before the queue is armed, so read without a lock.
-  std::optional<os::WatchSet> watch_;  // Only without a progress thread: notify_ and the transports.
+  // notify_, and while the transports wake the application themselves, the transports: always without a
+  // progress thread.
+  os::WatchSet watch_;
+  // Lock order: may be taken under any other lock here.
+  SpinLock direct_lock_;
+  DirectPolicy direct_policy_;
+  std::vector<int> direct_fds_;            // With a progress thread: the transports in watch_.
+  std::uint64_t removals_ = 0;             // Calls of RemoveTransport().
+  std::atomic<bool> notified_{false};      // Fired since the last ConsumeNotification().
+  std::atomic<bool> work_remains_{false};  // notify_ was set without that.
 
   mutable BiasedLock lock_;
   Completion* ring_ = nullptr;

@@ -158,6 +158,8 @@ void SoftQueuePair::CloseTransport() {
     if (ProgressThread* progress = ProgressThread::Get()) progress->Remove(watch_);
     watch_ = 0;
   }
+  receive_cq_->RemoveTransport(fd);
+  if (initiator_cq_ != receive_cq_) initiator_cq_->RemoveTransport(fd);
   os::ForgetInChild(fd);
   transport_.reset();
   disconnect_deadline_ = Time::max();

@@ -188,8 +188,8 @@ Status VerbsCompletionQueue::Notify(NotifyType type) {
   return {};
 }
 
-void VerbsCompletionQueue::ConsumeNotification() {
-  if (context_->forked()) return;
+bool VerbsCompletionQueue::ConsumeNotification() {
+  if (context_->forked()) return false;
   {
     std::lock_guard guard(lock_);
     DrainChannel();
@@ -198,6 +198,7 @@ void VerbsCompletionQueue::ConsumeNotification() {
     armed_ = false;
   }
   context_->DrainAsyncEvents();
+  return true;
 }
 
 Status VerbsCompletionQueue::Wait(Time deadline) {

@@ -35,7 +35,7 @@ class VerbsCompletionQueue final : public CompletionQueue {
   std::size_t Poll(std::span<Completion> out) override;
   Status Notify(NotifyType type) override;
   int handle() const override { return epoll_.get(); }
-  void ConsumeNotification() override;
+  bool ConsumeNotification() override;
   Status Wait(Time deadline) override;
   Status Resize(std::uint32_t depth) override;
   Status state() const override;

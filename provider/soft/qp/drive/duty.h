@@ -16,6 +16,10 @@
 //
 // On a device without a progress thread the watchers are the threads in Wait and the event loops behind
 // Notify: "call" wakes all of them, and kCalled means that nobody relies on being woken.
+//
+// With a progress thread an event loop can be woken by the doorbells too (direct_policy.h). It changes no
+// state here: a queue pair that was put off meanwhile is served a millisecond later if its application does
+// not come.
 #pragma once
 
 #include <cstdint>

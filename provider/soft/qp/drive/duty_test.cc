@@ -34,6 +34,7 @@ enum class Mistake {
   kPostAsksForNothing,          // A post does not look whether this side is armed for records alone.
   kPostDoesNotLook,             // It asks for acknowledgements, and does not look at those that are there.
   kPeerRingsForRecords,
+  kVainWakeUpDisarms,  // The application was woken for nothing, and the notification is not pending any more.
 };
 
 enum class Thread : std::uint8_t {
@@ -52,6 +53,8 @@ enum class App : std::uint8_t {
   kCalling,   // In Notify: this queue pair was in the list.
   kNotified,
   kAsleep,
+  kArming,   // In Notify: this thread arms, so that the doorbell wakes it.
+  kLooking,  // It has armed.
 };
 
 struct World {
@@ -76,6 +79,7 @@ struct World {
   bool notify_armed = false;   // Notify was called, and no completion came since.
   bool expects_sleep = false;  // As notify_armed, and the application has polled only a few times since.
   bool fired = false;          // The notification is there.
+  bool direct = false;         // The descriptor of the application is readable for doorbells too.
   std::uint8_t received = 0;   // By the application.
   std::uint8_t completions = 0;
   std::uint8_t polls_left = 3;  // Without anything: the model ends.
@@ -88,7 +92,7 @@ struct World {
       key = key << bits | static_cast<unsigned>(value);
     };
     for (const bool bit : {posting, polled, thread_called, thread_timer, listed, watches, notify_armed,
-                           expects_sleep, fired}) {
+                           expects_sleep, fired, direct}) {
       add(bit, 1);
     }
     for (const std::uint8_t count :
@@ -105,8 +109,9 @@ struct World {
 
 class Explorer {
  public:
-  Explorer(Mistake mistake, int posts)
-      : mistake_(mistake), posts_(posts), messages_(kMessagesAndPosts - posts) {}
+  // `directly`: as drive/direct_policy.h.
+  Explorer(Mistake mistake, int posts, bool directly)
+      : mistake_(mistake), posts_(posts), messages_(kMessagesAndPosts - posts), directly_(directly) {}
 
   // The number of states in which every thread sleeps and a message is unread; the search ends at the first.
   int stuck = 0;
@@ -115,6 +120,7 @@ class Explorer {
   void Run() {
     World start;
     start.to_publish = static_cast<std::uint8_t>(messages_);
+    if (directly_) start.polls_left = 1;
     Visit(start);
     while (!todo_.empty() && stuck == 0) {
       const World world = todo_.back();
@@ -170,6 +176,14 @@ class Explorer {
     watched.read = now.read = true;
     now.runnable = (w.armed == 0 && mistake_ != Mistake::kReportForgetsTheTakenDoorbell) || ArmedTooLittle(w);
     if (!Covers(watched, now) && Step(&w.duty, DutyEvent::kLeftUndone)) w.thread_called = true;
+  }
+
+  // After arming.
+  bool Runnable(const World& w) const {
+    if ((w.armed == 0 && mistake_ != Mistake::kSettleForgetsTheTakenDoorbell) || ArmedTooLittle(w))
+      return true;
+    const bool acknowledgement = w.armed == kForAll && w.consumed != w.acknowledged;
+    return mistake_ != Mistake::kNoLookAfterArming && (w.unread != 0 || acknowledgement);
   }
 
   void Expand(const World& world) {
@@ -258,10 +272,7 @@ class Explorer {
     if (world.thread == Thread::kArmed && !world.posting) {
       next([&](World& w) {
         w.thread = Thread::kAsleep;
-        bool runnable =
-            (w.armed == 0 && mistake_ != Mistake::kSettleForgetsTheTakenDoorbell) || ArmedTooLittle(w);
-        const bool acknowledgement = w.armed == kForAll && w.consumed != w.acknowledged;
-        if (mistake_ != Mistake::kNoLookAfterArming) runnable = runnable || w.unread != 0 || acknowledgement;
+        const bool runnable = Runnable(w);
         Step(&w.duty, runnable ? DutyEvent::kGoOn : DutyEvent::kSleep);
         w.thread_timer = w.thread_timer || runnable;
         w.watches = !runnable;
@@ -305,8 +316,10 @@ class Explorer {
     if (world.app == App::kPolling) {
       next([&](World& w) {
         w.fired = w.completions != 0;
-        w.notify_armed = w.expects_sleep = !w.fired;
-        w.app = w.fired ? App::kNotified : App::kExpected;
+        w.notify_armed = !w.fired;
+        w.direct = directly_;
+        w.expects_sleep = !w.fired && !directly_;
+        w.app = w.fired ? App::kNotified : directly_ ? App::kArming : App::kExpected;
       });
     }
     if (world.app == App::kExpected) {
@@ -321,14 +334,42 @@ class Explorer {
         w.app = App::kNotified;
       });
     }
+    if (world.app == App::kArming && !locked) {
+      next([](World& w) {
+        w.flag = w.armed = Awaits(w) ? kForAll : kForRecords;
+        w.app = App::kLooking;
+      });
+    }
+    if (world.app == App::kLooking && !locked) {
+      next([&](World& w) {
+        Report(w);
+        w.app = App::kNotified;
+        if (!Runnable(w)) return;
+        w.polled = true;
+        TakeDoorbells(w);
+        Consume(w);
+        Report(w);
+        w.app = w.fired ? App::kNotified : App::kArming;
+      });
+    }
     if (world.app == App::kNotified) {
       next([](World& w) { w.app = App::kAsleep; });
     }
-    if (world.app == App::kAsleep && world.fired) {
-      next([](World& w) {
-        w.fired = false;
-        w.received = static_cast<std::uint8_t>(w.received + std::exchange(w.completions, 0));
+    if (world.app == App::kAsleep && (world.fired || (world.direct && world.doorbells != 0))) {
+      next([&](World& w) {
+        if (w.direct && !locked) {
+          w.polled = true;
+          TakeDoorbells(w);
+          Consume(w);
+          Report(w);
+        }
         w.app = App::kPolling;
+        if (!std::exchange(w.fired, false)) {
+          w.direct = false;
+          w.notify_armed = w.expects_sleep = mistake_ != Mistake::kVainWakeUpDisarms;
+          w.app = App::kExpected;
+        }
+        w.received = static_cast<std::uint8_t>(w.received + std::exchange(w.completions, 0));
       });
     }
     if (!moved && world.received != messages_ + posts_ - 1) ++stuck;
@@ -336,6 +377,7 @@ class Explorer {
 
   const Mistake mistake_;
   const int posts_, messages_;
+  const bool directly_;
   std::unordered_set<std::uint64_t> seen_;
   std::vector<World> todo_;
 };
@@ -343,10 +385,12 @@ class Explorer {
 int Stuck(Mistake mistake, std::size_t* states = nullptr) {
   int stuck = 0;
   for (const int posts : {kFewPosts, kAllPosts}) {
-    Explorer explorer(mistake, posts);
-    explorer.Run();
-    if (states != nullptr) *states += explorer.states;
-    stuck += explorer.stuck;
+    for (const bool directly : {false, true}) {
+      Explorer explorer(mistake, posts, directly);
+      explorer.Run();
+      if (states != nullptr) *states += explorer.states;
+      stuck += explorer.stuck;
+    }
   }
   return stuck;
 }
@@ -369,6 +413,7 @@ TEST(DutyTest, TheSearchFindsEachMistake) {
   EXPECT_NE(Stuck(Mistake::kPostAsksForNothing), 0);
   EXPECT_NE(Stuck(Mistake::kPostDoesNotLook), 0);
   EXPECT_NE(Stuck(Mistake::kPeerRingsForRecords), 0);
+  EXPECT_NE(Stuck(Mistake::kVainWakeUpDisarms), 0);
 }
 
 TEST(DutyTest, ACallIsMadeOnceUntilItIsAnswered) {

@@ -67,6 +67,12 @@ std::size_t PollSet::hot() const {
   return hot_.size();
 }
 
+bool PollSet::FewInMemory() const {
+  BiasedGuard guard(lock_);
+  return !hot_.empty() && hot_.size() == members_.size() && hot_.size() <= kDrivenPerPoll &&
+         std::ranges::all_of(hot_, [](const Hot& hot) { return hot.cost == kCostOfMemory; });
+}
+
 [[gnu::always_inline]] inline bool PollSet::PollHot(LentSpan* lent, Deferred* deferred) {
   const std::size_t count = hot_.size();
   std::uint32_t spent = 0;

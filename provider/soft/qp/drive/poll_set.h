@@ -53,6 +53,8 @@ class PollSet {
   bool Poll(LentSpan* lent);
   // Drives all hot queue pairs and checks their descriptors. Returns true when data moved.
   bool DriveAll();
+  // True when all queue pairs are hot, few and over shared memory.
+  bool FewInMemory() const;
   // Arms every queue pair for a thread that is about to sleep, and adds the descriptors to watch. Returns
   // true when there is work.
   bool PrepareToSleep(std::vector<os::Watched>* fds, Time* deadline);

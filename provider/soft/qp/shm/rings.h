@@ -178,6 +178,8 @@ class ShmRings {
   void OnDoorbell() { armed_ = 0; }
   // Returns true when the flag was set and no doorbell was taken since.
   bool armed() const { return armed_ != 0; }
+  // The peer has rung, and nobody has taken the doorbell.
+  bool DoorbellComes() const { return armed_ != 0 && mine().armed.load(std::memory_order_relaxed) == 0; }
   bool armed_for_records() const { return armed_ == kArmedForRecords; }
 
   // In a forked child, which must not act as a second end.

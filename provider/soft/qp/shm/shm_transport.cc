@@ -133,6 +133,8 @@ bool ShmTransport::ProgressQuiet(QuietWords* words) {
 }
 
 bool ShmTransport::Arm() {
+  // It would wake this side for a record that a poll has taken.
+  if (state_.rings.DoorbellComes()) state_.memory.ReadSocket(true);
   state_.rings.Arm(AwaitsAcknowledgements());
   return true;
 }
