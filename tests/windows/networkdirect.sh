@@ -35,14 +35,14 @@ broker() {
   local log=$build/networkdirect-$1.log
   cat > "$WINEPREFIX/$1.toml"
   # It ends with its input.
-  wine "$build/bin/plain_broker.exe" "Z:$WINEPREFIX/$1.toml" "C:\\$1" < <(exec sleep 900) > "$log" 2>&1 &
+  wine "$build/bin/plain_broker.exe" "Z:$WINEPREFIX/$1.toml" "C:\\$1" < <(exec sleep 900 > /dev/null 2>&1) > "$log" 2>&1 &
   broker_pid=$!
   await "$log" "$2"
 }
 row() {
   local result=ok
   [ "$2" -eq 0 ] || { result="FAILED ($3)" && failed=1; }
-  printf '%-40s %s %s\n' "$1" "$(grep -av '^round\|^waiting' "$3" | tail -1 | tr -d '\r' || true)" "$result"
+  printf '%-40s %s %s\n' "$1" "$(grep -av '^round\|^waiting\|^nd_pair' "$3" | tail -1 | tr -d '\r' || true)" "$result"
 }
 # Directly, so that its process is the program. It ends by itself, a minute after its peer at the latest.
 nd_pair() { NDBROKER_PAIR_BROKER='C:\a' NDBROKER_PAIR_ADAPTER=nd0 exec wine "$build/bin/nd_pair.exe" "$@" < /dev/null; }
@@ -107,9 +107,11 @@ row data-goes-on-without-the-broker "$status" "$log.log"
 unset NDBROKER_PAIR_PACE
 both new-broker-serves listen connect 7605
 
+port=4982
 for name in missing faulting_nd; do
   status=0
-  broker "$name" 'adapter.problem\|adapter.added' < <(with_dll 4983 "$name.dll") || status=1
+  port=$((port + 1))
+  broker "$name" 'adapter.problem\|adapter.added' < <(with_dll "$port" "$name.dll") || status=1
   await "$build/networkdirect-$name.log" '^READY' || status=1
   grep -a 'nd0' "$build/networkdirect-$name.log" | tail -1 > "$build/networkdirect-$name-dll.log" || true
   kill -0 "$broker_pid" || status=1

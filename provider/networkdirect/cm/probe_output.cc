@@ -94,6 +94,8 @@ Result<std::vector<AdapterInfo>> ReadProbe(std::string_view text, std::uint32_t 
     AdapterInfo info;
     bool right = kind == "adapter" && !done;
     while (right && !line.empty()) right = ReadWord(TakeUntil(' ', &line), &info);
+    // A debugger of the system may write about a fault.
+    if (!right && exit_code > 1) break;
     if (!right) return Status(StatusCode::kRemoteError, "the probe of the adapters wrote something else");
     info.flags &= kKnownFlags;
     info.max_caller_data = std::min<std::uint32_t>(info.max_caller_data, kMaxData);

@@ -32,6 +32,8 @@ TEST(NetworkDirectProbe, ADllThatEndsItsProcessIsNamed) {
   const Status status = ReadProbe(LineOf(Adapter()), 0xC0000005).status();
   EXPECT_EQ(status.code(), StatusCode::kDeviceNotReady);
   EXPECT_NE(status.message().find("0xC0000005"), std::string::npos) << status.message();
+  EXPECT_EQ(ReadProbe("Unhandled exception: page fault\nRegister dump:\n", 0xC0000005).status().message(),
+            status.message());
 }
 
 TEST(NetworkDirectProbe, TheReasonOfAFailureIsKept) {
