@@ -5,8 +5,8 @@ SMALL = ("no single hot spot: checks of the posting and of the memory, two lines
          "and acknowledgement), and a completion for each message")
 COPY = "cost of posting and completing a request, and windows that share the cache with the receiver"
 SET_UP = "several calls between application and broker, each with a wake-up"
-WIRE = "received data is staged and copied once more; many small system calls; the CRC is a pass of its own"
-WAKE = "the progress thread is woken first and wakes the sleeper"
+WIRE = "received data is checked in a staging buffer and copied from there; 0.4 us of the library between the receive and the send of a small message"
+WAKE = "the calls that arm, look once more and read the doorbell, around one wake-up"
 
 REASONS = {
     "S6": COPY, "S7": COPY, "S10": "a call of the kernel for each Write, or the target's thread must wake",
