@@ -31,7 +31,10 @@ class NdCompletionQueue final : public CompletionQueue,
   std::size_t Poll(std::span<Completion> out) override;
   Status Notify(NotifyType type) override;
   int handle() const override { return fired_.handle(); }
-  void ConsumeNotification() override { fired_.Clear(); }
+  bool ConsumeNotification() override {
+    fired_.Clear();
+    return true;
+  }
   Status SetNotification(std::function<void()> fired) override;
   Status Wait(Time deadline) override;
   Status Resize(std::uint32_t depth) override;
