@@ -212,6 +212,8 @@ bool SoftCompletionQueue::ConsumeDirectly() {
     BiasedGuard guard(lock_);
     came = head_ != head;
     if (!came) {
+      // Earlier signals end here. From the store on a completion of the progress thread signals.
+      notify_.Clear();
       armed_.store(true, std::memory_order_relaxed);
       armed_type_ = NotifyType::kAny;
     }
@@ -223,7 +225,6 @@ bool SoftCompletionQueue::ConsumeDirectly() {
   if (!came) {
     // From here on the progress thread tells.
     EndDirect();
-    notify_.Clear();
     poll_set_.ExpectSleep();
   }
   return fired || (was_armed && came);
