@@ -18,13 +18,26 @@ class DirectTest : public ::testing::Test {
     HandOffs both = MakeHandOffs(Link::kSharedRingOnly);
     ASSERT_TRUE(a_.qp->Attach(std::move(both.active)).ok());
     ASSERT_TRUE(b_.qp->Attach(std::move(both.passive)).ok());
-    for (std::uint32_t i = 0; i < 2 * DirectPolicy::kFirst; ++i) {
+    // On a busy machine the progress thread comes before this thread at times. A signal may then tell
+    // nothing, and the queue wants more useful ones before the transports wake it again.
+    DirectPolicy as_of_the_queue;
+    std::uint32_t behind = 0;
+    for (int i = 0; i < 100'000 && behind < DirectPolicy::kFirst; ++i) {
       Arm();
       Send();
-      ASSERT_TRUE(Woken());
-      EXPECT_TRUE(b_.cq->ConsumeNotification());
+      while (!WokenByACompletion()) {
+        as_of_the_queue.InVain();
+        behind = 0;
+      }
+      as_of_the_queue.Useful();
+      behind += as_of_the_queue.direct() ? 1 : 0;
       Take();
     }
+    ASSERT_EQ(behind, DirectPolicy::kFirst);
+  }
+  bool WokenByACompletion() {
+    EXPECT_TRUE(Woken());
+    return b_.cq->ConsumeNotification() || HasFailure();
   }
   void Arm(NotifyType type = NotifyType::kAny) {
     ASSERT_EQ(b_.cq->Poll({&got_, 1}), 0u);
@@ -103,8 +116,8 @@ TEST_F(DirectTest, WorkWithoutACompletionLeavesTheNotificationPending) {
   EXPECT_EQ(a_.Next().status, StatusCode::kSuccess);
   EXPECT_FALSE(Woken(Duration::zero()));
   Send();
-  ASSERT_TRUE(Woken());
-  EXPECT_TRUE(b_.cq->ConsumeNotification());
+  while (!WokenByACompletion()) {
+  }
   Take();
 }
 
@@ -127,8 +140,8 @@ TEST_F(DirectTest, OtherKindsAreReportedByTheThread) {
   Send();
   EXPECT_FALSE(Woken(std::chrono::milliseconds(50)));
   ASSERT_TRUE(b_.cq->Notify(NotifyType::kAny).ok());
-  ASSERT_TRUE(Woken());
-  EXPECT_TRUE(b_.cq->ConsumeNotification());
+  while (!WokenByACompletion()) {
+  }
   Take();
 }
 
