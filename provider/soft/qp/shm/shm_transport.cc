@@ -128,7 +128,9 @@ bool ShmTransport::ProgressQuiet(QuietWords* words) {
   bool others = false;
   moved |= receiver_.ConsumeWhole(&others);
   rings.WakePeer();
-  if (!others) *words = rings.QuietWordsAt(receiver_.position());
+  // A round takes the others now. When each request completes in its post, no later poll makes a round.
+  if (others) return false;
+  *words = rings.QuietWordsAt(receiver_.position());
   return moved;
 }
 
