@@ -7,10 +7,12 @@ set -euo pipefail
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 work=$(realpath -m "${1:-$(mktemp -d "${TMPDIR:-/tmp}/ndbroker-reproducible-XXXXXX")}")
 export CCACHE_DISABLE=1
+commit=$(git -C "$top" rev-parse HEAD)  # Others may follow meanwhile.
 for folder in one a-longer/name-for-the-second; do
   rm -rf "${work:?}/$folder"
   mkdir -p "$work/$folder"
   git clone -q --no-hardlinks "$top" "$work/$folder/source"
+  git -C "$work/$folder/source" checkout -q "$commit"
   (cd "$work/$folder/source" && umask "$([ $folder = one ] && echo 022 || echo 077)" &&
     deploy/debian/build.sh --no-checks > "$work/${folder##*/}.log" 2>&1) || { tail "$work/${folder##*/}.log" && exit 1; }
   (cd "$work/$folder/source/build/deb/packages" && sha256sum -- *) > "$work/${folder##*/}.sums"
