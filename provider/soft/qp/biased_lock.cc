@@ -13,7 +13,7 @@ void BiasedLock::EndOwnership() {
   owner_.store(0, std::memory_order_relaxed);
   const bool lasted = std::chrono::steady_clock::now() - since_ >= kLasted;
   needed_ = lasted ? std::max(needed_ / 2, kFirstStreak) : std::min(needed_ * 2, kLongestStreak);
-  if (GlobalBarrier()) return;
+  if (ProcessBarrier()) return;
   // The program has forbidden itself the system call meanwhile. Processors keep a store back for less than a
   // microsecond, and no thread becomes the owner again.
   std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -36,7 +36,7 @@ void BiasedLock::Enter() {
   if (std::exchange(last_, self) != self) streak_ = 0;
   if (needed_ == kNever || ++streak_ < needed_) return;
   streak_ = 0;
-  if (RegisterGlobalBarrier()) {
+  if (RegisterProcessBarrier()) {
     BecomeOwner(self);
   } else {
     needed_ = kNever;

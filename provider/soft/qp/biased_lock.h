@@ -4,11 +4,11 @@
 //
 // While nobody else takes it, the lock belongs to one thread, its owner. The owner says that it is inside,
 // looks whether it still owns the lock, and is inside. Any other thread takes the shared lock, ends the
-// ownership, makes every thread of the process pass a barrier (GlobalBarrier, one system call) and then waits
-// until the owner is not inside. Why both cannot be inside: the barrier falls between two instructions of the
-// owner. When it falls before the look, the look sees the end of the ownership, and the owner takes the
-// shared lock like all others. When it falls behind the look, the owner has said before that it is inside,
-// and the other thread sees it. biased_lock_test.cc runs all interleavings of this.
+// ownership, makes every thread of the process pass a barrier (ProcessBarrier, one system call) and then
+// waits until the owner is not inside. Why both cannot be inside: the barrier falls between two instructions
+// of the owner. When it falls before the look, the look sees the end of the ownership, and the owner takes
+// the shared lock like all others. When it falls behind the look, the owner has said before that it is
+// inside, and the other thread sees it. biased_lock_test.cc runs all interleavings of this.
 //
 // A thread that stops between its first look and its word still says later that it is inside, and takes that
 // back. It must not take back the word of a later owner. So each word belongs to one thread for the life of
@@ -79,7 +79,7 @@ class BiasedLock {
     // An earlier thread of the same address may have been the owner: its end is ordered before this.
     static_cast<void>(inside_[word].load(std::memory_order_acquire));
     inside_[word].store(true, std::memory_order_relaxed);
-    std::atomic_signal_fence(std::memory_order_seq_cst);  // The other half is GlobalBarrier().
+    std::atomic_signal_fence(std::memory_order_seq_cst);  // The other half is ProcessBarrier().
     if (owner_.load(std::memory_order_relaxed) == owner) [[likely]] {
       held_ = word;
       return true;

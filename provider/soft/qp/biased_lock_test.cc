@@ -256,7 +256,7 @@ void LockOften(BiasedLock& lock, std::uint64_t times) {
 }
 
 TEST(BiasedLockTest, AThreadThatLocksInARowBecomesTheOwnerUntilAnotherComes) {
-  if (!RegisterGlobalBarrier()) GTEST_SKIP() << "the kernel has no barrier for a process";
+  if (!RegisterProcessBarrier()) GTEST_SKIP() << "the kernel has no barrier for a process";
   BiasedLock lock;
   LockOften(lock, BiasedLock::kFirstStreak - 1);
   EXPECT_FALSE(lock.OwnedByThisThread());
@@ -275,7 +275,7 @@ TEST(BiasedLockTest, AThreadThatLocksInARowBecomesTheOwnerUntilAnotherComes) {
 }
 
 TEST(BiasedLockTest, AThirdThreadIsNeverTheOwner) {
-  if (!RegisterGlobalBarrier()) GTEST_SKIP() << "the kernel has no barrier for a process";
+  if (!RegisterProcessBarrier()) GTEST_SKIP() << "the kernel has no barrier for a process";
   BiasedLock lock;
   std::vector<std::thread> threads;
   std::array<std::atomic<int>, 3> owned{-1, -1, -1};

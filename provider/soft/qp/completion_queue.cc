@@ -19,6 +19,8 @@ namespace {
 constexpr int kRoundsBeforeSleep = 16;
 // The rounds of one poll that move data and give it no completion.
 constexpr int kRoundsWithoutCompletion = 8;
+// Twice as long as a processor keeps a store back.
+constexpr Duration kStoreLeaves = std::chrono::microseconds(2);
 // The application waits for the watch set as a whole, so descriptors need no tags of their own.
 constexpr std::uint64_t kNoTag = 0;
 
@@ -247,8 +249,13 @@ void SoftCompletionQueue::ArmTransports(std::vector<os::Watched>* fds) {
   for (int i = 0; i < kRoundsBeforeSleep; ++i) {
     fds->clear();
     Time deadline = Time::max();
-    if (!poll_set_.PrepareToSleep(fds, &deadline)) return;
-    poll_set_.DriveAll();
+    const Sleeper sleeper = has_thread() ? Sleeper::kEventLoop : Sleeper::kWaiter;
+    const bool busy = poll_set_.PrepareToSleep(sleeper, fds, &deadline);
+    if (!busy && (has_thread() || deadline == Time::max())) return;
+    // Nobody comes back for a second look, so it is now.
+    const Time enough = Time(std::chrono::steady_clock::now()) + kStoreLeaves;
+    while (!busy && Time(std::chrono::steady_clock::now()) < enough) CpuRelax();
+    if (!poll_set_.DriveAll() && !busy) return;
   }
   work_remains_.store(true, std::memory_order_relaxed);
   notify_.Set();  // The event loop returns at once.
@@ -292,7 +299,7 @@ Status SoftCompletionQueue::Wait(Time deadline) {
     watched.assign(1, os::Watched{wait_.handle()});
     Time wake = deadline;
     bool signalled = false;
-    const bool busy = poll_set_.PrepareToSleep(&watched, &wake);
+    const bool busy = poll_set_.PrepareToSleep(Sleeper::kWaiter, &watched, &wake);
     if (!busy && count_.load(std::memory_order_seq_cst) == 0) {
       spin_.DidNotPay();
       const Duration left = std::max(wake - std::chrono::steady_clock::now(), Duration::zero());

@@ -41,6 +41,7 @@ Result<std::shared_ptr<DeviceCore>> DeviceCore::Create(const AdapterInfo& info, 
   auto regions = TokenTable::Create();
   if (!regions.ok()) return regions.status();
   core->regions = std::move(regions).value();
+  RegisterProcessBarrier();
   RegisterGlobalBarrier();
   return core;
 }

@@ -131,12 +131,12 @@ Interest SoftQueuePair::Settle(Sleeper sleeper, bool barrier) {
   BiasedGuard guard(lock_);
   Interest now;
   if (transport_ && !transport_dead_) {
-    now = transport_->Settle(barrier);
+    now = transport_->Settle(barrier, sleeper != Sleeper::kEventLoop);
     now.deadline = std::min(now.deadline, disconnect_deadline_);
   }
   // Arm may send and may find the end; the next round then frees the transport.
   now.runnable = now.runnable || transport_dead_ || deferred_;
-  if (sleeper == Sleeper::kApplication) ReportUndone();
+  if (sleeper != Sleeper::kProgressThread) ReportUndone();
   // Without a progress thread every sleeper is the watcher. The report woke a sleeper that armed earlier and
   // does not watch enough.
   if (sleeper == Sleeper::kProgressThread || watch_ == 0) {

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Synchronisation of the data path: a spin lock that yields, and a process-wide barrier.
+// Synchronisation of the data path: a spin lock that yields, and barriers for other threads.
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <mutex>
 #include <thread>
+
+#include "base/clock.h"
 
 #if defined(__SANITIZE_THREAD__)
 extern "C" void __tsan_acquire(void* key);
@@ -66,10 +69,18 @@ class SpinLock {
 
 using SpinGuard = std::lock_guard<SpinLock>;
 
-// Makes every store of every registered process of this host, made before now, visible here: the slow half
-// of a fence whose fast half is only a compiler barrier. Returns false when the kernel lacks support.
+// Makes every store of every thread of this process, made before now, visible here: the slow half of a fence
+// whose fast half is only a compiler barrier. Returns false when the kernel lacks support.
+bool ProcessBarrier();
+// The same for all processes of this host that are registered, but it may leave out a processor: when a
+// thread of a process ends, Linux counts its processor as one without registered threads until that runs
+// another process, although other threads of the same process run there. So the caller looks a second time,
+// after kStoresSettle.
 bool GlobalBarrier();
-// Called once per process; returns false when the kernel lacks support.
+// Processors keep a store back for less than a microsecond.
+inline constexpr Duration kStoresSettle = std::chrono::milliseconds(1);
+// Registers this process for either barrier, once. Returns false when the kernel lacks support.
+bool RegisterProcessBarrier();
 bool RegisterGlobalBarrier();
 
 }  // namespace nd::provider::soft

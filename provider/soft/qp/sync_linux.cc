@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The process-wide barrier needs the operating system; the rest of sync.h is inline.
+// The barriers need the operating system; the rest of sync.h is inline.
 #include "provider/soft/qp/sync.h"
 
 #include <linux/membarrier.h>
@@ -15,6 +15,16 @@ int Membarrier(int command) {
 }
 
 }  // namespace
+
+bool RegisterProcessBarrier() {
+  static const bool registered = Membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0;
+  return registered;
+}
+
+bool ProcessBarrier() {
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  return RegisterProcessBarrier() && Membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) == 0;
+}
 
 bool RegisterGlobalBarrier() {
   static const bool registered = Membarrier(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED) == 0;

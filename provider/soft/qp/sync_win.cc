@@ -5,8 +5,17 @@
 
 namespace nd::provider::soft {
 
+// The caller makes the fences itself.
+bool RegisterProcessBarrier() {
+  return false;
+}
+
+bool ProcessBarrier() {
+  return false;
+}
+
 bool RegisterGlobalBarrier() {
-  return false;  // The caller makes the fences itself.
+  return false;
 }
 
 bool GlobalBarrier() {

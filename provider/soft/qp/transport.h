@@ -50,8 +50,10 @@ class Transport {
   // Asks the peer to wake this side through its descriptor. Returns true when a GlobalBarrier() is needed
   // before Settle(); one barrier serves all connections of a sleeper.
   virtual bool Arm() = 0;
-  // Returns the interest to watch after arming. `barrier`: the barrier was made.
-  virtual Interest Settle(bool barrier) = 0;
+  // Returns the interest to watch after arming. `barrier`: the barrier was made. `keeps_time`: the sleeper
+  // comes back at the deadline; for another one the progress thread keeps it, whose call interest() then
+  // demands.
+  virtual Interest Settle(bool barrier, bool keeps_time) = 0;
   // The remaining work after data was moved. Also runnable when a thread consumed the wake-up of a sleeper,
   // because the peer sends no other one until Arm() is called again.
   virtual Interest interest() const = 0;

@@ -166,7 +166,7 @@ void PollSet::Cool(std::uint32_t quiet) {
   // them.
   const auto first =
       std::partition(hot_.begin(), hot_.end(), [=](const Hot& hot) { return hot.quiet < quiet; });
-  const std::vector<Interest> interests = Arm({first, hot_.end()});
+  const std::vector<Interest> interests = Arm({first, hot_.end()}, Sleeper::kEventLoop);
   auto interest = interests.begin();
   for (auto hot = first; hot != hot_.end(); ++hot, ++interest) {
     hot->member->hot = !WatchCold(*hot->member, *interest);
@@ -175,11 +175,11 @@ void PollSet::Cool(std::uint32_t quiet) {
   hot_.erase(std::remove_if(first, hot_.end(), [](const Hot& hot) { return !hot.member->hot; }), hot_.end());
 }
 
-std::vector<Interest> PollSet::Arm(std::span<const Hot> some) {
+std::vector<Interest> PollSet::Arm(std::span<const Hot> some, Sleeper sleeper) {
   std::vector<SoftQueuePair*> queue_pairs;
   queue_pairs.reserve(some.size());
   for (const Hot& hot : some) queue_pairs.push_back(hot.queue_pair);
-  return ArmForSleep(queue_pairs, Sleeper::kApplication);
+  return ArmForSleep(queue_pairs, sleeper);
 }
 
 bool PollSet::WatchCold(Member& member, const Interest& interest) {
@@ -195,11 +195,11 @@ bool PollSet::WatchCold(Member& member, const Interest& interest) {
   return watches;
 }
 
-bool PollSet::PrepareToSleep(std::vector<os::Watched>* fds, Time* deadline) {
+bool PollSet::PrepareToSleep(Sleeper sleeper, std::vector<os::Watched>* fds, Time* deadline) {
   BiasedGuard guard(lock_);
   if (hot_.size() > kDrivenPerPoll) Cool(0);
   bool runnable = false;
-  for (const Interest& interest : Arm(hot_)) {
+  for (const Interest& interest : Arm(hot_, sleeper)) {
     runnable |= interest.runnable;
     *deadline = std::min(*deadline, interest.deadline);
     // A reset is reported even when no event is wanted.

@@ -29,7 +29,11 @@ class SoftQueuePair;
 struct LentSpan;
 
 // The thread that is about to sleep until a transport has work.
-enum class Sleeper { kApplication, kProgressThread };
+enum class Sleeper {
+  kWaiter,     // In Wait.
+  kEventLoop,  // The application, which watches descriptors and keeps no time.
+  kProgressThread,
+};
 
 // Arms all queue pairs for one sleeper, with one barrier, and returns the interest to watch for each.
 std::vector<Interest> ArmForSleep(std::span<SoftQueuePair* const> queue_pairs, Sleeper sleeper);
@@ -57,7 +61,7 @@ class PollSet {
   bool FewInMemory() const;
   // Arms every queue pair for a thread that is about to sleep, and adds the descriptors to watch. Returns
   // true when there is work.
-  bool PrepareToSleep(std::vector<os::Watched>* fds, Time* deadline);
+  bool PrepareToSleep(Sleeper sleeper, std::vector<os::Watched>* fds, Time* deadline);
 
   // Notify was called and has not fired: the application is about to sleep. Calls the progress thread for the
   // queue pairs that it had put off. The thread puts off no other one until the application has polled too
@@ -88,7 +92,7 @@ class PollSet {
   void Cool(std::uint32_t quiet);
   bool WatchCold(Member& member, const Interest& interest);
   void MakeHot(Member& member);
-  static std::vector<Interest> Arm(std::span<const Hot> some);
+  static std::vector<Interest> Arm(std::span<const Hot> some, Sleeper sleeper);
   bool CountPollBeforeSleep();
 
   const bool may_cool_;

@@ -25,7 +25,7 @@ class IwarpTransport final : public Transport {
   void Transmit() override;
   bool Progress(bool look_at_fd) override;
   bool Arm() override;
-  Interest Settle(bool) override { return interest(); }
+  Interest Settle(bool, bool) override { return interest(); }
   Interest interest() const override;
   void OnReceivePosted() override;
   void OnFlushInitiator() override { sender_.OnFlush(); }

@@ -111,6 +111,7 @@ void ShmRings::AskForAcknowledgements() {
   std::uint32_t expected = kArmedForRecords;
   // It stays 0 if the peer is ringing.
   mine().armed.compare_exchange_strong(expected, kArmed, std::memory_order_seq_cst);
+  must_look_again_ = true;
   if (!outstanding()) return;
   // Either the peer sees the new value when it has consumed the next slot, or this side sees what it
   // consumed.

@@ -169,8 +169,15 @@ class ShmRings {
   // `acknowledgements`: something waits for the end of records of this side.
   void Arm(bool acknowledgements) {
     armed_ = acknowledgements || !barrier_ ? kArmed : kArmedForRecords;
-    mine().armed.store(armed_, std::memory_order_seq_cst);
+    const std::uint32_t before = mine().armed.exchange(armed_, std::memory_order_seq_cst);
+    const bool more = before == 0 || (before == kArmedForRecords && armed_ == kArmed);
+    must_look_again_ = must_look_again_ || (barrier_ && more);
   }
+  // This side asked for more than before, and the barrier may have left out the peer. Somebody has to examine
+  // the ring again, see kStoresSettle.
+  bool must_look_again() const { return must_look_again_; }
+  // The caller will.
+  bool TakeLookAgain() { return std::exchange(must_look_again_, false); }
   // After Arm(false): from now on something waits for the end of records. Those that were published before
   // may have ended unnoticed; the others must be published after this.
   void AskForAcknowledgements();
@@ -212,6 +219,7 @@ class ShmRings {
   const bool barrier_;  // The barrier of a sleeping peer covers this process.
   Due doorbell_due_ = Due::kNothing;
   std::uint32_t armed_ = 0;  // 0: a doorbell was taken.
+  bool must_look_again_ = false;
   bool write_in_ring_ = false, request_in_ring_ = false;
   // Behind the last one in the ring.
   std::uint32_t last_write_end_ = 0, last_request_end_ = 0;

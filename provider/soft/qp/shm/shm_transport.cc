@@ -11,8 +11,6 @@
 namespace nd::provider::soft {
 namespace {
 
-constexpr Duration kNoBarrierRecheck = std::chrono::milliseconds(1);
-
 Status Ended(const std::string& side, std::uint32_t code) {
   constexpr std::string_view kWhy[] = {
       // By EndCode.
@@ -141,10 +139,17 @@ bool ShmTransport::Arm() {
   return true;
 }
 
-Interest ShmTransport::Settle(bool barrier) {
-  // Either the next publication of the peer sees the flag, or this side sees the publication now.
-  rearm_at_ = barrier ? Time::max() : Time(std::chrono::steady_clock::now()) + kNoBarrierRecheck;
-  Interest now = interest();
+Interest ShmTransport::Settle(bool barrier, bool keeps_time) {
+  // Either the next publication of the peer sees the flag, or this side sees the publication now, or at the
+  // second look.
+  rearm_at_ = barrier ? Time::max() : Time(std::chrono::steady_clock::now()) + kStoresSettle;
+  if (keeps_time && state_.rings.TakeLookAgain()) {
+    look_again_at_ = Time(std::chrono::steady_clock::now()) + kStoresSettle;
+  } else if (look_again_at_ != Time::max() && Time(std::chrono::steady_clock::now()) >= look_again_at_) {
+    look_again_at_ = Time::max();  // This is it.
+  }
+  Interest now = Remaining();
+  if (keeps_time) now.deadline = std::min(now.deadline, look_again_at_);
   now.runnable = now.runnable || receiver_.RecordWaits() || receiver_.RecordWaitsBehindHeldSend() ||
                  (!state_.rings.armed_for_records() && state_.rings.AcknowledgementWaits()) ||
                  state_.rings.theirs().end_code.load(std::memory_order_acquire) != 0;
@@ -152,6 +157,12 @@ Interest ShmTransport::Settle(bool barrier) {
 }
 
 Interest ShmTransport::interest() const {
+  Interest now = Remaining();
+  now.runnable = now.runnable || state_.rings.must_look_again();
+  return now;
+}
+
+Interest ShmTransport::Remaining() const {
   return {.fd = state_.rings.socket(),
           .read = true,
           // More may matter than what this side is armed for.

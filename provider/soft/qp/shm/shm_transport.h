@@ -29,7 +29,7 @@ class ShmTransport final : public Transport {
   bool StartAtOnce(QuietWords* words) override;
   bool Progress(bool look_at_fd) override;
   bool Arm() override;
-  Interest Settle(bool barrier) override;
+  Interest Settle(bool barrier, bool keeps_time) override;
   Interest interest() const override;
   void FindQuietWords(QuietWords* words) const override;
   bool ProgressQuiet(QuietWords* words) override;
@@ -47,6 +47,8 @@ class ShmTransport final : public Transport {
   void Abandon() override { state_.rings.Abandon(); }
 
  private:
+  // interest(), without the look that the barrier asks for.
+  Interest Remaining() const;
   // Something depends on the end of records of this side.
   bool AwaitsAcknowledgements() const;
   void ArmForMore();
@@ -61,6 +63,8 @@ class ShmTransport final : public Transport {
   std::uint32_t goodbye_from_ = 0;  // Records before this position are handled before the goodbye.
   // When the kernel has no barrier: the time at which a sleeper examines the ring again.
   Time rearm_at_ = Time::max();
+  // When it has: the time of the second look.
+  Time look_again_at_ = Time::max();
   Status cause_;
 };
 
