@@ -13,7 +13,7 @@ REASONS = {
     "S11": COPY, "S": SMALL, "X": WIRE, "C4": "the loop of the broker waits with one call and receives with another",
     "C5": "with several callers a reader thread passes the answers on", "C": SET_UP, "W": WAKE,
     "N": "a poll reads three words of each quiet connection, and one round trip is many polls of both ends", "L": "the tables of the broker outgrow the cache",
-    "M1": "queues and tables of a connection are allocated in whole pages",
+    "M1": "three or four pages of the segment, and the objects of the connection",
     "M": "rows, history and their indexes; memory that a list has used is kept",
 }
 

@@ -1,10 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "provider/soft/qp/shm/rings.h"
 
+#include <new>
+
 #include "base/os/socket.h"
 #include "provider/soft/qp/sync.h"
 
 namespace nd::provider::soft {
+namespace {
+
+// A power of 2, as all sizes of the list of outstanding slots.
+constexpr std::uint32_t kFirstOutstanding = 16;
+
+}  // namespace
 
 ShmRings::ShmRings(SoftQueuePair& queue_pair, Mapping segment, UniqueFd socket, int side)
     : queue_pair_(queue_pair),
@@ -17,7 +25,8 @@ ShmRings::ShmRings(SoftQueuePair& queue_pair, Mapping segment, UniqueFd socket, 
       out_(&segment_->ring[side]),
       in_(&segment_->ring[1 - side]),
       barrier_(RegisterGlobalBarrier()),
-      published_(std::make_unique_for_overwrite<Published[]>(kSlots)) {
+      published_(std::make_unique_for_overwrite<Published[]>(kFirstOutstanding)),
+      published_mask_(kFirstOutstanding - 1) {
   mine().number.store(queue_pair.number(), std::memory_order_release);
   PublishProtection();
 }
@@ -63,6 +72,17 @@ void ShmRings::CopyIn(Slot& slot, SgeCursor& from, std::uint32_t length) {
   }
 }
 
+bool ShmRings::Widen() {
+  const std::uint32_t size = 2 * (published_mask_ + 1);
+  if (size > kSlots) return false;
+  std::unique_ptr<Published[]> wider(new (std::nothrow) Published[size]);
+  if (!wider) return false;
+  for (std::uint32_t i = acknowledged_; i != head_; ++i) wider[i & (size - 1)] = PublishedOf(i);
+  published_ = std::move(wider);
+  published_mask_ = size - 1;
+  return true;
+}
+
 void ShmRings::Withhold(std::uint64_t request) {
   if (request != kNoRequest) queue_pair_.WithholdRequest(request);
 }
@@ -86,7 +106,7 @@ bool ShmRings::Acknowledge() {
   }
   const bool gone = queue_pair_.MemoryGone();
   for (std::uint32_t i = 0; i < passed; ++i) {
-    const Published& slot = published_[acknowledged_++ % kSlots];
+    const Published& slot = PublishedOf(acknowledged_++);
     data_tail_ = slot.data_end;
     if (!slot.completes || slot.request == kNoRequest) continue;
     if (!gone) [[likely]] {

@@ -45,8 +45,8 @@ class ShmRings {
 
   // --- the ring of this side
   // One more slot, and `bytes` in the data area unless they fit the slot.
-  bool HasRoom(std::uint32_t bytes) const {
-    return head_ - acknowledged_ < kSlots &&
+  bool HasRoom(std::uint32_t bytes) {
+    return (head_ - acknowledged_ <= published_mask_ || Widen()) &&
            (bytes <= kInlineSize || kDataSize - (data_head_ - data_tail_) >= bytes);
   }
   // The next slot, empty. The caller checks HasRoom(), fills the slot and publishes it.
@@ -64,7 +64,7 @@ class ShmRings {
   void Publish(Slot& slot, std::uint64_t request, bool completes) {
     if (queue_pair_.MemoryGone()) [[unlikely]]
       return Withhold(request);
-    published_[head_ % kSlots] = {request, data_head_, completes};
+    PublishedOf(head_) = {request, data_head_, completes};
     OrderThroughMappings::Publish(queue_pair_.number());
     slot.stamp.store(StampOf(head_), std::memory_order_release);
     ++head_;
@@ -100,11 +100,11 @@ class ShmRings {
   // The request of the slot at `position`, if the peer has not consumed it; else kNoRequest.
   std::uint64_t RequestAt(std::uint32_t position) const {
     const bool waits = position - acknowledged_ < head_ - acknowledged_;
-    return waits ? published_[position % kSlots].request : kNoRequest;
+    return waits ? published_[position & published_mask_].request : kNoRequest;
   }
   // The requests were flushed: nothing completes them any more.
   void OnFlush() {
-    for (std::uint32_t i = acknowledged_; i != head_; ++i) published_[i % kSlots].request = kNoRequest;
+    for (std::uint32_t i = acknowledged_; i != head_; ++i) PublishedOf(i).request = kNoRequest;
   }
 
   // --- the ring of the peer
@@ -202,6 +202,10 @@ class ShmRings {
 
   enum class Due : std::uint8_t { kNothing, kAcknowledgement, kRecord };
 
+  Published& PublishedOf(std::uint32_t position) { return published_[position & published_mask_]; }
+  // Makes room for more outstanding slots. Returns false when there are kSlots, or no memory; those that are
+  // outstanding make room too.
+  bool Widen();
   void RingBell();
   // The bytes of a claimed slot are not those of the memory, which is gone.
   void Withhold(std::uint64_t request);
@@ -225,8 +229,10 @@ class ShmRings {
   std::uint32_t last_write_end_ = 0, last_request_end_ = 0;
   std::uint32_t head_ = 0, acknowledged_ = 0;
   std::uint64_t data_head_ = 0, data_tail_ = 0;
-  // Of the slots from acknowledged_ to head_. Elsewhere uninitialised: a quiet connection touches little.
+  // Of the slots from acknowledged_ to head_. It grows with the most that were outstanding, because most
+  // connections never have many: a small one shares its pages with other objects, and stays in the cache.
   std::unique_ptr<Published[]> published_;
+  std::uint32_t published_mask_;
 };
 
 }  // namespace nd::provider::soft

@@ -23,7 +23,6 @@ bool SendDescriptor(int socket, const ShareMessage& message, int fd) {
 SharedMemory::SharedMemory(SoftQueuePair& queue_pair, ShmRings& rings, PeerProcess& peer_process,
                            bool enabled)
     : queue_pair_(queue_pair), rings_(rings), peer_process_(peer_process), enabled_(enabled) {
-  peer_buffers_.reserve(16);
   if (!enabled) return;
   const ShareMessage message{.kind = ShareMessage::kRegionTable};
   const int table = queue_pair.core().regions->fd();
