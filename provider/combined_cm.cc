@@ -39,7 +39,10 @@ class CombinedCm::Sink final : public CmSink {
   }
   void OnPeerClosed(CmId id, DisconnectReason reason) override { owner_.sink_.OnPeerClosed(id, reason); }
   void OnDisconnected(CmId id, const Status& status) override { owner_.sink_.OnDisconnected(id, status); }
-  void OnAdaptersChanged() override { owner_.sink_.OnAdaptersChanged(); }
+  void OnAdaptersChanged() override {
+    owner_.of_adapter_.clear();
+    owner_.sink_.OnAdaptersChanged();
+  }
   void SendToClient(ClientId client, std::span<const std::byte> message) override {
     owner_.sink_.SendToClient(client, message);
   }
@@ -67,12 +70,14 @@ void CombinedCm::Add(std::unique_ptr<ConnectionManager> manager) {
 }
 
 ConnectionManager* CombinedCm::OfAdapter(const std::string& adapter) const {
+  if (const auto known = of_adapter_.find(adapter); known != of_adapter_.end()) return known->second;
   for (const auto& manager : managers_) {
     const std::vector<AdapterDescription> adapters = manager->adapters();
     const auto named = [&](const AdapterDescription& description) {
       return description.info.name == adapter;
     };
-    if (std::any_of(adapters.begin(), adapters.end(), named)) return manager.get();
+    if (std::any_of(adapters.begin(), adapters.end(), named))
+      return of_adapter_.emplace(adapter, manager.get()).first->second;
   }
   return nullptr;
 }

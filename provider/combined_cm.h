@@ -67,6 +67,8 @@ class CombinedCm final : public ConnectionManager {
   CmSink& sink_;
   std::vector<std::unique_ptr<Sink>> sinks_;
   std::vector<std::unique_ptr<ConnectionManager>> managers_;
+  // Found since the last change of the adapters: a description of all of them takes long.
+  mutable std::map<std::string, ConnectionManager*> of_adapter_;
   std::map<CmId, std::size_t> ids_;  // Live attempts: the index of the manager.
 };
 
