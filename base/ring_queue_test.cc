@@ -34,5 +34,21 @@ TEST(RingQueue, ElementsLiveOnlyInIt) {
   EXPECT_TRUE(seen.expired());
 }
 
+struct CountedElement {
+  CountedElement() { ++live; }
+  CountedElement(CountedElement&&) noexcept { ++live; }
+  CountedElement& operator=(CountedElement&&) = default;
+  ~CountedElement() { --live; }
+  static inline int live = 0;
+};
+
+TEST(RingQueue, KeepsLittleMemoryWhenItIsEmpty) {
+  RingQueue<CountedElement> queue;
+  for (int i = 0; i < 1000; ++i) queue.Push({});
+  EXPECT_GE(CountedElement::live, 1000);
+  while (!queue.empty()) queue.Take();
+  EXPECT_LE(CountedElement::live, 64);
+}
+
 }  // namespace
 }  // namespace nd
