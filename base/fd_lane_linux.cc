@@ -185,6 +185,15 @@ Result<FdMessage> ReceiveWithSender(int socket, std::span<std::byte> buffer, std
   return got;
 }
 
+Result<FdMessage> ReceiveLongWithSender(int socket, std::span<std::byte> buffer, std::size_t size,
+                                        std::uint32_t* process) {
+  *process = 0;
+  const ssize_t next = recv(socket, nullptr, 0, MSG_PEEK | MSG_TRUNC | MSG_DONTWAIT);
+  if (next > 0 && static_cast<std::size_t>(next) > size) return ReceiveWithSender(socket, buffer, process);
+  if (next < 0 && errno == EAGAIN) return Status{StatusCode::kDeviceBusy, "no message waits"};
+  return ReceiveOne(socket, buffer, false, nullptr);
+}
+
 Status MakeSeqpacketPair(UniqueFd* a, UniqueFd* b) {
   int fds[2];
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds) != 0) {

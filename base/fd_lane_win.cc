@@ -225,6 +225,11 @@ Result<FdMessage> ReceiveWithSender(int socket, std::span<std::byte> buffer, std
   return ReceiveWithFds(socket, buffer, false);
 }
 
+Result<FdMessage> ReceiveLongWithSender(int socket, std::span<std::byte> buffer, std::size_t /*size*/,
+                                        std::uint32_t* process) {
+  return ReceiveWithSender(socket, buffer, process);
+}
+
 Result<FdMessage> ReceiveWithFds(int socket, std::span<std::byte> buffer, bool blocking) {
   const auto lane = os::FindAs<PipeObject>(socket);
   if (!lane) return Disconnected();

@@ -19,5 +19,9 @@ Status SendInMyName(int socket, std::span<const std::byte> message, std::span<co
 // another process only with rights over all processes that it sees. No other thread uses the socket
 // meanwhile.
 Result<FdMessage> ReceiveWithSender(int socket, std::span<std::byte> buffer, std::uint32_t* process);
+// The same when the next message is longer than `size`; else *process is 0, and a message costs one call
+// more than it would without its sender.
+Result<FdMessage> ReceiveLongWithSender(int socket, std::span<std::byte> buffer, std::size_t size,
+                                        std::uint32_t* process);
 
 }  // namespace nd

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/memfd.h"
+#include "base/memfd_beginning.h"
 
 #ifndef F_SEAL_FUTURE_WRITE
 #define F_SEAL_FUTURE_WRITE 0x0010
@@ -59,6 +60,10 @@ Result<UniqueFd> CreateReadOnlyMemfd(const char* name, std::size_t size, Mapping
   }
   *mapping = std::move(map).value();
   return fd;
+}
+
+bool WriteBeginning(int memfd, std::span<const std::byte> bytes) {
+  return pwrite(memfd, bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(bytes.size());
 }
 
 Result<std::size_t> CheckSealedMemfd(int fd, std::size_t min_size) {

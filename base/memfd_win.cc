@@ -3,11 +3,13 @@
 // for the seal against writable mappings.
 #include "base/memfd.h"
 
+#include "base/memfd_beginning.h"
 #include "base/os/object_win.h"
 
 #include <winternl.h>
 
 #include <cerrno>
+#include <cstring>
 #include <string>
 #include <utility>
 
@@ -66,6 +68,13 @@ Result<UniqueFd> CreateReadOnlyMemfd(const char* name, std::size_t size, Mapping
   }
   *mapping = std::move(map).value();
   return Own(os::Handle(reader));
+}
+
+bool WriteBeginning(int memfd, std::span<const std::byte> bytes) {
+  const Result<Mapping> map = Mapping::Map(memfd, bytes.size(), /*writable=*/true);
+  if (!map.ok()) return false;
+  std::memcpy(map->data(), bytes.data(), bytes.size());
+  return true;
 }
 
 Result<std::size_t> CheckSealedMemfd(int fd, std::size_t min_size) {

@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <span>
 #include <utility>
 
 #include "base/fd_lane.h"
 #include "base/memfd.h"
+#include "base/memfd_beginning.h"
 #include "base/os/descriptor.h"
 #include "provider/soft/segment.h"
 #include "provider/soft/transports.h"
@@ -96,6 +98,7 @@ void LoopCm::Reject(CmId id, Detail detail, const Bytes& private_data) {
 Status LoopCm::MakeSegment(Pair& pair) {
   Result<UniqueFd> segment = CreateSealedMemfd("ndbroker-pair", kSegmentSize);
   if (!segment.ok()) return segment.status();
+  static_cast<void>(WriteBeginning(segment->get(), std::as_bytes(std::span(kBothAsleep))));
   UniqueFd copy = os::Duplicate(segment->get());
   if (!copy) {
     return {StatusCode::kInsufficientResources, "no descriptor is left", Detail::kTransport, errno};

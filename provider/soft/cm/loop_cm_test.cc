@@ -6,6 +6,9 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
+#include <cstring>
+#include <vector>
+
 #include "base/fd_lane.h"
 #include "base/memfd.h"
 #include "provider/soft/cm/cm_test_util.h"
@@ -79,6 +82,10 @@ TEST_F(Loop, HandsOneSealedSegmentToBothSides) {
     EXPECT_TRUE(CheckSealedMemfd(active->fds[0].get(), kSegmentSize).ok());
     auto map_a = Mapping::Map(active->fds[0].get(), kSegmentSize, true);
     auto map_p = Mapping::Map(passive->fds[0].get(), kSegmentSize, false);
+    // Both sides sleep from the start, and all else is 0.
+    std::vector<std::byte> expected(kSegmentSize);
+    for (const std::size_t at : kArmedWords) expected[at] = std::byte{kArmed};
+    EXPECT_EQ(std::memcmp(map_p->data(), expected.data(), kSegmentSize), 0);
     map_a->data()[100] = std::byte{42};
     EXPECT_EQ(map_p->data()[100], std::byte{42});
     const std::byte ring{1};

@@ -310,7 +310,7 @@ class SoftQueuePair final : public QueuePair, public std::enable_shared_from_thi
   void CancelInitiator(StatusCode first);
   void CancelReceives();
   void SetStarved(bool starved);
-  // Lets the thread watch the transport. *call: its id; the thread has to be called without the lock.
+  // Lets the thread watch the transport. *call: its id if the thread has to be called, without the lock.
   // Returns false when the kernel refuses to watch.
   bool GiveTo(ProgressThread& progress, std::uint64_t* call);
   void CloseTransport();

@@ -101,10 +101,18 @@ Status SoftQueuePair::Attach(HandOff hand_off) {
   return Status::Ok();
 }
 
-// The caller wakes the thread after it has released the lock, on which the thread would spin.
+// The thread sleeps on, if the first round has left nothing to do and the peer wakes this side. Otherwise the
+// caller wakes it after it has released the lock, on which the thread would spin.
 bool SoftQueuePair::GiveTo(ProgressThread& progress, std::uint64_t* call) {
-  watch_ = progress.Add(weak_from_this(), {.fd = transport_->fd(), .read = true});
-  *call = watch_;
+  const Interest watched{.fd = transport_->fd(), .read = true};
+  watch_ = progress.Add(weak_from_this(), watched);
+  if (watch_ != 0 && transport_->ArmedFromStart() && !transport_dead_ && !deferred_ &&
+      Covers(watched, CurrentInterest())) {
+    watched_ = watched;
+    Step(&duty_, DutyEvent::kSleep);
+  } else {
+    *call = watch_;
+  }
   return watch_ != 0;
 }
 

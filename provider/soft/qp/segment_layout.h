@@ -18,8 +18,7 @@ inline constexpr std::uint32_t kDataSize = 64 * 1024;
 inline constexpr std::uint32_t kInlineSize = 32;
 inline constexpr std::uint32_t kMaxChunk = 16 * 1024;  // The maximum of one record in the data area.
 
-// Values of SideControl::armed. Earlier versions know only 0 and others.
-inline constexpr std::uint32_t kArmed = 1;
+// A value of SideControl::armed, beside kArmed. Earlier versions know only 0 and others.
 inline constexpr std::uint32_t kArmedForRecords = 2;  // Nothing waits for the end of a record of this side.
 
 struct SideControl {
@@ -90,13 +89,18 @@ struct Segment {
   SideControl side[2];
   alignas(4096) Ring ring[2];
 };
-static_assert(sizeof(Segment) == kSegmentSize);
+static_assert(sizeof(Segment) == kSegmentSize && offsetof(SideControl, armed) == kArmedWords[0] &&
+              sizeof(SideControl) + offsetof(SideControl, armed) == kArmedWords[1]);
 
 constexpr std::uint32_t StampOf(std::uint32_t position) {
   return position / kSlots + 1;
 }
 
-// Datagrams on the socket: one byte is a doorbell, this announces the descriptor beside it.
+// Datagrams on the socket: one byte is a doorbell or announces a table, this stands beside a descriptor.
+inline constexpr std::byte kDoorbell{1};
+// The next datagram is the table of regions, whose sender the other side asks the kernel for. Earlier
+// versions send the table first of all and without this, and take this for a doorbell.
+inline constexpr std::byte kTableFollows{2};
 struct ShareMessage {
   static constexpr std::uint32_t kMagic = 0x4E445348;  // "NDSH"
   enum Kind : std::uint32_t { kRegionTable = 1, kBuffer = 2 };

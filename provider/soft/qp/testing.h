@@ -10,11 +10,13 @@
 #include <future>
 #include <memory>
 #include <numeric>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "base/fd_lane.h"
 #include "base/memfd.h"
+#include "base/memfd_beginning.h"
 #include "base/os/accept.h"
 #include "base/os/descriptor.h"
 #include "base/os/socket.h"
@@ -61,6 +63,7 @@ inline HandOffs MakeHandOffs(Link link, std::uint32_t limit = 16) {
     record = SharedRecord(kSegmentSize);
     record.flags = kHandOffConfirm | (link == Link::kShared ? kHandOffShareMemory : 0u);
     auto segment = CreateSealedMemfd("test-segment", kSegmentSize);
+    EXPECT_TRUE(WriteBeginning(segment->get(), std::as_bytes(std::span(kBothAsleep))));
     UniqueFd a, b;
     EXPECT_TRUE(MakeSeqpacketPair(&a, &b).ok());
     both.active.fds.push_back(os::Duplicate(segment->get()));
@@ -211,6 +214,16 @@ class QpTest : public ::testing::TestWithParam<Case> {
   bool foreign() const { return GetParam().link == Link::kIwarpForeign; }
   std::unique_ptr<End> a, b;
 };
+
+// Lets two ends without data show each other their tables, as the first one-sided request does. Nothing else
+// drives `b`.
+inline void Acquaint(End& a, End& b) {
+  ASSERT_TRUE(a.qp->Write(nullptr, {}, 0, 0, 0).ok());
+  Completion got;
+  ASSERT_TRUE(a.Until([&] { return b.cq->Poll({&got, 1}) == 0 && a.cq->Poll({&got, 1}) == 1; }));
+  EXPECT_EQ(got.status, StatusCode::kSuccess);
+  EXPECT_EQ(a.cq->Poll({&got, 1}), 0u);  // Reads the table of b, which came with the acknowledgement.
+}
 
 // Blocks the progress thread of this process in a callback during its life.
 class HeldUpThread {

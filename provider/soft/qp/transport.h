@@ -50,6 +50,9 @@ class Transport {
   // Asks the peer to wake this side through its descriptor. Returns true when a GlobalBarrier() is needed
   // before Settle(); one barrier serves all connections of a sleeper.
   virtual bool Arm() = 0;
+  // Called after the first round. Returns true when the peer wakes this side although nobody has armed, so
+  // that interest() may be watched at once.
+  virtual bool ArmedFromStart() = 0;
   // Returns the interest to watch after arming. `barrier`: the barrier was made. `keeps_time`: the sleeper
   // comes back at the deadline; for another one the progress thread keeps it, whose call interest() then
   // demands.

@@ -40,7 +40,7 @@ enum class DutyEvent : std::uint8_t {
   kVisit,       // The progress thread comes, and the application does not poll.
   kLeave,       // The progress thread comes, and leaves the queue pair to the application that polls.
   kNotify,      // The application is about to sleep.
-  kSleep,       // The watcher has armed the transport and found nothing to do.
+  kSleep,       // The watcher has armed the transport, or it was armed at Attach, and there is nothing to do.
   kGoOn,        // The progress thread has armed the transport and found something to do: it comes again.
   kDetach,      // The connection was detached.
 };

@@ -34,6 +34,7 @@ enum class Mistake {
   kPostAsksForNothing,          // A post does not look whether this side is armed for records alone.
   kPostDoesNotLook,             // It asks for acknowledgements, and does not look at those that are there.
   kPeerRingsForRecords,
+  kAttachDoesNotWatch,  // The thread sleeps from the start, and the descriptor is not in its epoll.
   kVainWakeUpDisarms,  // The application was woken for nothing, and the notification is not pending any more.
 };
 
@@ -55,6 +56,7 @@ enum class App : std::uint8_t {
   kAsleep,
   kArming,   // In Notify: this thread arms, so that the doorbell wakes it.
   kLooking,  // It has armed.
+  kAttaching,
 };
 
 struct World {
@@ -121,6 +123,11 @@ class Explorer {
     World start;
     start.to_publish = static_cast<std::uint8_t>(messages_);
     if (directly_) start.polls_left = 1;
+    Visit(start);
+    // The same with a segment that is made with both sides asleep.
+    start.flag = start.armed = kForAll;
+    start.thread_called = false;
+    start.app = App::kAttaching;
     Visit(start);
     while (!todo_.empty() && stuck == 0) {
       const World world = todo_.back();
@@ -278,6 +285,20 @@ class Explorer {
         w.watches = !runnable;
       });
     }
+    // The first round, and the decision whether the thread sleeps on.
+    if (world.app == App::kAttaching) {
+      next([&](World& w) {
+        TakeDoorbells(w);
+        Consume(w);
+        w.watches = mistake_ != Mistake::kAttachDoesNotWatch;
+        if (w.armed != 0) {
+          Step(&w.duty, DutyEvent::kSleep);
+        } else {
+          w.thread_called = true;
+        }
+        w.app = App::kPolling;
+      });
+    }
     const bool locked = world.thread == Thread::kLeaving || world.thread == Thread::kListed || world.posting;
     // The application posts, perhaps in a thread that never sleeps.
     const auto publish = [&](World& w) {
@@ -288,7 +309,7 @@ class Explorer {
       Complete(w, reportable - std::exchange(w.reported, reportable));
       Report(w);
     };
-    if (world.posted != posts_ && !locked) {
+    if (world.posted != posts_ && !locked && world.app != App::kAttaching) {
       next([&](World& w) {
         if (w.posted == 0 || w.armed != kForRecords || mistake_ == Mistake::kPostAsksForNothing) {
           return publish(w);
@@ -414,6 +435,7 @@ TEST(DutyTest, TheSearchFindsEachMistake) {
   EXPECT_NE(Stuck(Mistake::kPostDoesNotLook), 0);
   EXPECT_NE(Stuck(Mistake::kPeerRingsForRecords), 0);
   EXPECT_NE(Stuck(Mistake::kVainWakeUpDisarms), 0);
+  EXPECT_NE(Stuck(Mistake::kAttachDoesNotWatch), 0);
 }
 
 TEST(DutyTest, ACallIsMadeOnceUntilItIsAnswered) {

@@ -25,6 +25,7 @@ class IwarpTransport final : public Transport {
   void Transmit() override;
   bool Progress(bool look_at_fd) override;
   bool Arm() override;
+  bool ArmedFromStart() override { return !Arm(); }
   Interest Settle(bool, bool) override { return interest(); }
   Interest interest() const override;
   void OnReceivePosted() override;

@@ -27,6 +27,7 @@ ShmRings::ShmRings(SoftQueuePair& queue_pair, Mapping segment, UniqueFd socket, 
       barrier_(RegisterGlobalBarrier()),
       published_(std::make_unique_for_overwrite<Published[]>(kFirstOutstanding)),
       published_mask_(kFirstOutstanding - 1) {
+  if (mine().armed.load(std::memory_order_relaxed) != 0) armed_ = kArmed;  // By the broker.
   mine().number.store(queue_pair.number(), std::memory_order_release);
   PublishProtection();
 }
@@ -141,9 +142,8 @@ void ShmRings::AskForAcknowledgements() {
 
 void ShmRings::RingBell() {
   if (theirs().armed.exchange(0, std::memory_order_acq_rel) == 0) return;
-  const char bell = 1;
   // A full socket contains doorbells already; a broken one is noticed at the next read.
-  os::Send(socket_.get(), &bell, 1);
+  os::Send(socket_.get(), &kDoorbell, 1);
 }
 
 void ShmRings::Abandon() {

@@ -153,8 +153,6 @@ class ShmRings {
   void RingDoorbell() { doorbell_due_ = Due::kRecord; }
   // The same if it waits for the end of its records.
   void RingForAcknowledgement() { doorbell_due_ = std::max(doorbell_due_, Due::kAcknowledgement); }
-  // A descriptor is on its way to the peer, which wakes it too.
-  void ForgetDoorbell() { doorbell_due_ = Due::kNothing; }
   void WakePeer() {
     if (doorbell_due_ == Due::kNothing) return;
     const Due due = std::exchange(doorbell_due_, Due::kNothing);

@@ -99,7 +99,9 @@ bool ShmSender::Transmit() {
     InitiatorRequest* request = queue_pair.NextToStart();
     if (request == nullptr || !queue_pair.live()) break;
     bool waits = false;
-    if (state_.memory.peer_table() != nullptr && !IsSend(request->op) && Direct(*request, &budget, &waits)) {
+    const bool one_sided = !IsSend(request->op);
+    if (one_sided) state_.memory.ShowTable();
+    if (one_sided && state_.memory.peer_table() != nullptr && Direct(*request, &budget, &waits)) {
       moved = true;
       if (!queue_pair.live()) break;
       continue;

@@ -6,6 +6,7 @@
 
 #include "base/fd_lane.h"
 #include "base/lane_sender.h"
+#include "base/os/socket.h"
 
 namespace nd::provider::soft {
 namespace {
@@ -22,15 +23,17 @@ bool SendDescriptor(int socket, const ShareMessage& message, int fd) {
 
 SharedMemory::SharedMemory(SoftQueuePair& queue_pair, ShmRings& rings, PeerProcess& peer_process,
                            bool enabled)
-    : queue_pair_(queue_pair), rings_(rings), peer_process_(peer_process), enabled_(enabled) {
-  if (!enabled) return;
+    : queue_pair_(queue_pair), rings_(rings), peer_process_(peer_process), enabled_(enabled) {}
+
+// If it cannot be sent, the peer uses the ring.
+void SharedMemory::SendTable() {
+  table_shown_ = true;
   const ShareMessage message{.kind = ShareMessage::kRegionTable};
-  const int table = queue_pair.core().regions->fd();
-  // If it cannot be sent, the peer uses the ring.
-  if (SendInMyName(rings.socket(), std::as_bytes(std::span(&message, 1)), std::span(&table, 1)).ok() ||
-      SendDescriptor(rings.socket(), message, table)) {
-    rings.PublishControl(RecordKind::kDescriptors);
-    rings.ForgetDoorbell();
+  const int table = queue_pair_.core().regions->fd();
+  if (os::Send(rings_.socket(), &kTableFollows, 1) != 1) return;
+  if (SendInMyName(rings_.socket(), std::as_bytes(std::span(&message, 1)), std::span(&table, 1)).ok() ||
+      SendDescriptor(rings_.socket(), message, table)) {
+    rings_.PublishControl(RecordKind::kDescriptors);
   }
 }
 
@@ -39,6 +42,8 @@ const SharedMemory::Given* SharedMemory::Give(std::uint32_t id) {
   if (given != shared_buffers_.end()) return &*given;
   if (shared_buffers_.size() >= kMaxSharedBuffers) return nullptr;
   const std::shared_ptr<SoftBuffer> buffer = queue_pair_.core().BufferById(id);
+  // Memory of the program is for a process that this side knows.
+  if (buffer && buffer->borrowed()) ShowTable();
   if (!buffer || (buffer->borrowed() && !peer_process_.reachable())) return nullptr;
   if (buffer->lent() && !peer_process_.ReachesThis()) return nullptr;
   if (!SendDescriptor(rings_.socket(), {.kind = ShareMessage::kBuffer, .id = id}, buffer->fd())) {
@@ -67,14 +72,15 @@ void SharedMemory::ReadSocket(bool until_doorbell) {
     ShareMessage message;
     const auto bytes = std::as_writable_bytes(std::span(&message, 1));
     std::uint32_t sender = 0;
-    // The table comes first, and only its sender matters.
-    auto got = enabled_ && !peer_table_ ? ReceiveWithSender(rings_.socket(), bytes, &sender)
-                                        : ReceiveWithFds(rings_.socket(), bytes, false);
+    auto got = ReceiveNext(bytes, &sender);
     if (!got.ok()) {
       // Any other status: the peer is gone or breaks the rules.
       hung_up_ = got.code() != StatusCode::kDeviceBusy;
       return;
     }
+    heard_ = true;
+    table_comes_ = got->size == 1 && bytes[0] == kTableFollows;
+    if (table_comes_) continue;
     if (got->size == 1) {
       rings_.OnDoorbell();
       if (until_doorbell) return;
@@ -83,6 +89,13 @@ void SharedMemory::ReadSocket(bool until_doorbell) {
       continue;
     Adopt(message, std::move(got->fds[0]), sender);
   }
+}
+
+// Only the sender of the table matters. An earlier version sends it first of all.
+Result<FdMessage> SharedMemory::ReceiveNext(std::span<std::byte> bytes, std::uint32_t* sender) {
+  if (enabled_ && table_comes_) return ReceiveWithSender(rings_.socket(), bytes, sender);
+  if (enabled_ && !heard_) return ReceiveLongWithSender(rings_.socket(), bytes, sizeof(std::byte), sender);
+  return ReceiveWithFds(rings_.socket(), bytes, false);
 }
 
 void SharedMemory::Adopt(const ShareMessage& message, UniqueFd fd, std::uint32_t sender) {

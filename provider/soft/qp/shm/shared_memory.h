@@ -8,8 +8,10 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
+#include "base/fd_lane.h"
 #include "base/memfd.h"
 #include "base/unique_fd.h"
 #include "provider/soft/qp/queue_pair.h"
@@ -22,11 +24,19 @@ namespace nd::provider::soft {
 
 class SharedMemory {
  public:
-  // `enabled`: both ends may share. Sends this process' table then, and with the peer's table `peer_process`
-  // gets the number of the process.
+  // `enabled`: both ends may share. With the peer's table `peer_process` gets the number of the process.
   SharedMemory(SoftQueuePair& queue_pair, ShmRings& rings, PeerProcess& peer_process, bool enabled);
 
   bool enabled() const { return enabled_; }
+
+  // Each side shows its table once: when it wants the memory or the process of the peer for the first time,
+  // or as the answer to the table of the peer. Most connections of programs that only send never do. So a
+  // side that has the peer's table is known to the peer.
+  void ShowTable() {
+    if (enabled_ && !table_shown_) SendTable();
+  }
+  // The peer has shown its table, and waits for that of this side.
+  bool owes_table() const { return peer_table_ != nullptr && !table_shown_; }
 
   // Gives the peer a buffer of this process; a borrowed one only while this side can reach the process of the
   // peer, so that the end of a registration knows for how long it has to wait. Returns true when the peer has
@@ -68,6 +78,8 @@ class SharedMemory {
     std::uint64_t size_for_sends = 0;
   };
   bool ToFront(std::uint32_t id);
+  void SendTable();
+  Result<FdMessage> ReceiveNext(std::span<std::byte> bytes, std::uint32_t* sender);
   // Null: the peer does not get it.
   const Given* Give(std::uint32_t id);
   void Adopt(const ShareMessage& message, UniqueFd fd, std::uint32_t sender);
@@ -77,6 +89,9 @@ class SharedMemory {
   PeerProcess& peer_process_;
   const bool enabled_;
   bool hung_up_ = false;
+  bool table_shown_ = false;
+  bool table_comes_ = false;  // The next datagram is the peer's table.
+  bool heard_ = false;        // A datagram of the peer was read.
   std::shared_ptr<const Mapping> peer_table_;
   std::vector<Buffer> peer_buffers_;
   std::vector<Given> shared_buffers_;

@@ -77,6 +77,7 @@ bool ShmTransport::Progress(bool look_at_fd) {
       state_.pace.Leave(std::chrono::steady_clock::now());
     }
     if (queue_pair.live() && receiver_.HasRecord()) moved |= receiver_.Consume();
+    if (queue_pair.live() && state_.memory.owes_table() && !state_.goodbye_wanted) state_.memory.ShowTable();
     state_.runnable = false;
     if (queue_pair.live() && sender_.HasWork()) moved |= sender_.Transmit();
   } else if (state_.rings.outstanding()) {

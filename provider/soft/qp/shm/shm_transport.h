@@ -29,6 +29,7 @@ class ShmTransport final : public Transport {
   bool StartAtOnce(QuietWords* words) override;
   bool Progress(bool look_at_fd) override;
   bool Arm() override;
+  bool ArmedFromStart() override { return state_.rings.armed(); }
   Interest Settle(bool barrier, bool keeps_time) override;
   Interest interest() const override;
   void FindQuietWords(QuietWords* words) const override;
