@@ -37,8 +37,8 @@ declare -A pid=()
 cleanup() {
   local status=$?
   trap '' INT TERM
-  jobs -p | xargs -r kill -9 2> /dev/null || true
-  wait 2> /dev/null || true
+  # As one command, because Bash reports those that were killed as soon as a command ends.
+  { jobs -p | xargs -r kill -9; wait; } 2> /dev/null || true
   [ "$status" -eq 0 ] || { tail -n 4 "$work"/log/* && echo "repeat with --seed $seed"; }
   umount -l "$work/log" "$work"
   rmdir "$work"
