@@ -15,6 +15,8 @@ namespace nd {
 inline constexpr char kBrokerSocketName[] = "broker.sock";
 inline constexpr char kLaneSocketName[] = "lane.sock";
 inline constexpr char kAdminSocketName[] = "admin.sock";
+// Metrics and the page, by HTTP.
+inline constexpr char kMetricsSocketName[] = "metrics.sock";
 inline constexpr char kClientDirectoryName[] = "client";
 inline constexpr char kPodsDirectoryName[] = "pods";
 inline constexpr char kSystemBrokerDirectory[] = "/run/ndbroker";

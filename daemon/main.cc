@@ -16,6 +16,7 @@
 #include "daemon/config.h"
 #include "daemon/ops/logging.h"
 #include "daemon/ops/process.h"
+#include "daemon/server/late_services.h"
 #include "daemon/server/runtime_dir.h"
 #include "daemon/server/server.h"
 #include "daemon/server/services.h"
@@ -116,7 +117,7 @@ int Serve(const Flags& flags, const nd::Config& config) {
   nd::os::StoredSockets kept(manager.value(), &options.inherited);
   for (const auto& provider : options.config.providers) provider->KeepListeners(&kept);
   options.make_manager = nd::provider::MakeConnectionManager;
-  options.make_services = nd::service::MakeServices;
+  options.make_services = nd::service::MakeServices(nd::service::LoadLateServices);
   if (!flags.config.empty()) options.load = [flags] { return Load(flags); };
   options.parse = [flags](const std::string& text, const std::string& file) {
     return Apply(flags, nd::ParseConfig(text, file));

@@ -6,7 +6,7 @@
 
 #include "daemon/admin/admin_service.h"
 #include "daemon/ops/logging.h"
-#include "daemon/shell/history_sink.h"
+#include "daemon/shell/history_messages.h"
 
 namespace nd::service {
 

@@ -1,18 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counts the calls of the admin socket by method and outcome, at the point where gRPC sends the response.
+// The calls of the admin socket, counted by method and outcome (count_calls.h).
 //
 // Any thread. Unknown method names count as "other", so that a client cannot grow the table.
 #pragma once
 
 #include <cstdint>
 #include <map>
-#include <memory>
 #include <mutex>
 #include <string>
 #include <string_view>
 #include <utility>
-
-#include "grpcpp/support/server_interceptor.h"
 
 namespace nd::service {
 
@@ -28,8 +25,5 @@ class AdminTally {
   mutable std::mutex mutex_;
   Counts counts_;
 };
-
-// Makes the interceptor for grpc::ServerBuilder. `tally` outlives the server.
-std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface> CountCalls(AdminTally& tally);
 
 }  // namespace nd::service

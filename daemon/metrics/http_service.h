@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The HTTP interface of the broker: /metrics, /livez, /readyz, the web page and its data.
 //
-// Made and destroyed by the thread that starts and stops the broker, before the loop runs or after it has
-// ended. Start and Stop are called in between.
+// Made and destroyed by the thread that starts and stops the broker, destroyed after the loop has ended.
+// Start and Stop are called in between.
 #pragma once
 
 #include <array>
@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/event_loop.h"
+#include "base/locate.h"
 #include "daemon/config.h"
 #include "daemon/metrics/http_responder.h"
 #include "daemon/metrics/observatory.h"
@@ -22,8 +23,6 @@
 #include "daemon/shell/watch_hub.h"
 
 namespace nd::service {
-
-inline constexpr const char* kMetricsSocketName = "metrics.sock";
 
 class HttpService {
  public:

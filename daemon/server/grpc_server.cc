@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "daemon/metrics/count_calls.h"
 #include "daemon/server/grpc_connection.h"
 
 namespace nd::service {

@@ -77,7 +77,7 @@ class Server::Impl {
   std::unique_ptr<Services> services_;  // Ends after the shell, which reports to it.
   std::unique_ptr<BrokerShell> shell_;
   std::unique_ptr<ops::Pulse> pulse_;
-  std::vector<std::unique_ptr<Acceptor>> acceptors_;
+  std::vector<std::unique_ptr<Acceptor>> acceptors_;  // Of the loop once it runs.
   std::thread thread_;
   std::mutex reload_mutex_;
 };
@@ -148,7 +148,7 @@ Status Server::Impl::Start() {
   shell_ = std::move(made.value());
 
   StartPulse();
-  ServicesHost host{options_, epoch, clock_, loop_, hello_, hub_, *shell_, *pulse_, {}, {}, {}, {}, {}};
+  ServicesHost host{options_, epoch, clock_, loop_, hello_, hub_, *shell_, *pulse_, {}, {}, {}, {}, {}, {}};
   host.reload = [this] { return Reload(); };
   host.settings = [this] { return Settings(); };
   host.needs_restart = [this](const Config& wanted) {
@@ -158,14 +158,13 @@ Status Server::Impl::Start() {
   host.listen = [this](const std::string& path, os::SocketKind kind, std::uint32_t mode,
                        std::optional<std::uint32_t> group,
                        UniqueFd* out) { return Listen(path, kind, mode, group, out); };
+  host.on_loop = [this](const std::function<void()>& what) { OnLoop(what); };
   host.accept = [this](const char* name, UniqueFd fd, Acceptor::Accepted accepted) {
     acceptors_.push_back(
         std::make_unique<Acceptor>(loop_, name, shell_->doors()[name], std::move(fd), std::move(accepted)));
   };
   services_ = options_.make_services != nullptr ? options_.make_services(std::move(host))
                                                 : std::make_unique<Services>();
-  if (Status s = services_->Prepare(); !s.ok()) return s;
-
   if (Status s = TakeInheritedSockets(); !s.ok()) return s;
   if (Status s = services_->Listen(); !s.ok()) return s;
   // The last socket to be opened: clients wait for it.
@@ -179,12 +178,11 @@ Status Server::Impl::Start() {
   acceptors_.push_back(std::make_unique<Acceptor>(
       loop_, kLaneSocketName, shell_->doors()[kLaneSocketName], std::move(lane_fd),
       [this](UniqueFd fd, const Peer& peer) { shell_->OfferLane(std::move(fd), peer); }));
-  services_->Accept();
   thread_ = std::thread([this] { loop_.Run(); });
   os::NameThread(thread_, "nd-loop");
   // Joined only now: during a slow start the loop would become stale.
   pulse_->Join("loop", [this](std::function<void()> question) { loop_.Post(std::move(question)); });
-  return Status::Ok();
+  return services_->Serve();
 }
 
 void Server::Impl::StartPulse() {

@@ -28,7 +28,7 @@ class Server {
     std::string version;
     bool test_clock = false;
     ManagerFactory make_manager;
-    ServicesFactory make_services;         // MakeServices() of services.h. Null: none.
+    ServicesFactory make_services;         // What MakeServices() of services.h returns. Null: none.
     std::function<Result<Config>()> load;  // Reads the configuration again; null when there is no file.
     // Called once a second with the names of the threads that do not answer (ops::Pulse). A watchdog is fed
     // here while the list is empty. May be null.

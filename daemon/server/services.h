@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parts of the broker besides sessions on the fd lane: sessions by gRPC, administration, the history,
-// metrics (services_grpc.cc).
+// The parts of the broker besides sessions on the fd lane. The history and the statistics are there before
+// the first client, so that they miss no record. Sessions by gRPC, administration and metrics come later,
+// while clients of the lane are served already, because their libraries take longer to load than all the rest
+// (late_services.h).
 //
-// Made and used by Server alone, on the thread of its Start() and of its destructor.
+// Made and used by Server alone, on the thread of its Start() and of its destructor, except Proven().
 #pragma once
 
 #include <cstdint>
@@ -44,7 +46,9 @@ struct ServicesHost {
   std::function<Status(const std::string& path, os::SocketKind kind, std::uint32_t mode,
                        std::optional<std::uint32_t> group, UniqueFd* out)>
       listen;
-  // Accepts its clients from now on.
+  // Runs a function on the loop, and returns when it has ended. Not before Serve().
+  std::function<void(const std::function<void()>&)> on_loop;
+  // Accepts its clients from now on. Loop thread.
   std::function<void(const char* name, UniqueFd fd, Acceptor::Accepted accepted)> accept;
 };
 
@@ -54,18 +58,26 @@ class Services {
 
   // The sockets that a service manager may have opened for them.
   virtual std::vector<os::InheritedSockets::Wanted> Sockets() const { return {}; }
-  // In this order, before the loop runs: threads and servers; sockets; clients.
-  virtual Status Prepare() { return Status::Ok(); }
+  // Before the loop runs: opens the sockets, whose clients wait for Serve().
   virtual Status Listen() { return Status::Ok(); }
-  virtual void Accept() {}
-  // The client with this socket cookie has said a valid Hello.
+  // While the loop runs: starts the rest, and accepts the clients.
+  virtual Status Serve() { return Status::Ok(); }
+  // The client with this socket cookie has said a valid Hello. Loop thread.
   virtual void Proven(std::uint64_t /*cookie*/) {}
-  // Before the sessions end; after that, while the loop still runs; when the loop has ended.
+  // Before the sessions end; after that, while the loop still runs; when the loop has ended. Each also when
+  // Serve() failed or was never called.
   virtual void StopFirst() {}
   virtual void StopLast() {}
   virtual void EndStreams() {}
 };
 
-std::unique_ptr<Services> MakeServices(ServicesHost host);
+class LateServices;
+class Records;
+// MakeLateServices() or LoadLateServices() of late_services.h.
+using LateFactory =
+    std::function<Result<std::unique_ptr<LateServices>>(const ServicesHost& host, Records& records)>;
+
+// Makes all services.
+ServicesFactory MakeServices(LateFactory late);
 
 }  // namespace nd::service

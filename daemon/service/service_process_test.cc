@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "daemon/ops/logging.h"
+#include "daemon/server/late_services.h"
 #include "daemon/server/server.h"
 #include "daemon/server/services.h"
 #include "daemon/service/fairness_attacks.h"
@@ -404,7 +405,7 @@ int Serve(const std::string& directory, const ManagerFactory& make_manager) {
   options.version = "test";
   options.test_clock = true;
   options.make_manager = make_manager;
-  options.make_services = MakeServices;
+  options.make_services = MakeServices(MakeLateServices);
   options.load = [file] { return LoadConfig(file); };
   Result<std::unique_ptr<Server>> server = Server::Start(std::move(options));
   std::printf("%s\n", server.ok() ? "READY" : server.status().message().c_str());

@@ -181,7 +181,7 @@ TEST_F(StallTest, LivezNamesTheThreadsThatDoNotAnswer) {
     std::string answer;
     EXPECT_TRUE(Until([&] {
       answer = Get("/livez");
-      return answer.find("do not answer: hello, snapshots, pages, loop.") != std::string::npos;
+      return answer.find("do not answer: hello, loop, snapshots, pages.") != std::string::npos;
     })) << answer;
     EXPECT_NE(answer.find(" 503 "), std::string::npos) << answer;
   }

@@ -7,16 +7,12 @@
 #include "daemon/config.h"
 #include "daemon/shell/record_sink.h"
 #include "daemon/state/history.h"
-#include "ndbroker/v1/admin.pb.h"
 
 namespace nd::service {
 
 // Converts a record. The times of day follow from the age of its events at `now`.
 state::HistoryRow ToRow(const core::ConnectionRecord& record, std::string_view transport,
                         const Traffic& traffic, Time now, state::UnixTime wall_now);
-void ToProto(const state::HistoryRow& row, ndbroker::v1::HistoryRow* out);
-// INVALID_PARAMETER names the field, its value and the expected value.
-Result<state::HistoryFilter> ToFilter(const ndbroker::v1::HistoryRequest& request);
 
 // Returns the path of the file; see docs/configuration.md, [history].
 std::string HistoryFile(const HistorySettings& settings, const std::string& directory);

@@ -7,6 +7,7 @@
 #include <chrono>
 
 #include "daemon/service/convert.h"
+#include "daemon/shell/history_messages.h"
 #include "daemon/shell/id_text.h"
 
 namespace nd::service {

@@ -35,9 +35,12 @@ mkdir -p "$out"
 out=$(readlink -f "$out")
 lib=$(readlink -f "$bin/../lib")
 root=$out/rootfs
+# What ndbrokerd loads by itself.
+services=$lib/ndbroker/ndbrokerd-services.so
+[ -e "$services" ] || { echo "build.sh: $services is missing; build ndbrokerd-services first" >&2; exit 2; }
 
 # The packages of the libraries, according to the linker of this host, which must be Debian 12 too.
-mapfile -t packages < <(for program in "${system_programs[@]}" "${user_programs[@]}"; do ldd "$bin/$program"; done |
+mapfile -t packages < <(ldd "${system_programs[@]/#/$bin/}" "${user_programs[@]/#/$bin/}" "$services" |
   awk '/=> \// { print $3 }' | grep -v "^$lib/" | sort -u | xargs -n1 readlink -f |
   sed 'p; s,^/usr,,' | xargs dpkg-query -S 2> /dev/null | cut -d: -f1 | sort -u) # Some are registered without /usr.
 include=$(IFS=,; echo "${packages[*]}")
@@ -56,9 +59,10 @@ fi
 install -s -t "$root/usr/sbin" "${system_programs[@]/#/$bin/}"
 install -s -t "$root/usr/bin" "${user_programs[@]/#/$bin/}"
 for library in "$lib"/libndbroker.so.?; do install -s -m 644 "$library" "$root/usr/lib/x86_64-linux-gnu/$(basename "$library")"; done
+install -s -m 644 -D -t "$root/usr/lib/ndbroker" "$services"
 mkdir -p "$root"/{run/ndbroker,etc/ndbroker,var/lib/ndbroker,var/lib/kubelet}
-for program in "${system_programs[@]}" "${user_programs[@]}"; do
-  chroot "$root" ldd "$(chroot "$root" sh -c "command -v $program")" > "$out/ldd"
+for program in "${system_programs[@]}" "${user_programs[@]}" /usr/lib/ndbroker/ndbrokerd-services.so; do
+  chroot "$root" ldd "$(chroot "$root" sh -c "command -v $program || echo $program")" > "$out/ldd"
   ! grep 'not found' "$out/ldd" || { echo "build.sh: the image lacks libraries of $program" >&2; exit 1; }
 done
 rm "$out/ldd"

@@ -31,7 +31,7 @@ if [ ! -e "$tarball" ]; then
     tail -5 "$cache/$commit.log" >&2
     exit 1
   }
-  tar -czf "$tarball.new" -C "$work/source/build/release" bin/ndbrokerd bin/ndctl bin/nd-traffic $(cd "$work/source/build/release" && echo lib/libndbroker.so*)
+  tar -czf "$tarball.new" -C "$work/source/build/release" bin/ndbrokerd bin/ndctl bin/nd-traffic $(cd "$work/source/build/release" && echo lib/libndbroker.so* && ls lib/ndbroker/ndbrokerd-services.so 2> /dev/null)
   mv "$tarball.new" "$tarball"
 fi
 if [ ! -e "$folder/complete" ]; then

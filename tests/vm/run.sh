@@ -27,6 +27,7 @@ for program in $PROGRAMS; do
   cp "$BUILD/bin/$program" "$FOLDER/" || { echo "FAIL tests/vm: build $program first"; exit 1; }
 done
 cp -L "$BUILD"/lib/libndbroker.so.1 "$FOLDER/"
+cp "$BUILD/lib/ndbroker/ndbrokerd-services.so" "$FOLDER/" || { echo "FAIL tests/vm: build ndbrokerd-services first"; exit 1; }
 cp -rL "$BUILD/lib/ndbroker/verbs" "$FOLDER/verbs" || { echo "FAIL tests/vm: build nd_verbs first"; exit 1; }
 gcc -O2 -Wall -Wextra -Werror -o "$FOLDER/kernel_peer" "$HERE/guest/kernel_peer.c" -lrdmacm -libverbs ||
   { echo "FAIL tests/vm: kernel_peer does not compile"; exit 1; }
@@ -46,9 +47,9 @@ START=$(date +%s)
 "$HERE/vm.sh" start "$FOLDER" --memory 3072 --forward "$PORT:7174" ||
   { echo "FAIL tests/vm: the machine does not start"; exit 1; }
 # Copied into memory, readable by other users, because the shared folder is slow.
-LIBRARIES=$(cd "$FOLDER" && ldd $PROGRAMS kernel_peer "$(command -v ucmatose)" "$(command -v ib_send_lat)" |
+LIBRARIES=$(cd "$FOLDER" && ldd $PROGRAMS ./ndbrokerd-services.so kernel_peer "$(command -v ucmatose)" "$(command -v ib_send_lat)" |
   awk '$3 ~ /^\// && $3 !~ /libndbroker/ { print $3 }' | sort -u)
-"$HERE/vm.sh" run "$FOLDER" "mkdir /run/nd && cp -r $FOLDER/{verbs,${PROGRAMS// /,},libndbroker.so.1,kernel_peer} /run/nd/ &&
+"$HERE/vm.sh" run "$FOLDER" "mkdir -p /run/nd /run/lib/ndbroker && cp $FOLDER/ndbrokerd-services.so /run/lib/ndbroker/ && cp -r $FOLDER/{verbs,${PROGRAMS// /,},libndbroker.so.1,kernel_peer} /run/nd/ &&
   cp -L $(echo $LIBRARIES) /run/nd/" || exit 1
 for part in $PARTS; do
   case $part in

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// All services: gRPC for sessions and administration, the history, metrics.
+#include "daemon/server/late_services.h"
+
 #include <grpcpp/grpcpp.h>
 
 #include <chrono>
@@ -8,17 +9,13 @@
 
 #include "base/locate.h"
 #include "daemon/admin/admin_service.h"
-#include "daemon/metrics/admin_tally.h"
 #include "daemon/metrics/http_service.h"
-#include "daemon/metrics/observatory.h"
 #include "daemon/ops/logging.h"
 #include "daemon/server/grpc_connection.h"
 #include "daemon/server/grpc_server.h"
 #include "daemon/server/refusal_service.h"
-#include "daemon/server/services.h"
 #include "daemon/service/control_connections.h"
 #include "daemon/service/guarded_streams.h"
-#include "daemon/shell/history_sink.h"
 #include "daemon/shell/session_service.h"
 
 namespace nd::service {
@@ -40,15 +37,14 @@ std::uint64_t DescriptorsWanted(const Config& config) {
   return wanted;
 }
 
-class GrpcServices final : public Services {
+class GrpcServices final : public LateServices {
  public:
-  explicit GrpcServices(ServicesHost host) : host_(std::move(host)) {}
+  GrpcServices(const ServicesHost& host, Records& records) : host_(host), records_(records) {}
 
-  std::vector<os::InheritedSockets::Wanted> Sockets() const override;
-  Status Prepare() override;
-  Status Listen() override;
-  void Accept() override;
-  void Proven(std::uint64_t cookie) override { clients_->Proven(cookie); }
+  Status Start(Sockets sockets) override;
+  void Proven(std::uint64_t cookie) override {
+    if (clients_ != nullptr) clients_->Proven(cookie);
+  }
   void StopFirst() override {
     if (http_ != nullptr) http_->Stop();
   }
@@ -56,24 +52,22 @@ class GrpcServices final : public Services {
   void EndStreams() override;
 
  private:
+  Status StartServers();
+  void StartPages(UniqueFd metrics);
+  // The rest is called on the loop.
+  void Accept(UniqueFd admin, UniqueFd broker);
   // Returns true, logs and counts when this peer of an administrative socket must not be served.
   bool RefusesForeign(const char* socket_name, int fd, const Peer& peer) const;
   // Returns the end for gRPC of the connection of an administrator: the socket itself, or, as a pipe of
-  // Windows has messages, one end of a pair that the relay serves. Empty: no descriptors are left. Loop
-  // thread.
+  // Windows has messages, one end of a pair that the relay serves. Empty: no descriptors are left.
   UniqueFd StreamOf(UniqueFd fd, const Peer& peer);
-  void StartHistory();
-  // Logs a warning when the broker has no usable adapter. Before the loop runs.
+  // Logs a warning when the broker has no usable adapter.
   void WarnUnlessReady() const;
 
-  const ServicesHost host_;
-  // Separate threads for separate kinds of waiting: encoding long lists, a disk.
+  const ServicesHost& host_;
+  Records& records_;
+  // A thread of its own: encoding long lists takes long.
   Worker snapshots_{"nd-snapshots"};
-  AdminTally admin_tally_;
-  std::unique_ptr<state::History> history_;
-  std::unique_ptr<HistorySink> history_sink_;
-  Worker history_reader_{"nd-history-read"};
-  std::unique_ptr<Observatory> observatory_;
   std::unique_ptr<HttpService> http_;
   std::unique_ptr<GuardedStreams> guard_, relay_;  // The relay exists once it has a connection.
   std::unique_ptr<SessionService> session_service_;
@@ -81,17 +75,7 @@ class GrpcServices final : public Services {
   RefusalService refusal_service_{kForeignAdmin};
   std::unique_ptr<grpc::Server> broker_server_, admin_server_, refusal_server_;
   std::unique_ptr<ControlConnections> clients_, admins_, foreign_admins_;
-  UniqueFd admin_fd_, broker_fd_;  // From Listen() to Accept().
 };
-
-std::vector<os::InheritedSockets::Wanted> GrpcServices::Sockets() const {
-  std::vector<os::InheritedSockets::Wanted> wanted = {
-      {ClientSocketPath(host_.options.directory, kBrokerSocketName), os::SocketKind::kStream}};
-  for (const char* name : {kAdminSocketName, kMetricsSocketName}) {
-    wanted.push_back({host_.options.directory + "/" + name, os::SocketKind::kStream});
-  }
-  return wanted;
-}
 
 bool GrpcServices::RefusesForeign(const char* socket_name, int fd, const Peer& peer) const {
   if (host_.options.config.broker.allow_foreign_admins) return false;
@@ -112,38 +96,17 @@ UniqueFd GrpcServices::StreamOf(UniqueFd fd, const Peer& peer) {
   return stream;
 }
 
-void GrpcServices::StartHistory() {
-  const HistorySettings& settings = host_.options.config.history;
-  if (!settings.enabled) return;
-  state::History::Options options;
-  options.file = HistoryFile(settings, host_.options.directory);
-  options.keep = std::chrono::hours(24) * settings.keep_days;
-  options.max_rows = settings.max_rows;
-  options.tell = [this](bool good, const std::string& line) {
-    good ? ops::LogInfo(line) : ops::LogWarning("history", line);
-    host_.loop.Post(
-        [this, good, line] { host_.hub.Publish(good ? "history.resumed" : "history.trouble", "", line); });
-  };
-  history_ = std::make_unique<state::History>(std::move(options));
-  history_sink_ = std::make_unique<HistorySink>(host_.clock, *history_);
-  host_.shell.AddRecordSink(history_sink_.get());
-  // Opens its descriptors now and not later; a hanging disk delays the start by at most a second.
-  history_->AwaitOpen(std::chrono::seconds(1));
-}
-
-Status GrpcServices::Prepare() {
-  const Config& config = host_.options.config;
-  StartHistory();
+Status GrpcServices::Start(Sockets sockets) {
   host_.pulse.Join("snapshots",
                    [this](std::function<void()> question) { snapshots_.Post(std::move(question)); });
-  if (history_ != nullptr) {
-    // A disk may be slow; only requests for the history wait for it.
-    host_.pulse.Join(
-        "history", [this](std::function<void()> question) { history_->Post(std::move(question)); }, 30);
-  }
-  observatory_ = std::make_unique<Observatory>(host_.loop, host_.shell, history_.get(), admin_tally_);
-  host_.shell.AddRecordSink(observatory_.get());
+  if (Status status = StartServers(); !status.ok()) return status;
+  if (sockets.metrics) StartPages(std::move(sockets.metrics));
+  host_.on_loop([&] { Accept(std::move(sockets.admin), std::move(sockets.broker)); });
+  return Status::Ok();
+}
 
+Status GrpcServices::StartServers() {
+  const Config& config = host_.options.config;
   guard_ = std::make_unique<GuardedStreams>(GuardedStreams::Options{
       .streams_per_uid = {512, 256}, .on_flood = [this](const Peer& peer, std::string_view why) {
         ops::LogWarning("connection ended", std::string(kBrokerSocketName) + ": uid " +
@@ -173,23 +136,45 @@ Status GrpcServices::Prepare() {
   admin.watch_queue_events = config.limits.watch_queue_events;
   admin.reload = host_.reload;
   admin.test_clock = host_.options.test_clock ? &host_.clock : nullptr;
-  admin.observatory = observatory_.get();
-  admin.history = history_.get();
-  admin.history_reader = &history_reader_;
+  admin.observatory = &records_.observatory();
+  admin.history = records_.history();
+  admin.history_reader = &records_.history_reader();
   admin_service_ =
       std::make_unique<AdminService>(host_.loop, snapshots_, host_.hub, host_.shell, std::move(admin));
   broker_server_ = BuildGrpcServer(session_service_.get(), "broker", config.limits.grpc_memory_bytes,
                                    static_cast<int>(provider::kMaxClientMessage), nullptr);
   admin_server_ = BuildGrpcServer(admin_service_.get(), "admin", config.limits.grpc_memory_bytes,
-                                  kMaxAdminMessage, &admin_tally_);
+                                  kMaxAdminMessage, &records_.admin_tally());
   refusal_server_ = refusal_service_.Start();
   if (broker_server_ == nullptr || admin_server_ == nullptr || refusal_server_ == nullptr) {
     return {StatusCode::kUnsuccessful, "gRPC did not start"};
   }
   broker_server_->GetHealthCheckService()->SetServingStatus("ndbroker.v1.Broker", true);
   admin_server_->GetHealthCheckService()->SetServingStatus("ndbroker.v1.Admin", true);
+  return Status::Ok();
+}
 
-  const ServiceLimits& limits = config.limits;
+void GrpcServices::StartPages(UniqueFd metrics) {
+  // Metrics show the count before the first refusal.
+  host_.on_loop([this] { host_.shell.doors().try_emplace(kMetricsSocketName); });
+  const Server::Options& options = host_.options;
+  http_ = std::make_unique<HttpService>(
+      host_.loop, records_.observatory(), host_.shell, host_.hub, host_.pulse,
+      HttpService::Options{
+          options.config.metrics, options.version, options.directory, [this](int fd) {
+            // On the thread of the responder; the doors belong to the loop.
+            const std::optional<Peer> peer = PeerOf(fd);
+            if (peer && !RefusesForeign(kMetricsSocketName, fd, *peer)) return std::string();
+            const auto why = peer ? ops::Refusal::kForeignNamespace : ops::Refusal::kCredentials;
+            host_.loop.Post([this, why] { host_.shell.doors()[kMetricsSocketName].Refuse(why); });
+            return std::string(kForeignAdmin);
+          }});
+  http_->Start(std::move(metrics));
+  http_->Join(host_.pulse);
+}
+
+void GrpcServices::Accept(UniqueFd admin, UniqueFd broker) {
+  const ServiceLimits& limits = host_.options.config.limits;
   clients_ = std::make_unique<ControlConnections>(
       host_.loop, kBrokerSocketName, host_.shell.doors()[kBrokerSocketName],
       Gate::Limits{limits.unauthenticated, limits.unauthenticated_per_uid, limits.connections_per_uid},
@@ -215,60 +200,11 @@ Status GrpcServices::Prepare() {
         if (UniqueFd stream = StreamOf(std::move(fd), peer))
           ServeConnection(*refusal_server_, std::move(stream));
       });
-
-  return Status::Ok();
-}
-
-Status GrpcServices::Listen() {
-  const Config& config = host_.options.config;
-  const BrokerSettings& broker = config.broker;
-  const auto admin_path = [this](const char* name) { return host_.options.directory + "/" + name; };
-  const auto client_path = [this](const char* name) {
-    return ClientSocketPath(host_.options.directory, name);
-  };
-  if (Status s = host_.listen(admin_path(kAdminSocketName), os::SocketKind::kStream, broker.admin_mode,
-                              broker.admin_group, &admin_fd_);
-      !s.ok()) {
-    return s;
-  }
-  if (config.metrics.enabled) {
-    host_.shell.doors().try_emplace(kMetricsSocketName);  // Metrics show the count before the first refusal.
-    UniqueFd metrics_fd;
-    if (Status s = host_.listen(admin_path(kMetricsSocketName), os::SocketKind::kStream, broker.admin_mode,
-                                broker.admin_group, &metrics_fd);
-        !s.ok()) {
-      return s;
-    }
-    http_ = std::make_unique<HttpService>(
-        host_.loop, *observatory_, host_.shell, host_.hub, host_.pulse,
-        HttpService::Options{
-            config.metrics, host_.options.version, host_.options.directory, [this](int fd) {
-              // On the thread of the responder; the doors belong to the loop.
-              const std::optional<Peer> peer = PeerOf(fd);
-              if (peer && !RefusesForeign(kMetricsSocketName, fd, *peer)) return std::string();
-              const auto why = peer ? ops::Refusal::kForeignNamespace : ops::Refusal::kCredentials;
-              host_.loop.Post([this, why] { host_.shell.doors()[kMetricsSocketName].Refuse(why); });
-              return std::string(kForeignAdmin);
-            }});
-    http_->Start(std::move(metrics_fd));
-    http_->Join(host_.pulse);
-  }
-  if (broker.grpc) {
-    if (Status s = host_.listen(client_path(kBrokerSocketName), os::SocketKind::kStream, broker.client_mode,
-                                broker.client_group, &broker_fd_);
-        !s.ok()) {
-      return s;
-    }
-  }
-  return Status::Ok();
-}
-
-void GrpcServices::Accept() {
-  if (broker_fd_) {
-    host_.accept(kBrokerSocketName, std::move(broker_fd_),
+  if (broker) {
+    host_.accept(kBrokerSocketName, std::move(broker),
                  [this](UniqueFd fd, const Peer& peer) { clients_->Offer(std::move(fd), peer); });
   }
-  host_.accept(kAdminSocketName, std::move(admin_fd_),
+  host_.accept(kAdminSocketName, std::move(admin),
                [this, &door = host_.shell.doors()[kAdminSocketName]](UniqueFd fd, const Peer& peer) {
                  const bool refused = RefusesForeign(kAdminSocketName, fd.get(), peer);
                  if (refused) door.Refuse(ops::Refusal::kForeignNamespace);
@@ -310,8 +246,8 @@ void GrpcServices::EndStreams() {
 
 }  // namespace
 
-std::unique_ptr<Services> MakeServices(ServicesHost host) {
-  return std::make_unique<GrpcServices>(std::move(host));
+Result<std::unique_ptr<LateServices>> MakeLateServices(const ServicesHost& host, Records& records) {
+  return std::unique_ptr<LateServices>(std::make_unique<GrpcServices>(host, records));
 }
 
 }  // namespace nd::service

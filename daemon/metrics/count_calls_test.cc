@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A real server of Admin: every response counts once by its outcome, and invented method names do not grow
 // the table.
-#include "daemon/metrics/admin_tally.h"
+#include "daemon/metrics/count_calls.h"
 
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
