@@ -15,7 +15,7 @@
 namespace nd::state {
 namespace {
 
-constexpr std::size_t kBatch = 512;
+constexpr std::size_t kBatch = 512;  // Rows of one commit.
 constexpr std::chrono::seconds kReaderWaits{5};
 constexpr std::chrono::hours kForEver{24 * 365 * 10};
 
@@ -77,7 +77,7 @@ void History::Add(HistoryRow row) {
     }
     rows_.push_back(std::move(row));
     const std::size_t waiting = rows_.size() + audit_.size();
-    news = waiting == 1 || waiting == kBatch;
+    news = waiting == 1 || waiting == full();
   }
   if (news) wake_.notify_one();  // Otherwise the writer would wake only to wait again.
 }
@@ -240,12 +240,13 @@ bool History::Gather(bool trimming, Batch* batch) {
   const auto waiting = [this] { return rows_.size() + audit_.size(); };
   const auto something = [&] { return stop_ || suspect_ || waiting() != 0; };
   if (!trimming) Await(lock, kForEver, something);
-  if (something()) {
-    Await(lock, options_.gather, [&] { return stop_ || hurry_ || waiting() >= kBatch; });
+  if (something() && !emptying_) {
+    Await(lock, options_.gather, [&] { return stop_ || hurry_ || waiting() >= full(); });
   }
   if (stop_ && waiting() == 0) return false;
   hurry_ = false;
   *batch = {TakeFront(rows_), TakeFront(audit_)};
+  emptying_ = waiting() != 0;
   return true;
 }
 

@@ -43,7 +43,9 @@ class History {
     std::size_t max_rows = 100'000;
     std::size_t max_waiting = 16'384;  // Connections.
     std::size_t max_waiting_audit = 1024;
-    std::chrono::milliseconds gather{250};  // The longest time a row waits for others to share its commit.
+    // The longest time that a row waits for others, unless half of max_waiting wait. The connections of an
+    // application that is killed all end within it, and their peers need the processors meanwhile.
+    std::chrono::milliseconds gather{1000};
     std::chrono::milliseconds retry{1000};  // The pause after a failure; doubles up to 64 times this.
     // Receives one line for each change between writing and not writing, and for a file that is set aside.
     // Called on the history's thread.
@@ -84,6 +86,7 @@ class History {
   template <typename Condition>
   bool Await(std::unique_lock<std::mutex>& lock, std::chrono::milliseconds patience, Condition condition);
   Status Open();
+  std::size_t full() const { return options_.max_waiting / 2; }
   // Waits for rows; returns false at the end.
   bool Gather(bool trimming, Batch* batch);
   // Writes the batch and removes some old rows; *more: there are further old rows.
@@ -105,7 +108,8 @@ class History {
   HistoryState state_;
   std::size_t audit_reserved_ = 0;
   bool stop_ = false, tried_ = false, hurry_ = false;
-  bool suspect_ = false;  // A reader found the file damaged.
+  bool emptying_ = false;  // Rows that have gathered are being written, one batch after another.
+  bool suspect_ = false;   // A reader found the file damaged.
 
   std::unique_ptr<HistoryDb> db_;  // Of the writer.
   std::thread thread_;

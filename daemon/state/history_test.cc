@@ -15,6 +15,7 @@
 #include <filesystem>
 #include <fstream>
 #include <future>
+#include <thread>
 
 #include "daemon/state/history_db.h"
 #include "daemon/state/sqlite.h"
@@ -231,6 +232,26 @@ TEST_F(HistoryTest, ListIncludesRowsAddedBefore) {
     history.Add(MakeRow(n));
     EXPECT_EQ(history.List({})->rows.size(), static_cast<std::size_t>(n) + 1);
   }
+}
+
+TEST_F(HistoryTest, RowsOfManyConnectionsGatherAndAreThenAllWritten) {
+  auto options = MakeOptions();
+  options.gather = std::chrono::minutes(10);
+  History history(options);
+  for (int n = 0; n < 2000; ++n) history.Add(MakeRow(n));
+  std::this_thread::sleep_for(milliseconds(50));
+  EXPECT_EQ(history.state().written, 0u) << "peers of the ended connections need the processors";
+  history.Flush();
+  EXPECT_EQ(history.state().written, 2000u);
+}
+
+TEST_F(HistoryTest, HalfAFullQueueIsWrittenAtOnce) {
+  auto options = MakeOptions();
+  options.gather = std::chrono::minutes(10);
+  options.max_waiting = 2000;
+  History history(options);
+  for (int n = 0; n < 1000; ++n) history.Add(MakeRow(n));
+  Await([&] { return history.state().written == 1000; });
 }
 
 TEST_F(HistoryTest, RestartKeepsTheRows) {
