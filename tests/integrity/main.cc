@@ -49,18 +49,21 @@ int Main(int argc, char** argv) {
   settings.bytes = settings.full ? std::uint64_t{10} << 30 : std::uint64_t{192} << 20;
   settings.rounds = settings.full ? 1'000'000 : 10'000;
   settings.flips = settings.full ? 10'000 : 2'000;
+  settings.frames = settings.full ? 1'000'000 : 50'000;
   for (int i = 1; i < argc; ++i) {
     const char* amount = i + 1 < argc ? argv[i + 1] : nullptr;
     if (Take("--bytes", argv[i], amount, &settings.bytes) ||
         Take("--rounds", argv[i], amount, &settings.rounds) ||
-        Take("--flips", argv[i], amount, &settings.flips)) {
+        Take("--flips", argv[i], amount, &settings.flips) ||
+        Take("--frames", argv[i], amount, &settings.frames)) {
       ++i;
       continue;
     }
-    std::fprintf(stderr,
-                 "nd_integrity: unknown argument %s\n"
-                 "usage: nd_integrity [--bytes N[K|M|G]] [--rounds N] [--flips N] [--gtest_...]\n",
-                 argv[i]);
+    std::fprintf(
+        stderr,
+        "nd_integrity: unknown argument %s\n"
+        "usage: nd_integrity [--bytes N[K|M|G]] [--rounds N] [--flips N] [--frames N] [--gtest_...]\n",
+        argv[i]);
     return 2;
   }
   if (!::testing::GTEST_FLAG(list_tests)) {

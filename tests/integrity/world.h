@@ -62,7 +62,8 @@ struct Settings {
   bool full = false;         // NDBROKER_FULL=1
   std::uint64_t bytes = 0;   // --bytes 10G: of each transport and kind of operation.
   std::uint64_t rounds = 0;  // --rounds 1000000: of each rule of order.
-  std::uint64_t flips = 0;   // --flips 2000: through real sockets.
+  std::uint64_t flips = 0;   // --flips 2000: between two brokers.
+  std::uint64_t frames = 0;  // --frames 50000: damaged frames at a queue pair.
 };
 const Settings& GetSettings();
 // Parses a number with an optional suffix K, M or G; returns 0 when it is malformed.
