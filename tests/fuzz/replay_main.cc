@@ -2,7 +2,9 @@
 // Replaces libFuzzer where it is missing: runs every file of a corpus once, then deterministic mutations of
 // them, so that an ordinary test run covers more than the corpus.
 //
-// fuzz_NAME [--mutations TOTAL] FILE-OR-DIRECTORY...
+// fuzz_NAME [--mutations TOTAL] [--first NUMBER] FILE-OR-DIRECTORY...
+// Mutations have numbers, and each number is another mutation: runs with other numbers add to the earlier
+// ones.
 #include <csignal>
 #include <cstring>
 #include <filesystem>
@@ -105,13 +107,15 @@ std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t m
 }
 
 int main(int argc, char** argv) {
-  std::size_t mutations = 0;
+  std::size_t mutations = 0, first = 0;
   std::vector<std::filesystem::path> files;
   if (LLVMFuzzerInitialize != nullptr) LLVMFuzzerInitialize(&argc, &argv);
   for (int i = 1; i < argc; ++i) {
     const std::string argument = argv[i];
     if (argument == "--mutations" && i + 1 < argc) {
       mutations = std::strtoul(argv[++i], nullptr, 10);
+    } else if (argument == "--first" && i + 1 < argc) {
+      first = std::strtoul(argv[++i], nullptr, 10);
     } else if (std::filesystem::is_directory(argument)) {
       for (const auto& entry : std::filesystem::directory_iterator(argument)) files.push_back(entry.path());
     } else {
@@ -119,7 +123,7 @@ int main(int argc, char** argv) {
     }
   }
   if (files.empty()) {
-    std::cerr << "usage: " << argv[0] << " [--mutations TOTAL] FILE-OR-DIRECTORY...\n"
+    std::cerr << "usage: " << argv[0] << " [--mutations TOTAL] [--first NUMBER] FILE-OR-DIRECTORY...\n"
               << "No input was found, which proves nothing.\n";
     return 2;
   }
@@ -133,10 +137,12 @@ int main(int argc, char** argv) {
     inputs.push_back(ReadFile(file));
     Run(inputs.back(), file.string());
   }
-  for (std::size_t i = 0; i < mutations; ++i) {
+  for (std::size_t i = first; i < first + mutations; ++i) {
     const std::size_t which = i % inputs.size();
     const std::string name = files[which].string() + ", mutation " + std::to_string(i);
-    generator.seed(static_cast<unsigned>(i + 1));
+    // The first numbers of neighbouring seeds differ by the same amount.
+    constexpr std::uint64_t kMix = 0x9E3779B97F4A7C15u;
+    generator.seed(static_cast<unsigned>((i + 1) * kMix >> 32));
     Bytes input = inputs[which];
     std::size_t size = input.size();
     const std::size_t most = size + 64;
