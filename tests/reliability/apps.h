@@ -29,6 +29,10 @@ int RunThief(const std::vector<std::string>& arguments);  // DIRECTORY ADDRESS
 int RunStorm(const std::vector<std::string>& arguments);  // DIRECTORY ADDRESS PROCESSES THREADS
 // Asks for queue pairs in COUNT sessions and acknowledges no descriptor. Prints "silent" when all have asked.
 int RunSilent(const std::vector<std::string>& arguments);  // DIRECTORY COUNT
+// Opens COUNT connections to the broker at 127.0.0.HOST from sixteen networks: every second one is silent,
+// the others send a byte of a request each second. One that the broker closes is opened again. Prints "slow"
+// when each has been opened.
+int RunSlow(const std::vector<std::string>& arguments);  // HOST COUNT
 
 // One of these processes and its output.
 class App {

@@ -22,6 +22,8 @@ struct Part {
 constexpr Part kParts[] = {
     {"restarts", MeasureRestarts, "connections, sessions and ports while the broker is killed"},
     {"reclaim", MeasureReclaim, "the time after the kill of an application"},
+    {"handshakes", MeasureHandshakes, "malformed start-up frames of peers"},
+    {"slow-peers", MeasureSlowPeers, "peers that never finish their request"},
     {"backlog", MeasureBacklog, "the refusals of a listener whose backlog is full"},
     {"descriptors", MeasureDescriptors, "a full table of descriptors, and clients that take none"},
     {"costs", MeasureCosts, "the hand-over of descriptors, and a segment of shared memory"},
@@ -34,7 +36,8 @@ struct Role {
   std::size_t arguments;
 };
 constexpr Role kRoles[] = {{"--echo", RunEcho, 3},   {"--client", RunClient, 4}, {"--prober", RunProber, 2},
-                           {"--thief", RunThief, 2}, {"--silent", RunSilent, 2}, {"--storm", RunStorm, 4}};
+                           {"--thief", RunThief, 2}, {"--silent", RunSilent, 2}, {"--storm", RunStorm, 4},
+                           {"--slow", RunSlow, 2}};
 
 int Usage() {
   std::fputs("usage: nd_reliability PART [CONNECTIONS ROUNDS]\nparts:\n", stderr);

@@ -20,6 +20,10 @@ int MeasureRestarts(const Scale& scale);
 // An application with 1, 1,000 and `connections` connections is killed: rows 6 and 7.
 int MeasureReclaim(const Scale& scale);
 
+// Malformed start-up frames over sockets, 100 for each of `connections`: row 9.
+int MeasureHandshakes(const Scale& scale);
+// As many peers as `connections` that never finish their request: row 11.
+int MeasureSlowPeers(const Scale& scale);
 // A full backlog, over the wire: row 12.
 int MeasureBacklog(const Scale& scale);
 // A full table of descriptors, and silent clients: rows 16 and 17.

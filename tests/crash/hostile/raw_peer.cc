@@ -87,15 +87,24 @@ UniqueFd ListenOnWire(int host) {
   return fd;
 }
 
-UniqueFd AnswerOnWire(int listening) {
+UniqueFd TakeOnWire(int listening) {
   const timeval patience{10, 0};
   ::setsockopt(listening, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
   UniqueFd fd(::accept4(listening, nullptr, nullptr, SOCK_CLOEXEC));
   if (!fd || ReceiveStart(fd.get(), wire::MpaKind::kRequest).empty()) return {};
+  return fd;
+}
+
+UniqueFd AnswerOnWire(int listening) {
+  UniqueFd fd = TakeOnWire(listening);
+  if (!fd || !SendAll(fd.get(), ReplyFrame())) return {};
+  return fd;
+}
+
+Bytes ReplyFrame() {
   wire::MpaFrame reply;
   reply.kind = wire::MpaKind::kReply;
-  if (!SendAll(fd.get(), StartFrame(reply, 9000, 50000, {}))) return {};
-  return fd;
+  return StartFrame(reply, 9000, 50000, {});
 }
 
 UniqueFd DialWire(int host, std::uint32_t source) {

@@ -18,12 +18,16 @@ using Bytes = std::vector<std::byte>;
 
 // A socket that listens at 127.0.0.`host` on the port where brokers look for peers; empty on failure.
 UniqueFd ListenOnWire(int host);
-// Takes the next connection, reads its request and accepts it.
+// Takes the next connection and reads its request.
+UniqueFd TakeOnWire(int listening);
+// The same, and accepts it.
 UniqueFd AnswerOnWire(int listening);
 // A TCP connection from 127.`source` (0: any) to the broker at 127.0.0.`host`; empty on failure.
 UniqueFd DialWire(int host, std::uint32_t source = 0);
 // A request of the start-up phase for the ND port.
 Bytes RequestFrame(std::uint16_t nd_port, const std::string& private_data = {});
+// A reply of the start-up phase that accepts.
+Bytes ReplyFrame();
 bool SendAll(int fd, const Bytes& bytes);
 // Reads exactly `size` bytes; false at the end of the stream, or after ten seconds.
 bool ReceiveAll(int fd, std::byte* to, std::size_t size);
