@@ -45,7 +45,9 @@ if [ -n "$apply" ]; then
   for name in "${names[@]}"; do
     # Without a repository, which may belong to another user.
     (cd "$top" && GIT_DIR=/nonexistent git apply --check "$here/$name.patch") || { echo "$name: does not apply: renew it" && bad=1; }
-    grep -qE '^Caught-by: [a-z]' "$here/$name.patch" || { echo "$name: names no test" && bad=1; }
+    for line in Caught-by Caught-by-suite; do
+      grep -qE "^$line: [a-z]" "$here/$name.patch" || { echo "$name: has no line '$line:' with a test" && bad=1; }
+    done
   done
   echo "${#names[@]} patches"
   exit "$bad"
