@@ -266,7 +266,24 @@ NDBROKER_PUBLIC ssize_t _ibv_query_gid_table(ibv_context* context, ibv_gid_entry
 
 // Private to rdma-core, but ibv_devinfo and pyverbs import it. *type: 0 is InfiniBand or RoCE v1, 1 is RoCE
 // v2.
-NDBROKER_PUBLIC int ibv_query_gid_type(ibv_context* context, std::uint8_t port, unsigned index, int* type) {
+// At the private node of each version of rdma-core (CMakeLists.txt). It has been the same function in all of
+// them.
+asm(R"(
+  .set version, 33
+  .macro at_node number
+    .globl ibv_query_gid_type_\number
+    .set ibv_query_gid_type_\number, ibv_query_gid_type_of_all
+    .symver ibv_query_gid_type_\number, ibv_query_gid_type@IBVERBS_PRIVATE_\number, remove
+  .endm
+  .altmacro
+  .rept 67
+    at_node %version
+    .set version, version + 1
+  .endr
+  .noaltmacro
+)");
+extern "C" __attribute__((used)) int ibv_query_gid_type_of_all(ibv_context* context, std::uint8_t port,
+                                                               unsigned index, int* type) {
   ibv_gid gid;
   if (ibv_query_gid(context, port, static_cast<int>(index), &gid) != 0) return -1;
   *type = nd::verbs_lib::ActsAsIwarp() ? 0 : 1;

@@ -48,11 +48,11 @@ fi
 # A program that wants a libibverbs of another version of rdma-core: the loader names the version.
 printf 'void ibv_other(void); int main(void) { ibv_other(); return 0; }' > "$work/uses.c"
 printf 'void ibv_other(void) {}' > "$work/other.c"
-printf 'IBVERBS_PRIVATE_99 { global: ibv_other; };' > "$work/other.map"
+printf 'IBVERBS_PRIVATE_999 { global: ibv_other; };' > "$work/other.map"
 if gcc -shared -fPIC -Wl,-soname,libibverbs.so.1 -Wl,--version-script="$work/other.map" -o "$work/libother.so" "$work/other.c" &&
    gcc -o "$work/uses" "$work/uses.c" "$work/libother.so"; then
   run -- "$work/uses"
-  check "another version of libibverbs is named" "[ $? != 0 ] && grep -q IBVERBS_PRIVATE_99 '$work/err'"
+  check "another version of libibverbs is named" "[ $? != 0 ] && grep -q IBVERBS_PRIVATE_999 '$work/err'"
 fi
 # A program with a free() of its own must not get memory that only the library can free.
 cat > "$work/own.c" << 'END'
