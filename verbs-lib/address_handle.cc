@@ -8,6 +8,7 @@
 
 #include "verbs-lib/by_number.h"
 #include "verbs-lib/device.h"
+#include "verbs-lib/domains.h"
 #include "verbs-lib/export.h"
 #include "verbs-lib/settings.h"
 
@@ -70,6 +71,7 @@ NDBROKER_PUBLIC ibv_ah* ibv_create_ah(ibv_pd* domain, ibv_ah_attr* attributes) {
   auto* handle = new AddressHandle;
   handle->abi.context = domain->context;
   handle->abi.pd = domain;
+  handle->domain = nd::verbs_lib::HoldOf(domain);
   handle->destination = destination;
   handle->source = source;
   return &handle->abi;

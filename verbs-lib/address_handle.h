@@ -7,6 +7,7 @@
 #include <cstddef>
 
 #include "nd/types.h"
+#include "verbs-lib/holds.h"
 
 namespace nd::verbs_lib {
 
@@ -14,6 +15,7 @@ struct AddressHandle {
   ibv_ah abi{};
   Address destination;     // Without a port.
   std::size_t source = 0;  // Index into the adapter's addresses.
+  Hold domain;
 };
 
 inline AddressHandle* FromAbi(ibv_ah* handle) {

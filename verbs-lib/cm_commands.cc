@@ -47,7 +47,8 @@ int WithId(const Command& command, Function function) {
 int CreateId(const Call& call) {
   const auto command = call.As<rdma_ucm_create_id>();
   // RDMA_PS_IB is refused too, so that librdmacm uses the commands for IP addresses.
-  if (command.ps != RDMA_PS_TCP && command.ps != RDMA_PS_UDP) return EPROTONOSUPPORT;
+  if (command.ps == RDMA_PS_IB || command.ps == RDMA_PS_IPOIB) return EPROTONOSUPPORT;
+  if (command.ps != RDMA_PS_TCP && command.ps != RDMA_PS_UDP) return EINVAL;
   const auto id = CmId::Make(call.channel, command.uid,
                              command.ps == RDMA_PS_UDP ? CmId::Space::kDatagrams : CmId::Space::kConnections);
   call.Answer(command.response, rdma_ucm_create_id_resp{id->handle()});
@@ -142,18 +143,29 @@ int MigrateId(const Call& call) {
   });
 }
 
-// Accepted without effect: the broker behaves as REUSEADDR, AFONLY and TOS ask, or soft has no field for
-// them. Devices answer 0, too.
-int AcceptOption(const Call&) {
-  return 0;
+// The length of an option, 0 for an unknown one.
+std::uint32_t LengthOf(std::uint32_t option) {
+  switch (option) {
+    case RDMA_OPTION_ID_TOS:
+    case RDMA_OPTION_ID_ACK_TIMEOUT:
+      return sizeof(std::uint8_t);
+    case RDMA_OPTION_ID_REUSEADDR:
+    case RDMA_OPTION_ID_AFONLY:
+      return sizeof(int);
+    default:
+      return 0;
+  }
 }
 
+// REUSEADDR, AFONLY and TOS have no effect: the broker behaves as they ask, or soft has no field for them.
+// Nor have the paths of InfiniBand. Devices answer 0, too.
 int SetOption(const Call& call) {
   const auto command = call.As<rdma_ucm_set_option>();
-  if (command.level != RDMA_OPTION_ID || command.optname != RDMA_OPTION_ID_ACK_TIMEOUT) {
-    return AcceptOption(call);
-  }
-  if (command.optlen != sizeof(std::uint8_t)) return EINVAL;
+  if (command.level == RDMA_OPTION_IB && command.optname == RDMA_OPTION_IB_PATH) return 0;
+  const std::uint32_t length = command.level == RDMA_OPTION_ID ? LengthOf(command.optname) : 0;
+  if (length == 0) return ENOSYS;
+  if (command.optlen != length) return EINVAL;
+  if (command.optname != RDMA_OPTION_ID_ACK_TIMEOUT) return 0;
   const std::uint8_t timeout =
       *reinterpret_cast<const std::uint8_t*>(static_cast<std::uintptr_t>(command.optval));
   return WithId(command, [&](CmId& id) {
@@ -202,7 +214,7 @@ int RunCommand(const std::shared_ptr<CmChannel>& channel, const void* data, std:
     case RDMA_USER_CM_CMD_SET_OPTION:
       return SetOption(call);
     case RDMA_USER_CM_CMD_NOTIFY:
-      return AcceptOption(call);
+      return 0;  // The library sees for itself when the peer's first data are there.
     default:
       return ENOSYS;
   }

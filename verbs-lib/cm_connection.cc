@@ -25,6 +25,12 @@ namespace {
 constexpr int kListenerTries = 25;
 constexpr auto kBetweenTries = std::chrono::milliseconds(20);
 
+// What the peer did before it disconnected arrives before the event, as on devices, whose events take longer
+// than their data: programs destroy the queue pair at the event, and libfabric looks for completions
+// afterwards. The event therefore waits for the program's polls, but not for longer than this.
+constexpr int kPollTries = 100;
+constexpr auto kBetweenPolls = std::chrono::milliseconds(1);
+
 // Reject reasons of InfiniBand's connection manager.
 constexpr int kNoResources = 3, kInvalidServiceId = 8, kConsumerDefined = 28;
 
@@ -38,7 +44,7 @@ bool WantsListener(const Status& status) {
 }
 
 int RejectReason(const Status& status) {
-  if (ActsAsIwarp()) return -ECONNREFUSED;
+  if (ActsAsIwarp()) return WantsListener(status) ? -ECONNREFUSED : -ECONNRESET;
   if (WantsListener(status)) return kInvalidServiceId;
   return status.detail() == Detail::kBacklogFull ? kNoResources : kConsumerDefined;
 }
@@ -84,10 +90,15 @@ Status CmId::MakeInnerPair() {
 }
 
 int CmId::Connect(const rdma_ucm_conn_param& parameters) {
-  if (!connector_bound_ || passive_ || !connector_.impl()) return EINVAL;
-  if (for_datagrams()) return Ask(parameters);
+  if (!connector_bound_ || passive_ || !connector_.impl() || asked_) return EINVAL;
+  if (for_datagrams()) {
+    const int error = Ask(parameters);
+    asked_ = error == 0;
+    return error;
+  }
   if (const Status status = TakeQueuePair(parameters); !status.ok()) return ErrnoOf(status);
   SetOptions(parameters);
+  asked_ = true;
   StartConnect(1);
   return 0;
 }
@@ -164,10 +175,11 @@ int CmId::Accept(std::uint64_t uid, const rdma_ucm_conn_param& parameters) {
     AwaitDisconnect();
     return 0;
   }
-  if (!passive_) return EINVAL;
+  if (!passive_ || answered_) return EINVAL;
   if (for_datagrams()) return Answer(uid, parameters);
   if (const Status status = TakeQueuePair(parameters); !status.ok()) return ErrnoOf(status);
   SetOptions(parameters);
+  answered_ = true;
   {
     std::lock_guard lock(mutex_);
     uid_ = uid;
@@ -190,7 +202,7 @@ int CmId::Accept(std::uint64_t uid, const rdma_ucm_conn_param& parameters) {
 }
 
 int CmId::Reject(PrivateData data) {
-  if (!connector_.impl()) return EINVAL;
+  if (!connector_.impl() || !passive_ || std::exchange(answered_, true)) return EINVAL;
   return ErrnoOf(connector_.Reject(data));
 }
 
@@ -228,6 +240,15 @@ void CmId::OnDisconnected() {
     std::lock_guard lock(mutex_);
     if (!established_ || std::exchange(end_told_, true)) return;
   }
+  TellOfTheEnd(1);
+}
+
+void CmId::TellOfTheEnd(int attempt) {
+  if (queue_pair_ && attempt < kPollTries && queue_pair_->HasUnpolled()) {
+    return RunLater(kBetweenPolls, [weak = weak_from_this(), attempt] {
+      if (auto self = weak.lock()) self->TellOfTheEnd(attempt + 1);
+    });
+  }
   // librdmacm leaves the queue pair of an RNIC to the kernel, which flushes it.
   if (ActsAsIwarp() && queue_pair_) queue_pair_->Flush();
   Tell(CmEvent::kDisconnected, 0);
@@ -238,7 +259,7 @@ int CmId::Disconnect() {
   {
     std::lock_guard lock(mutex_);
     if (!connector_.impl()) return EINVAL;
-    if (!established_) return ENOTCONN;
+    if (!established_) return EINVAL;
     connector = connector_;
   }
   if (ActsAsIwarp() && queue_pair_) queue_pair_->Flush();

@@ -29,6 +29,13 @@ void FillSockaddr(const Address& address, sockaddr_in6* out) {
   address.ToSockaddr(out);
 }
 
+// The unspecified address names this host, as for the kernel's rdma_cm.
+Address OfHost(const Address& remote) {
+  if (!remote.well_formed() || !remote.unspecified()) return remote;
+  static const Address v4 = Address::Parse("127.0.0.1").value(), v6 = Address::Parse("::1").value();
+  return (remote.family() == Address::Family::kIpv6 ? v6 : v4).WithPort(remote.port());
+}
+
 // The unspecified address of the family of `address`.
 Address Unspecified(const Address& like, std::uint16_t port) {
   return like.family() == Address::Family::kIpv6 ? Address::V6({}, port) : Address::V4({}, port);
@@ -126,7 +133,7 @@ int CmId::Bind(const Address& wanted_local) {
   } else if (Device* device = DeviceOf(local)) {
     wanted.push_back(device);
   }
-  if (wanted.empty()) return ENODEV;
+  if (wanted.empty()) return devices->empty() ? ENODEV : EADDRNOTAVAIL;
   // When the program chooses no port, the first adapter chooses one, which must be free on the others too.
   Address bound = local;
   for (Device* device : wanted) {
@@ -146,7 +153,7 @@ int CmId::Bind(const Address& wanted_local) {
 int CmId::ResolveAddress(const Address& wanted_source, const Address& wanted_remote) {
   const auto* devices = Devices();
   if (devices == nullptr) return ENODEV;
-  const Address source = Attached(wanted_source), remote = Attached(wanted_remote);
+  const Address source = Attached(wanted_source), remote = Attached(OfHost(wanted_remote));
   remote_ = remote;
   // A port that the program bound is kept for the connection.
   Address local = source.well_formed() && !source.unspecified() ? source.WithPort(local_.port()) : local_;
@@ -165,16 +172,11 @@ int CmId::ResolveAddress(const Address& wanted_source, const Address& wanted_rem
       }
       last = found.status();
     }
-    if (device_ == nullptr) {
-      Tell(CmEvent::kAddrError, -ErrnoOf(last));
-      return 0;
-    }
+    if (device_ == nullptr) return ErrnoOf(last);
   } else {
     device_ = DeviceOf(local);
-    if (device_ == nullptr || device_->adapter() == nullptr) {
-      Tell(CmEvent::kAddrError, -ENODEV);
-      return 0;
-    }
+    if (device_ == nullptr) return EADDRNOTAVAIL;
+    if (device_->adapter() == nullptr) return ENODEV;
   }
   local_ = local;
   if (const int error = BindConnector()) {
@@ -200,7 +202,7 @@ int CmId::BindConnector() {
 }
 
 int CmId::ResolveRoute() {
-  if (!connector_bound_) return EINVAL;
+  if (!connector_bound_ || std::exchange(route_resolved_, true)) return EINVAL;
   Tell(CmEvent::kRouteResolved, 0);
   return 0;
 }
@@ -292,6 +294,8 @@ std::uint32_t CmId::MoveTo(std::shared_ptr<CmChannel> channel) {
 }
 
 std::uint32_t CmId::Destroy() {
+  // First, else its listeners would offer it the requests that it leaves below.
+  ReleaseListeners();
   std::deque<CmChannel::Event> unread;
   {
     std::lock_guard lock(table().mutex);
@@ -363,7 +367,6 @@ void CmId::CloseEverything() {
   }
   if (connector.impl()) CloseInBackground(std::move(connector));
   if (carries_nothing.impl()) CloseInBackground(std::move(carries_nothing));
-  ReleaseListeners();
 }
 
 void CmId::FillRoute(rdma_ucm_query_route_resp* out) {

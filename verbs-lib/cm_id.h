@@ -73,6 +73,7 @@ class CmId : public std::enable_shared_from_this<CmId> {
   void OnConnected(const Status& status, int attempt);
   void OnEstablished();
   void OnDisconnected();
+  void TellOfTheEnd(int attempt);
   void FillConnectionData(rdma_ucm_conn_param* out);
   // Takes the queue pair that the program named, or makes one that carries no data.
   Status TakeQueuePair(const rdma_ucm_conn_param& parameters);
@@ -116,6 +117,8 @@ class CmId : public std::enable_shared_from_this<CmId> {
 
   Connector connector_;
   bool connector_bound_ = false, passive_ = false;
+  bool route_resolved_ = false;
+  bool asked_ = false, answered_ = false;  // rdma_connect; rdma_accept or rdma_reject of the passive side.
   bool established_ = false, end_told_ = false;
   std::uint8_t ack_timeout_ = 14;
   std::shared_ptr<QueuePair> queue_pair_;

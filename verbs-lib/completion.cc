@@ -102,11 +102,29 @@ void CompletionQueue::Keep(const ibv_wc& completion, bool solicited) {
   TakeAll();
   kept.push_back(completion);
   kept_count.store(kept.size(), std::memory_order_release);
+  FireFor(completion, solicited);
+}
+
+void CompletionQueue::FireFor(const ibv_wc& completion, bool solicited) {
   const bool wanted =
       armed_type.load() == NotifyType::kAny || solicited || completion.status != IBV_WC_SUCCESS;
   if (!kept_event || !armed.load() || !wanted) return;
   fired.store(true);
   eventfd_write(kept_event.get(), 1);
+}
+
+bool CompletionQueue::HasUnpolled(std::uint32_t number) {
+  const MemoryAccess access;
+  std::lock_guard lock(mutex);
+  const std::size_t before = kept.size();
+  TakeAll();
+  kept_count.store(kept.size(), std::memory_order_release);
+  // A program that sleeps may not have been woken for these. Whether they were solicited is not known any
+  // more.
+  if (kept.size() != before) FireFor(kept.back(), true);
+  return std::any_of(kept.begin(), kept.end(), [number](const ibv_wc& one) {
+    return one.qp_num == number && one.status == IBV_WC_SUCCESS;
+  });
 }
 
 void CompletionQueue::Purge(std::uint32_t reset) {
@@ -282,6 +300,7 @@ NDBROKER_PUBLIC int ibv_resize_cq(ibv_cq* abi, int depth) {
 NDBROKER_PUBLIC int ibv_destroy_cq(ibv_cq* abi) {
   if (nd::verbs_lib::InForkedChild()) return 0;
   CompletionQueue* queue = FromAbi(abi);
+  if (queue->holds.any()) return EBUSY;
   StopSpinningOn(&queue->queue);
   if (abi->channel != nullptr) {
     epoll_ctl(abi->channel->fd, EPOLL_CTL_DEL, queue->queue.handle(), nullptr);

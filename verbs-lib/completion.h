@@ -16,6 +16,7 @@
 
 #include "base/unique_fd.h"
 #include "nd/nd.h"
+#include "verbs-lib/holds.h"
 
 namespace nd::verbs_lib {
 
@@ -34,6 +35,7 @@ struct CompletionQueue {
   ibv_cq_ex abi{};
   nd::CompletionQueue queue;
   bool extended = false;
+  Holds holds;
 
   // Completions that leave before those of `queue`: made here (requests posted in the error state), or taken
   // out of `queue` when a queue pair was destroyed.
@@ -57,6 +59,8 @@ struct CompletionQueue {
   int Poll(int count, ibv_wc* out);
   // Adds a completion behind all that arrived before it.
   void Keep(const ibv_wc& completion, bool solicited = false);
+  // True when a request of the queue pair `number` has succeeded, and the program has not polled that yet.
+  bool HasUnpolled(std::uint32_t number);
   // True when the program waits for an event that Keep() has not caused yet.
   bool waits() const { return armed.load() && !fired.load(); }
   // Returns true when as many completions wait as the program requested room for.
@@ -71,7 +75,8 @@ struct CompletionQueue {
   void Purge(std::uint32_t reset = 0);
 
  private:
-  void TakeAll();  // Under `mutex`.
+  void TakeAll();                                          // Under `mutex`.
+  void FireFor(const ibv_wc& completion, bool solicited);  // Under `mutex`.
   void TellOverrun();
   Status ArmQueue(NotifyType type);
   template <typename Action>

@@ -7,22 +7,21 @@
 
 #include "verbs-lib/device.h"
 #include "verbs-lib/export.h"
+#include "verbs-lib/forked.h"
 
 namespace nd::verbs_lib {
 namespace {
 
 struct ThreadDomain {
   ibv_td abi{};
-  std::atomic<std::uint32_t> parents{0};
+  Holds holds;
 };
 
 struct Domain {
   ibv_pd abi{};
   std::uint32_t number = 0;
-  std::atomic<std::uint32_t> parents{0};
-  // Of a parent domain.
-  Domain* inner = nullptr;
-  ThreadDomain* thread = nullptr;
+  Holds holds;
+  Hold inner, thread;  // Of a parent domain.
 };
 
 Domain* DomainOf(ibv_pd* domain) {
@@ -43,6 +42,10 @@ ThreadDomain* DomainOf(ibv_td* domain) {
 
 }  // namespace
 
+Hold HoldOf(ibv_pd* domain) {
+  return Hold(&DomainOf(domain)->holds);
+}
+
 std::uint32_t NumberOf(const ibv_pd* domain) {
   return reinterpret_cast<const Domain*>(domain)->number;
 }
@@ -55,7 +58,7 @@ ibv_td* AllocThreadDomain(ibv_context* context, ibv_td_init_attr* wanted) {
 }
 
 int DeallocThreadDomain(ibv_td* abi) {
-  if (DomainOf(abi)->parents.load() != 0) return EBUSY;
+  if (DomainOf(abi)->holds.any()) return EBUSY;
   delete DomainOf(abi);
   return 0;
 }
@@ -68,13 +71,9 @@ ibv_pd* AllocParentDomain(ibv_context* context, ibv_parent_domain_init_attr* wan
   if (wanted->pd == nullptr || (wanted->comp_mask & ~kKnown) != 0) return FailWith(EINVAL);
   auto* domain = new Domain;
   domain->abi.context = context;
-  domain->inner = DomainOf(wanted->pd);
-  domain->number = domain->inner->number;
-  ++domain->inner->parents;
-  if (wanted->td != nullptr) {
-    domain->thread = DomainOf(wanted->td);
-    ++domain->thread->parents;
-  }
+  domain->inner = HoldOf(wanted->pd);
+  domain->number = NumberOf(wanted->pd);
+  if (wanted->td != nullptr) domain->thread = Hold(&DomainOf(wanted->td)->holds);
   return &domain->abi;
 }
 
@@ -89,10 +88,9 @@ NDBROKER_PUBLIC ibv_pd* ibv_alloc_pd(ibv_context* context) {
 }
 
 NDBROKER_PUBLIC int ibv_dealloc_pd(ibv_pd* abi) {
+  if (nd::verbs_lib::InForkedChild()) return 0;
   auto* domain = nd::verbs_lib::DomainOf(abi);
-  if (domain->parents.load() != 0) return EBUSY;
-  if (domain->inner != nullptr) --domain->inner->parents;
-  if (domain->thread != nullptr) --domain->thread->parents;
+  if (domain->holds.any()) return EBUSY;
   delete domain;
   return 0;
 }

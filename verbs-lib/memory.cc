@@ -37,6 +37,30 @@ int CheckAccess(const void* address, std::size_t length, unsigned access) {
   return (required & ~kKnownAccess) != 0 || implicit ? EOPNOTSUPP : 0;
 }
 
+// Fails for a page that the process may not access so. Kernels before 5.14 do not know the advice.
+bool Accessible(std::uintptr_t page, bool write) {
+  const int advice = write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ;
+  auto* begin = reinterpret_cast<void*>(page);
+  const auto size = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  return madvise(begin, size, advice) == 0 || madvise(begin, 0, advice) != 0;
+}
+
+// Devices pin the pages of a region that is not on demand. Memory that is missing, or that may not be
+// written, is therefore refused. 0 or an errno. Holes are found without a look at the pages; the rights are
+// those of the pages at both ends.
+int CheckMemory(const void* address, std::size_t length, unsigned access) {
+  if ((access & IBV_ACCESS_ON_DEMAND) != 0 || length == 0) return 0;
+  const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
+  const auto begin = reinterpret_cast<std::uintptr_t>(address) & ~(page - 1);
+  const auto end = reinterpret_cast<std::uintptr_t>(address) + length;
+  if (end < begin) return EINVAL;
+  // Does nothing but to look for holes.
+  if (msync(reinterpret_cast<void*>(begin), end - begin, MS_ASYNC) != 0 && errno == ENOMEM) return EFAULT;
+  const bool write = (access & IBV_ACCESS_LOCAL_WRITE) != 0;
+  const std::uintptr_t last = (end - 1) & ~(page - 1);
+  return Accessible(begin, write) && (last == begin || Accessible(last, write)) ? 0 : EFAULT;
+}
+
 // A registration, as the library sees it.
 struct Wanted {
   void* address;
@@ -62,6 +86,7 @@ Wanted WantedFor(const ibv_pd* domain, void* address, std::size_t length, std::u
 void Describe(Region* region, ibv_pd* domain, const Wanted& made, unsigned access) {
   region->access = access;
   region->abi.pd = domain;
+  region->domain = HoldOf(domain);
   region->abi.addr = made.address;
   region->abi.length = made.length;
   region->local = made.local;
@@ -114,6 +139,7 @@ NDBROKER_PUBLIC ibv_mr* ibv_reg_mr_iova2(ibv_pd* domain, void* address, std::siz
                                          std::uint64_t iova, unsigned access) {
   if (nd::verbs_lib::RefuseInForkedChild()) return nullptr;
   if (const int error = nd::verbs_lib::CheckAccess(address, length, access)) return FailWith(error);
+  if (const int error = nd::verbs_lib::CheckMemory(address, length, access)) return FailWith(error);
   const auto wanted = nd::verbs_lib::WantedFor(domain, address, length, iova, access);
   auto registered = FromAbi(domain->context)
                         ->device->adapter()
@@ -171,6 +197,10 @@ NDBROKER_PUBLIC int ibv_rereg_mr(ibv_mr* abi, int flags, ibv_pd* domain, void* a
   if (const int error = nd::verbs_lib::CheckAccess(memory, size, rights)) {
     errno = error;
     return IBV_REREG_MR_ERR_INPUT;
+  }
+  if (const int error = nd::verbs_lib::CheckMemory(memory, size, rights)) {
+    errno = error;
+    return IBV_REREG_MR_ERR_CMD;
   }
   const auto wanted = nd::verbs_lib::WantedFor(owner, memory, size, iova, rights);
   const nd::Status status =

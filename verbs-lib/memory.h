@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "nd/nd.h"
+#include "verbs-lib/holds.h"
 #include "verbs-lib/regions.h"
 
 namespace nd::verbs_lib {
@@ -17,6 +18,7 @@ struct Region {
   MemoryRegion region;
   LocalRegion local;
   unsigned access = 0;
+  Hold domain;
 };
 
 inline Region* FromAbi(ibv_mr* region) {

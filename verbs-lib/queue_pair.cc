@@ -207,6 +207,14 @@ void QueuePair::FailSoon() {
   });
 }
 
+bool QueuePair::HasUnpolled() {
+  const std::uint32_t number = base().qp_num;
+  // The completion queues live as long as the queue pair is not destroyed, and EndEvents() waits.
+  std::lock_guard lock(events_mutex_);
+  if (events_ended_ || datagrams) return false;
+  return receive_cq->HasUnpolled(number) || (send_cq != receive_cq && send_cq->HasUnpolled(number));
+}
+
 void QueuePair::Tell(ibv_event_type type) {
   std::lock_guard lock(events_mutex_);
   if (events_ended_) return;
@@ -271,6 +279,10 @@ ibv_qp* CreateQpEx(ibv_context* context, ibv_qp_init_attr_ex* wanted) {
   std::memcpy(&made->init, wanted, sizeof made->init);
   made->send_cq = FromAbi(wanted->send_cq);
   made->receive_cq = FromAbi(wanted->recv_cq);
+  made->needs.push_back(HoldOf(wanted->pd));
+  made->needs.emplace_back(&made->send_cq->holds);
+  made->needs.emplace_back(&made->receive_cq->holds);
+  if (wanted->srq != nullptr) made->needs.emplace_back(&FromAbi(wanted->srq)->holds);
   if (extended) OfferExtendedPosts(made.get(), wanted->send_ops_flags);
   if (datagrams) {
     made->datagrams = DatagramPair::Open(made.get());
@@ -310,6 +322,8 @@ NDBROKER_PUBLIC int ibv_modify_qp(ibv_qp* abi, ibv_qp_attr* attributes, int mask
   auto* queue_pair = FromAbi(abi);
   const ibv_qp_state state = (mask & IBV_QP_STATE) != 0 ? attributes->qp_state : abi->state;
   if ((mask & IBV_QP_CUR_STATE) != 0 && attributes->cur_qp_state != abi->state) return EINVAL;
+  // rdma_disconnect asks for SQD on an RNIC, also after the end of the connection.
+  if (nd::verbs_lib::ActsAsIwarp() && state == IBV_QPS_SQD && abi->state == IBV_QPS_ERR) return 0;
   // The kernel leaves queue pairs of iWARP to their driver.
   if (nd::verbs_lib::ActsAsIwarp() ? !nd::verbs_lib::MayChange(abi->state, state)
                                    : !nd::verbs_lib::MayModify(abi->qp_type, abi->state, state, mask)) {
@@ -375,5 +389,6 @@ NDBROKER_PUBLIC int ibv_destroy_qp(ibv_qp* abi) {
   queue_pair->send_cq->Purge();
   if (queue_pair->receive_cq != queue_pair->send_cq) queue_pair->receive_cq->Purge();
   queue_pair->EndEvents();
+  queue_pair->needs.clear();
   return 0;
 }

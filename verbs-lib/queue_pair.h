@@ -48,6 +48,8 @@ struct SharedReceiveQueue {
 
   ibv_srq abi{};
   nd::SharedReceiveQueue queue;
+  Holds holds;
+  Hold domain;
   const std::uint32_t depth, max_sge;
   const std::shared_ptr<Alarm> alarm = std::make_shared<Alarm>();
   std::atomic<std::uint32_t> limit{0};  // Armed.
@@ -69,6 +71,7 @@ struct QueuePair {
   bool has_rights = false;
   CompletionQueue* send_cq = nullptr;
   CompletionQueue* receive_cq = nullptr;
+  std::vector<Hold> needs;  // Until the program has destroyed it; this object may live longer.
 
   std::shared_ptr<ByNumber> by_number;  // Null: connected by rdma_cm only, as on an RNIC.
 
@@ -105,6 +108,8 @@ struct QueuePair {
   // failed for another reason. A device notices such an end only when its own request is not answered: that
   // request fails after the time of its retries, and the others and the receives are flushed.
   bool KeepsBack(const ibv_wc& failed);
+  // True when requests have succeeded of which the program does not know yet.
+  bool HasUnpolled();
   // Drops the completions that were kept back, and does not use the completion queues for them any more.
   void ForgetKeptBack();
 

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "verbs-lib/device.h"
+#include "verbs-lib/domains.h"
 #include "verbs-lib/export.h"
 #include "verbs-lib/forked.h"
 #include "verbs-lib/queue_pair.h"
@@ -85,6 +86,7 @@ ibv_srq* CreateSrqEx(ibv_context* context, ibv_srq_init_attr_ex* wanted) {
   queue->abi.context = context;
   queue->abi.srq_context = wanted->srq_context;
   queue->abi.pd = wanted->pd;
+  queue->domain = HoldOf(wanted->pd);
   pthread_mutex_init(&queue->abi.mutex, nullptr);
   pthread_cond_init(&queue->abi.cond, nullptr);
   return &queue->abi;
@@ -120,6 +122,7 @@ NDBROKER_PUBLIC int ibv_query_srq(ibv_srq* abi, ibv_srq_attr* attributes) {
 NDBROKER_PUBLIC int ibv_destroy_srq(ibv_srq* abi) {
   if (nd::verbs_lib::InForkedChild()) return 0;
   auto* queue = FromAbi(abi);
+  if (queue->holds.any()) return EBUSY;
   nd::Request closing;
   const nd::Status status = queue->queue.Close(&closing);
   if (!status.ok() && !status.pending()) return nd::verbs_lib::ErrnoOf(status);

@@ -39,6 +39,7 @@ ibv_mw* AllocWindow(ibv_pd* domain, ibv_mw_type type) {
   window->window = std::move(made).value();
   window->abi.context = domain->context;
   window->abi.pd = domain;
+  window->domain = HoldOf(domain);
   window->abi.type = type;
   window->abi.handle = window->abi.rkey = window->window.remote_token();
   return &window->abi;

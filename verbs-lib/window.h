@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "nd/nd.h"
+#include "verbs-lib/holds.h"
 
 namespace nd::verbs_lib {
 
@@ -14,6 +15,7 @@ namespace nd::verbs_lib {
 struct Window {
   ibv_mw abi{};
   MemoryWindow window;
+  Hold domain;
 };
 
 inline Window* FromAbi(ibv_mw* window) {

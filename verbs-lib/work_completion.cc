@@ -66,8 +66,9 @@ bool ToWorkCompletion(const Completion& from, ibv_wc* to) {
   if (!NumberExists(number)) return false;
   std::memset(to, 0, sizeof *to);
   to->wr_id = reinterpret_cast<std::uintptr_t>(from.request_context);
-  to->status = (from.flags & kCompletionNoReceive) != 0 ? IBV_WC_RNR_RETRY_EXC_ERR
-                                                        : ToWorkStatus(from.status, from.type);
+  to->status = ToWorkStatus(from.status, from.type);
+  if ((from.flags & kCompletionNoReceive) != 0) to->status = IBV_WC_RNR_RETRY_EXC_ERR;
+  if ((from.flags & kCompletionOwnMemory) != 0) to->status = IBV_WC_LOC_PROT_ERR;
   to->opcode = OpcodeOf(from.type);
   to->byte_len = from.bytes_transferred;
   to->qp_num = number;

@@ -3,6 +3,7 @@
 # Unmodified programs of the distribution as RDMA peers on the broker, by 'ndctl run'.
 #
 # usage: run.sh BUILD_DIR [table] [all | PROGRAM ...]     without a word: the pairs that are quick; table: one at the end
+#   PROGRAM 'answers': answers/answers.sh, which is not in 'all'
 #   NDBROKER_VERBS_PROGRAMS: a list in the place of programs.txt (fabtests.sh)
 # Each pair runs on one broker and over two brokers in two network namespaces. Server and client must end with status 0
 # in time; both print a reason otherwise. 77: this host has no network namespaces or none of the programs.
@@ -119,7 +120,7 @@ wanted=("$@") table=
 selected() {  # NAME, quick or slow
   local one
   [ ${#wanted[@]} = 0 ] && { [ "$2" = quick ]; return; }
-  for one in "${wanted[@]}"; do [ "$one" = all ] || [ "$one" = "$1" ] && return 0; done
+  for one in "${wanted[@]}"; do [ "$one" = all ] && [ "$2" != apart ] || [ "$one" = "$1" ] && return 0; done
   return 1
 }
 
@@ -159,6 +160,7 @@ pyverbs() {
 selected pyverbs quick && pyverbs
 
 . "$here/more.sh"
+. "$here/answers/answers.sh"
 
 print_table() {
   local one name where

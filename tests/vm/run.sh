@@ -3,6 +3,8 @@
 # run.sh [BUILD [PART...]]: the verbs provider on Debian's own kernel, in a virtual machine with soft-RoCE and
 # soft-iWARP. BUILD is a build directory (default: build/release); PARTs are some of
 #   proof brokered changes foreign programs faults soft-siw conformance bench     (default: all of these, in this order)
+#   answers: what rxe and siw answer to the scenarios and programs of tests/verbs-programs/answers, compared with the tables
+#   there; NDBROKER_ANSWERS=FOLDER keeps what they answered. A quarter of an hour
 #   waits: before conformance, the conformance cases that mostly wait for retransmissions of the kernel, a quarter of
 #   an hour
 # Exit 0: every check held, or this machine cannot run it (a line says SKIPPED). 1: a check failed.
@@ -12,6 +14,7 @@ BUILD=$(realpath "${1:-$HERE/../../build/release}")
 [ $# -gt 0 ] && shift
 PARTS=${*:-proof brokered changes foreign programs faults soft-siw conformance bench}
 PROGRAMS="verbs_proof broker_pair foreign_peer ndbrokerd ndctl ndperf nd_conformance nd_actor nd_probe"
+[[ " $PARTS " != *" answers "* ]] || PROGRAMS+=" verbs_answers"
 FOLDER=$(mktemp -d /tmp/ndbroker-vm.XXXXXX)
 PORT=$((20000 + $$ % 12000))
 finish() { "$HERE/vm.sh" stop "$FOLDER" >/dev/null 2>&1; rm -rf "$FOLDER"; }
@@ -58,6 +61,14 @@ for part in $PARTS; do
     changes) in_vm "addresses, ports and devices that change under applications" "timeout 300 bash $HERE/guest/changes.sh /run/nd" ;;
     foreign) in_vm "foreign peers" "timeout 600 bash $HERE/guest/foreign.sh /run/nd" ;;
     programs) in_vm "unmodified programs on a soft adapter, with the kernel's siw" "timeout 300 bash $HERE/guest/programs.sh /run/nd" ;;
+    answers)
+      in_vm "answers of rxe and siw" "timeout 2400 bash $HERE/guest/answers.sh /run/nd $FOLDER/answers"
+      for kind in rxe siw; do
+        [ -z "${NDBROKER_ANSWERS:-}" ] || cp "$FOLDER/answers/$kind.txt" "$NDBROKER_ANSWERS/"
+        python3 "$HERE/../verbs-programs/answers/compare.py" $kind "$HERE/../verbs-programs/answers/$kind.txt" "$FOLDER/answers/$kind.txt" /dev/null ||
+          { echo "FAIL tests/vm: $kind answers otherwise than tests/verbs-programs/answers/$kind.txt says"; FAILED=1; }
+      done
+      ;;
     faults) in_vm "faults that name their remedy" "timeout 300 bash $HERE/guest/faults.sh /run/nd" ;;
     bench) in_vm "ratios against ucmatose, rping and perftest" "timeout 900 bash $HERE/guest/bench.sh /run/nd" ;;
     waits) in_vm "conformance, the cases that wait" "timeout 2400 bash $HERE/guest/conformance.sh /run/nd $FOLDER/report waits" ;;

@@ -12,6 +12,9 @@ namespace nd {
 
 // Of CompletionFlags, for a receive: the Send invalidated the window of token `immediate`.
 inline constexpr std::uint8_t kCompletionInvalidated = 0x8;
+// Of CompletionFlags, for an ACCESS_VIOLATION of an initiator request: the memory of the request itself
+// cannot be used, so that the peer's memory is not to blame.
+inline constexpr std::uint8_t kCompletionOwnMemory = 0x10;
 
 // What goes beyond a plain registration.
 struct RegionOptions {

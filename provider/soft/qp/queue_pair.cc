@@ -5,6 +5,14 @@
 #include <algorithm>
 
 namespace nd::provider::soft {
+namespace {
+
+void FailByOwnMemory(InitiatorRequest& request) {
+  request.status = StatusCode::kAccessViolation;
+  request.own_memory = true;
+}
+
+}  // namespace
 
 SoftQueuePair::SoftQueuePair(std::shared_ptr<DeviceCore> core, const QpOptions& options)
     : core_(std::move(core)),
@@ -70,7 +78,7 @@ InitiatorRequest* SoftQueuePair::NextOfAnyKind() {
     request.started = true;
     ++initiator_.next;
     stopped_ = true;
-    if (request.status == StatusCode::kSuccess) request.status = StatusCode::kAccessViolation;
+    if (request.status == StatusCode::kSuccess) FailByOwnMemory(request);
     request.done = true;
     Retire();
     return nullptr;
@@ -146,7 +154,7 @@ bool SoftQueuePair::LearnFault() {
 void SoftQueuePair::WithholdRequest(std::uint64_t position) {
   if (stopped_) return;  // An earlier one failed so in this round.
   stopped_ = true;
-  initiator_.at(position).status = StatusCode::kAccessViolation;
+  FailByOwnMemory(initiator_.at(position));
   initiator_.at(position).done = true;
 }
 
@@ -158,11 +166,11 @@ void SoftQueuePair::EndForGoneMemory() {
 }
 
 void SoftQueuePair::CompleteInitiator(InitiatorRequest& request, StatusCode status) {
-  if (status == StatusCode::kSuccess && MemoryGone()) status = StatusCode::kAccessViolation;
   request.done = true;
   request.status = status;
+  if (status == StatusCode::kSuccess && MemoryGone()) FailByOwnMemory(request);
   if (IsAnswered(request.op)) --reads_started_;
-  if (status != StatusCode::kSuccess) stopped_ = true;
+  if (request.status != StatusCode::kSuccess) stopped_ = true;
   Retire();
 }
 
@@ -178,7 +186,8 @@ void SoftQueuePair::Report(const InitiatorRequest& request, StatusCode status) {
   if (status == StatusCode::kSuccess && (request.flags & kOpSilentSuccess) != 0) return;
   if (status != StatusCode::kSuccess) QpCounters::Add(counters_->errors, 1);
   const std::uint32_t bytes = status == StatusCode::kSuccess ? request.list.length : 0;
-  const auto flags = static_cast<std::uint8_t>(request.no_receive ? kCompletionNoReceive : 0);
+  const auto flags = static_cast<std::uint8_t>((request.no_receive ? kCompletionNoReceive : 0) |
+                                               (request.own_memory ? kCompletionOwnMemory : 0));
   Complete(*initiator_cq_, TypeOf(request.op), request.context, status, bytes, false, flags);
 }
 

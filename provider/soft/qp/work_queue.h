@@ -164,7 +164,8 @@ struct alignas(64) InitiatorRequest {
   bool started = false;
   bool done = false;
   bool is_inline = false;
-  bool no_receive = false;  // The request failed because the peer posted no receive for it.
+  bool no_receive = false;  // The request failed because the peer posted no receive for it,
+  bool own_memory = false;  // or because its own memory cannot be used.
   StatusCode status = StatusCode::kSuccess;
   std::uint32_t flags = 0;
   std::uint32_t token = 0;  // Remote STag; of a Bind, the new STag; of an Invalidate, that of the binding.
@@ -181,7 +182,7 @@ struct alignas(64) InitiatorRequest {
              std::uint32_t new_token) {
     context = new_context;
     op = new_op;
-    started = done = is_inline = no_receive = false;
+    started = done = is_inline = no_receive = own_memory = false;
     status = StatusCode::kSuccess;
     flags = new_flags;
     token = new_token;
