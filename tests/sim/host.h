@@ -101,6 +101,8 @@ class Host final : public provider::CmSink {
   state::JournalState journal() const { return journal_->state(); }
   // Returns the leases that a broker would find if it started now.
   std::vector<core::Lease> JournaledLeases() const;
+  // Of the medium of the journal; the journal and its state change with one of them only.
+  std::uint64_t journal_calls() const { return disk_->calls; }
   const std::vector<core::Lease>& leases() const { return leases_; }  // The leases at the start of this life.
   Time leases_until() const { return leases_until_; }
   bool settled() const { return events_.empty() && !running_ && !crash_wanted_; }

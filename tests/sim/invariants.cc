@@ -75,6 +75,7 @@ struct Event {
 struct Action {
   Ledger& l;
   const Host& host;
+  const Tables& tables;
 
   std::string operator()(const core::Complete& a) {
     const auto key = std::pair(a.session, a.op_id);
@@ -114,7 +115,7 @@ struct Action {
     l.places.erase(place);
     if (l.vanished.contains(at.first)) return {};
     // Not even until the next action: another program could take the port in that time.
-    for (const core::PortRow& row : host.broker().Ports()) {
+    for (const core::PortRow& row : tables.Ports()) {
       if (row.adapter != at.first || row.local != at.second || row.state == "unheld") continue;
       if (std::ranges::none_of(l.places, [&](const auto& p) { return p.second == at; })) {
         return "I1: " + row.local.ToString() + " is free for a moment although it is held";
@@ -128,7 +129,7 @@ struct Action {
     return {};
   }
   std::string operator()(const core::CmListen& a) {
-    for (const core::ListenerRow& row : host.broker().Listeners()) {
+    for (const core::ListenerRow& row : tables.Listeners()) {
       if (row.adapter != a.adapter || row.local != a.local) continue;
       // The policy at the time of the request counts, also for port 0. The model knows the exact moment.
       for (const core::Policy& policy : l.policies) {
@@ -196,7 +197,7 @@ struct Action {
     return handle.epoch() == (host.epoch() & 0xFFFF) ? "" : "I5: an action names a handle of another life";
   }
   std::string Living(core::Handle connector) const {
-    for (const core::ConnectionRow& row : host.broker().Connections()) {
+    for (const core::ConnectionRow& row : tables.Connections()) {
       if (row.id == connector) return {};
     }
     return "I5: an action names a connector that is gone";
@@ -212,16 +213,17 @@ std::string FollowEvent(Ledger& ledger, const core::Event& event) {
   return std::visit(Event{ledger}, event);
 }
 
-std::string FollowActions(Ledger& ledger, const Host& host, const core::Actions& actions) {
-  Action check{ledger, host};
+std::string FollowActions(Ledger& ledger, const Host& host, const Tables& tables,
+                          const core::Actions& actions) {
+  Action check{ledger, host, tables};
   for (const core::Action& action : actions) {
     if (std::string wrong = std::visit(check, action); !wrong.empty()) return wrong + ": " + Text(action);
   }
   return {};
 }
 
-std::string I1PortsHaveOneOwner(const core::Broker& broker, const Ledger& ledger) {
-  const std::vector<core::PortRow> rows = broker.Ports();
+std::string I1PortsHaveOneOwner(const Tables& tables, const Ledger& ledger) {
+  const std::vector<core::PortRow>& rows = tables.Ports();
   for (std::size_t i = 0; i < rows.size(); ++i) {
     for (std::size_t j = 0; j < i; ++j) {
       const core::PortRow &a = rows[i], &b = rows[j];
@@ -240,12 +242,12 @@ std::string I1PortsHaveOneOwner(const core::Broker& broker, const Ledger& ledger
   return {};
 }
 
-std::string I1KeptPortsAreHeld(const core::Broker& broker, const Ledger& ledger) {
+std::string I1KeptPortsAreHeld(const Tables& tables, const Ledger& ledger) {
   std::set<std::string> keep;
-  for (const core::AdapterRow& row : broker.Adapters()) {
+  for (const core::AdapterRow& row : tables.Adapters()) {
     if (row.description.keep_ports) keep.insert(row.description.info.name);
   }
-  for (const core::PortRow& row : broker.Ports()) {
+  for (const core::PortRow& row : tables.Ports()) {
     const bool kept = (row.kind == "lease" && row.state != "unheld") || row.kind == "reservation";
     if (!kept || !keep.contains(row.adapter) || ledger.vanished.contains(row.adapter)) continue;
     const auto same = [&](const auto& p) { return p.second == std::pair(row.adapter, row.local); };
@@ -256,10 +258,10 @@ std::string I1KeptPortsAreHeld(const core::Broker& broker, const Ledger& ledger)
   return {};
 }
 
-std::string I2ChargesAreWithinQuota(const core::Broker& broker, Ledger& ledger) {
+std::string I2ChargesAreWithinQuota(const Tables& tables, Ledger& ledger) {
   std::map<std::uint32_t, std::array<std::uint32_t, 5>> held;
   std::map<std::uint32_t, core::Identity> who;
-  for (const core::SessionRow& row : broker.Sessions()) {
+  for (const core::SessionRow& row : tables.Sessions()) {
     auto& of = held[row.owner.uid];
     who[row.owner.uid] = row.owner;
     of[0] += row.connectors;
@@ -267,7 +269,7 @@ std::string I2ChargesAreWithinQuota(const core::Broker& broker, Ledger& ledger) 
     of[2] += row.shared_endpoints;
     of[3] += row.queue_pairs;
   }
-  for (const core::PortRow& row : broker.Ports()) {
+  for (const core::PortRow& row : tables.Ports()) {
     if (row.kind != "lease" && row.kind != "reservation") ++held[row.owner->uid][4];
   }
   for (const auto& [uid, counts] : held) {
@@ -303,13 +305,13 @@ std::string I3AttemptsMatchTheWire(Host& host, const Ledger& ledger) {
   return {};
 }
 
-std::string I4OperationsEndOnce(const core::Broker& broker, const Ledger& ledger) {
+std::string I4OperationsEndOnce(const Tables& tables, const Ledger& ledger) {
   // The operations in the core are those that were requested and not completed.
   std::map<SessionId, std::uint32_t> waiting;
   for (const auto& [key, times] : ledger.asked) {
     if (!ledger.answered.contains(key)) ++waiting[key.first];
   }
-  for (const core::SessionRow& row : broker.Sessions()) {
+  for (const core::SessionRow& row : tables.Sessions()) {
     if (!ledger.open.contains(row.id)) continue;  // The session is being reclaimed.
     const std::uint32_t expected = waiting.contains(row.id) ? waiting[row.id] : 0;
     if (row.pending_operations > expected) return "I4: " + Show(row.id) + " has operations without a request";
@@ -317,41 +319,41 @@ std::string I4OperationsEndOnce(const core::Broker& broker, const Ledger& ledger
   return {};
 }
 
-std::string I6EndedSessionsHaveNoObjects(const core::Broker& broker, const Ledger& ledger) {
+std::string I6EndedSessionsHaveNoObjects(const Tables& tables, const Ledger& ledger) {
   // The objects of ended sessions are reclaimed in parts; afterwards none may be left.
-  const bool busy = broker.reclaiming();
+  const bool busy = tables.broker().reclaiming();
   const auto dead = [&](SessionId id) { return !ledger.open.contains(id) && !busy; };
-  for (const core::ConnectionRow& row : broker.Connections()) {
+  for (const core::ConnectionRow& row : tables.Connections()) {
     if (dead(row.session)) return "I6: a connector of " + Show(row.session) + ", which has ended";
   }
-  for (const core::ListenerRow& row : broker.Listeners()) {
+  for (const core::ListenerRow& row : tables.Listeners()) {
     if (dead(row.session)) return "I6: a listener of " + Show(row.session) + ", which has ended";
   }
-  for (const core::EndpointRow& row : broker.Endpoints()) {
+  for (const core::EndpointRow& row : tables.Endpoints()) {
     if (dead(row.session)) return "I6: a shared endpoint of " + Show(row.session) + ", which has ended";
   }
-  const auto sessions = broker.Sessions();
+  const auto& sessions = tables.Sessions();
   const auto alive = static_cast<std::size_t>(std::ranges::count_if(
       sessions, [&](const core::SessionRow& row) { return ledger.open.contains(row.id); }));
   const bool all = alive == ledger.open.size() && (busy || alive == sessions.size());
   return all ? "" : "I6: core and host have different sessions";
 }
 
-std::string I7TimersHaveAPurpose(const core::Broker& broker, Time now, Time grace_ends) {
-  if (!broker.NextDeadline()) return {};
-  const auto ports = broker.Ports();
+std::string I7TimersHaveAPurpose(const Tables& tables, Time now, Time grace_ends) {
+  if (!tables.broker().NextDeadline()) return {};
+  const auto& ports = tables.Ports();
   const bool leases =
       std::ranges::any_of(ports, [](const core::PortRow& row) { return row.kind == "lease"; });
-  if (leases || !broker.Connections().empty()) return {};
+  if (leases || !tables.Connections().empty()) return {};
   // The time for the reattachment of clients, or a late Tick after the clock jumped.
-  const Time due = *broker.NextDeadline();
+  const Time due = *tables.broker().NextDeadline();
   return due == grace_ends || due <= now ? "" : "I7: a timer runs without a purpose";
 }
 
-std::string I9JournalEqualsHeldPorts(const Host& host, const Ledger& ledger) {
+std::string I9JournalEqualsHeldPorts(const Host& host, const Tables& tables, const Ledger& ledger) {
   if (!host.journal().journaled) return {};
   std::set<std::pair<std::string, Address>> live, journaled;
-  for (const core::PortRow& row : host.broker().Ports()) {
+  for (const core::PortRow& row : tables.Ports()) {
     if (row.kind != "reservation" && !ledger.vanished.contains(row.adapter)) {
       live.insert({row.adapter, row.local});
     }
@@ -364,9 +366,9 @@ std::string I9JournalEqualsHeldPorts(const Host& host, const Ledger& ledger) {
          std::to_string(live.size()) + " ports are held";
 }
 
-std::string I10GoodbyesEndInTime(const core::Broker& broker, Ledger& ledger, Time now, Duration jumped) {
+std::string I10GoodbyesEndInTime(const Tables& tables, Ledger& ledger, Time now, Duration jumped) {
   std::map<core::Handle, Time> goodbyes;
-  for (const core::ConnectionRow& row : broker.Connections()) {
+  for (const core::ConnectionRow& row : tables.Connections()) {
     if (row.state != core::ConnectorState::kDisconnecting) continue;
     const auto before = ledger.goodbyes.find(row.id);
     goodbyes[row.id] = before == ledger.goodbyes.end() ? now : before->second;

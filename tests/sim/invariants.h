@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "tests/sim/host.h"
+#include "tests/sim/tables.h"
 
 namespace nd::sim {
 
@@ -41,19 +42,20 @@ struct Ledger {
 
 // Updates the ledger; checks I4, I5 and I8, which are about single events and actions.
 std::string FollowEvent(Ledger& ledger, const core::Event& event);
-std::string FollowActions(Ledger& ledger, const Host& host, const core::Actions& actions);
+std::string FollowActions(Ledger& ledger, const Host& host, const Tables& tables,
+                          const core::Actions& actions);
 
-std::string I1PortsHaveOneOwner(const core::Broker& broker, const Ledger& ledger);
+std::string I1PortsHaveOneOwner(const Tables& tables, const Ledger& ledger);
 // Against other programs, when ports are ports of the host.
-std::string I1KeptPortsAreHeld(const core::Broker& broker, const Ledger& ledger);
-std::string I2ChargesAreWithinQuota(const core::Broker& broker, Ledger& ledger);
+std::string I1KeptPortsAreHeld(const Tables& tables, const Ledger& ledger);
+std::string I2ChargesAreWithinQuota(const Tables& tables, Ledger& ledger);
 std::string I3StreamsHaveOneOwner(const Net& net, Host& host);
 std::string I3AttemptsMatchTheWire(Host& host, const Ledger& ledger);
-std::string I4OperationsEndOnce(const core::Broker& broker, const Ledger& ledger);
-std::string I6EndedSessionsHaveNoObjects(const core::Broker& broker, const Ledger& ledger);
-std::string I7TimersHaveAPurpose(const core::Broker& broker, Time now, Time grace_ends);
-std::string I9JournalEqualsHeldPorts(const Host& host, const Ledger& ledger);
-std::string I10GoodbyesEndInTime(const core::Broker& broker, Ledger& ledger, Time now, Duration jumped);
+std::string I4OperationsEndOnce(const Tables& tables, const Ledger& ledger);
+std::string I6EndedSessionsHaveNoObjects(const Tables& tables, const Ledger& ledger);
+std::string I7TimersHaveAPurpose(const Tables& tables, Time now, Time grace_ends);
+std::string I9JournalEqualsHeldPorts(const Host& host, const Tables& tables, const Ledger& ledger);
+std::string I10GoodbyesEndInTime(const Tables& tables, Ledger& ledger, Time now, Duration jumped);
 // At rest no object is left.
 std::string I9NothingIsLeft(Host& host, const Net& net);
 

@@ -89,7 +89,7 @@ Model::Expected& Model::Finish(Thing& thing, OpId& op, StatusCode code) {
 }
 
 std::string Model::Step(Time now, const core::Event& event, const core::Actions& actions,
-                        const core::Broker& broker) {
+                        const Tables& tables) {
   now_ = now;
   actions_ = &actions;
   expected_.clear();
@@ -99,8 +99,8 @@ std::string Model::Step(Time now, const core::Event& event, const core::Actions&
   errors_.clear();
   std::visit([this](const auto& e) { On(e); }, event);
   Compare(actions);
-  Learn(broker);
-  CompareRows(broker);
+  Learn(tables);
+  CompareRows(tables);
   actions_ = nullptr;
   return std::exchange(errors_, {});
 }
@@ -200,7 +200,7 @@ void Model::CheckShare(const Thing& starts) {
 }
 
 // Takes over the choices of the core: new handles and ephemeral ports.
-void Model::Learn(const core::Broker& broker) {
+void Model::Learn(const Tables& tables) {
   std::vector<Thing*> nameless;
   for (auto& [id, t] : things_) {
     if (!t.handle) nameless.push_back(&t);
@@ -215,27 +215,27 @@ void Model::Learn(const core::Broker& broker) {
     }
   };
   if (!nameless.empty()) {
-    for (const core::ConnectionRow& row : broker.Connections()) {
+    for (const core::ConnectionRow& row : tables.Connections()) {
       name(Kind::kConnector, row.id, row.session);
     }
-    for (const core::EndpointRow& row : broker.Endpoints()) name(Kind::kEndpoint, row.id, row.session);
-    for (const core::QueuePairRow& row : broker.QueuePairs()) name(Kind::kPair, row.id, row.session);
+    for (const core::EndpointRow& row : tables.Endpoints()) name(Kind::kEndpoint, row.id, row.session);
+    for (const core::QueuePairRow& row : tables.QueuePairs()) name(Kind::kPair, row.id, row.session);
   }
   const bool open = std::ranges::any_of(things_, [](const auto& t) {
     return t.second.kind == Kind::kConnector && t.second.any && !t.second.hold;
   });
   if (!open) return;
-  for (const core::ConnectionRow& row : broker.Connections()) {
+  for (const core::ConnectionRow& row : tables.Connections()) {
     Thing* const t = ByHandle(row.id);
     if (t != nullptr && t->any && !t->hold && row.local.port() != 0) Choose(*t, row.local);
   }
 }
 
-void Model::CompareRows(const core::Broker& broker) {
-  CompareConnections(broker);
-  ComparePorts(broker);
+void Model::CompareRows(const Tables& tables) {
+  CompareConnections(tables);
+  ComparePorts(tables);
   std::size_t listeners = 0;
-  for (const core::ListenerRow& row : broker.Listeners()) {
+  for (const core::ListenerRow& row : tables.Listeners()) {
     ++listeners;
     const Thing* const l = ByHandle(row.id);
     if (l == nullptr || l->kind != Kind::kListener) {
@@ -258,7 +258,7 @@ void Model::CompareRows(const core::Broker& broker) {
   };
   Check(listeners == count(Kind::kListener, {}), "listeners are missing");
   std::size_t sessions = 0;
-  for (const core::SessionRow& row : broker.Sessions()) {
+  for (const core::SessionRow& row : tables.Sessions()) {
     ++sessions;
     const auto s = sessions_.find(row.id);
     if (s == sessions_.end()) {
@@ -276,9 +276,9 @@ void Model::CompareRows(const core::Broker& broker) {
   Check(sessions == sessions_.size(), "sessions are missing");
 }
 
-void Model::CompareConnections(const core::Broker& broker) {
+void Model::CompareConnections(const Tables& tables) {
   std::size_t rows = 0;
-  for (const core::ConnectionRow& row : broker.Connections()) {
+  for (const core::ConnectionRow& row : tables.Connections()) {
     ++rows;
     const Thing* const c = ByHandle(row.id);
     if (c == nullptr || c->kind != Kind::kConnector) {
@@ -322,9 +322,9 @@ std::string Model::Difference(const Key& key, const Port& port, const core::Port
   return {};
 }
 
-void Model::ComparePorts(const core::Broker& broker) {
+void Model::ComparePorts(const Tables& tables) {
   std::size_t rows = 0, kept = 0;
-  for (const core::PortRow& row : broker.Ports()) {
+  for (const core::PortRow& row : tables.Ports()) {
     if (row.kind == "reservation") {
       ++kept;
       const bool known = std::ranges::any_of(kept_, [&](const auto& k) {

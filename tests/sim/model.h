@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "daemon/core/broker.h"
+#include "tests/sim/tables.h"
 
 namespace nd::sim {
 
@@ -47,8 +48,7 @@ class Model {
   explicit Model(Options options);
 
   // Returns the differences of the core from the model, one line each; empty without any.
-  std::string Step(Time now, const core::Event& event, const core::Actions& actions,
-                   const core::Broker& broker);
+  std::string Step(Time now, const core::Event& event, const core::Actions& actions, const Tables& tables);
 
   // The result of an operation in a state according to b.1, for tests of the table: SUCCESS is "go".
   struct Flags {
@@ -169,12 +169,12 @@ class Model {
   Expected& End(SessionId session, OpId op, StatusCode code);
   Expected& Finish(Thing& thing, OpId& op, StatusCode code);
   void Compare(const core::Actions& actions);
-  void CompareRows(const core::Broker& broker);
+  void CompareRows(const Tables& tables);
   void CheckShare(const Thing& starts);
-  void CompareConnections(const core::Broker& broker);
-  void ComparePorts(const core::Broker& broker);
+  void CompareConnections(const Tables& tables);
+  void ComparePorts(const Tables& tables);
   std::string Difference(const Key& key, const Port& port, const core::PortRow& row) const;
-  void Learn(const core::Broker& broker);
+  void Learn(const Tables& tables);
   template <typename T>
   const T* Seen(std::function<bool(const T&)> which);
   void Move(Thing& c, State to);

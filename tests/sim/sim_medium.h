@@ -15,6 +15,7 @@ struct Disk {
   std::vector<std::byte> image;
   bool full = false;        // Every write fails.
   std::size_t tear_at = 0;  // Not 0: the next write stops after this many bytes and fails.
+  std::uint64_t calls = 0;
 };
 
 class SimMedium final : public state::Medium {
@@ -24,6 +25,7 @@ class SimMedium final : public state::Medium {
   Result<std::vector<std::byte>> Read() override { return disk_->image; }
   Status Write(std::size_t offset, std::span<const std::byte> bytes) override {
     if (memory_.gone()) return {};
+    ++disk_->calls;
     std::size_t size = bytes.size();
     if (disk_->full) return Full();
     const bool torn = disk_->tear_at != 0;
@@ -34,15 +36,19 @@ class SimMedium final : public state::Medium {
   }
   Status Replace(std::span<const std::byte> image) override {
     if (memory_.gone()) return {};
+    ++disk_->calls;
     if (disk_->full) return Full();
     disk_->image.assign(image.begin(), image.end());
     return {};
   }
   void Discard() override {
-    if (!memory_.gone()) disk_->image.clear();
+    if (memory_.gone()) return;
+    ++disk_->calls;
+    disk_->image.clear();
   }
   Status SetAside() override {
     if (memory_.gone()) return {};
+    ++disk_->calls;
     if (disk_->full) return Full();
     disk_->image.clear();
     return {};

@@ -60,6 +60,10 @@ class World final : public Host::Observer {
     std::unique_ptr<Model> model;
     Ledger ledger;
     Duration jumped{};
+    // Of this life of the broker since its last step.
+    std::unique_ptr<Tables> tables;
+    // The calls of the journal's medium when the journal was compared last. A step makes that stale as well.
+    std::optional<std::uint64_t> compared;
   };
 
   void Build();
