@@ -95,14 +95,8 @@ headers() { cp -r /usr/include/{spdlog,fmt,toml++,CLI} "$root/include"; }
 
 # gRPC without TLS and without c-ares, of which Debian has none for Windows. Its inner headers, for
 # daemon/server/grpc_connection_win.cc, are kept apart from the public ones. Nothing is optimized: it serves administrators.
-# Twelve files of C++ are compiled as one, because most of the time goes to their common headers.
 grpc() {
-  cat > "$work/grpc-units.cmake" << 'UNITS'
-file(GLOB_RECURSE alone *.c)
-set_source_files_properties(${alone} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
-UNITS
   library grpc "$(echo "$work"/grpc-*/)" "grpc++_unsecure" -DCMAKE_CXX_FLAGS_RELEASE="-O0 -DNDEBUG" -DgRPC_INSTALL=OFF \
-    -DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=12 -DCMAKE_PROJECT_grpc_INCLUDE="$work/grpc-units.cmake" \
     -DgRPC_BUILD_TESTS=OFF -DgRPC_BUILD_CODEGEN=OFF -DgRPC_ABSL_PROVIDER=package -DgRPC_RE2_PROVIDER=package \
     -DgRPC_ZLIB_PROVIDER=package -DgRPC_PROTOBUF_PROVIDER=none -DgRPC_CARES_PROVIDER=none -DgRPC_SSL_PROVIDER=none
   cp "$work"/grpc/lib{grpc++_unsecure,grpc_unsecure,gpr,upb,address_sorting}.a "$root/lib"
