@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <thread>
 
@@ -33,6 +34,28 @@ TEST(Semaphore, PostWakesAThread) {
     there.Post();
     EXPECT_TRUE(back.WaitUntil(std::chrono::steady_clock::now() + std::chrono::seconds(30)));
   }
+  other.join();
+}
+
+// Each post arrives while the other thread is about to sleep, at some distance.
+TEST(Semaphore, NoWakeUpIsLost) {
+  Semaphore there, back;
+  constexpr int kRounds = 20000;
+  std::thread other([&] {
+    for (int i = 0; i < kRounds; ++i) {
+      there.Wait();
+      back.Post();
+    }
+  });
+  bool lost = false;
+  for (int i = 0; i < kRounds && !lost; ++i) {
+    there.Post();
+    std::atomic<int> pause = i % 64;
+    while (pause > 0) --pause;
+    lost = !back.WaitUntil(std::chrono::steady_clock::now() + std::chrono::seconds(10));
+    EXPECT_FALSE(lost) << i;
+  }
+  for (int i = 0; lost && i < kRounds; ++i) there.Post();
   other.join();
 }
 
