@@ -8,21 +8,18 @@
 #include <windows.h>
 
 #include <algorithm>
-#include <vector>
 
+#include "base/os/winsock_catalogue_win.h"
 #include "nd-provider/ndspi_win.h"
 
 namespace nd::spi {
 namespace {
 
-// PFL_NETWORKDIRECT_PROVIDER, which older headers lack.
-constexpr DWORD kNetworkDirect = 0x10;
-
 WSAPROTOCOL_INFOW Entry() {
   WSAPROTOCOL_INFOW entry{};
   entry.dwServiceFlags1 =
       XP1_GUARANTEED_DELIVERY | XP1_GUARANTEED_ORDER | XP1_MESSAGE_ORIENTED | XP1_CONNECT_DATA;
-  entry.dwProviderFlags = PFL_HIDDEN | kNetworkDirect;
+  entry.dwProviderFlags = PFL_HIDDEN | os::kNetworkDirectEntry;
   entry.ProviderId = kProviderClass;
   entry.ProtocolChain.ChainLen = 1;
   // The text of the documentation says 2; programs compare with the version of the interface.
@@ -47,15 +44,9 @@ Status Failed(const char* what, INT error) {
 }  // namespace
 
 bool EntryExists() {
-  DWORD size = 0;
-  INT error = 0;
-  ::WSCEnumProtocols(nullptr, nullptr, &size, &error);
-  std::vector<WSAPROTOCOL_INFOW> all(size / sizeof(WSAPROTOCOL_INFOW) + 1);
-  size = static_cast<DWORD>(all.size() * sizeof(WSAPROTOCOL_INFOW));
-  const int count = ::WSCEnumProtocols(nullptr, all.data(), &size, &error);
-  return count > 0 && std::any_of(all.begin(), all.begin() + count, [](const WSAPROTOCOL_INFOW& entry) {
-           return entry.ProviderId == kProviderClass;
-         });
+  return std::ranges::any_of(os::ReadWinsockCatalogue(), [](const WSAPROTOCOL_INFOW& entry) {
+    return entry.ProviderId == kProviderClass;
+  });
 }
 
 Status RemoveEntry() {

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/os/winsock_catalogue_win.h"
 #include "nd-provider/ndspi_win.h"
 
 namespace nd::spi {
@@ -59,17 +60,11 @@ inline const sockaddr* Generic(const sockaddr_in& address) {
 
 // The path of the first provider of Network Direct in the Winsock catalogue; empty: there is none.
 inline std::wstring PathInCatalogue() {
-  DWORD size = 0;
-  INT error = 0;
-  ::WSCEnumProtocols(nullptr, nullptr, &size, &error);
-  std::vector<WSAPROTOCOL_INFOW> all(size / sizeof(WSAPROTOCOL_INFOW) + 1);
-  const int count = ::WSCEnumProtocols(nullptr, all.data(), &size, &error);
-  for (int i = 0; i < count; ++i) {
-    if ((all[static_cast<std::size_t>(i)].dwProviderFlags & 0x10) == 0) continue;
+  for (WSAPROTOCOL_INFOW& entry : os::ReadWinsockCatalogue()) {
+    if ((entry.dwProviderFlags & os::kNetworkDirectEntry) == 0) continue;
     wchar_t path[MAX_PATH], expanded[MAX_PATH];
-    INT length = MAX_PATH;
-    if (::WSCGetProviderPath(&all[static_cast<std::size_t>(i)].ProviderId, path, &length, &error) != 0)
-      continue;
+    INT length = MAX_PATH, error = 0;
+    if (::WSCGetProviderPath(&entry.ProviderId, path, &length, &error) != 0) continue;
     ::ExpandEnvironmentStringsW(path, expanded, MAX_PATH);
     return expanded;
   }

@@ -8,11 +8,10 @@
 #include <bit>
 #include <filesystem>
 
+#include "base/os/winsock_catalogue_win.h"
+
 namespace nd::provider::networkdirect {
 namespace {
-
-// PFL_NETWORKDIRECT_PROVIDER, which older headers lack.
-constexpr DWORD kNetworkDirectEntry = 0x10;
 
 // Empty: the system does not tell it.
 std::wstring PathOf(GUID id) {
@@ -26,16 +25,9 @@ std::wstring PathOf(GUID id) {
 }  // namespace
 
 std::vector<CatalogueEntry> ReadCatalogue() {
-  DWORD size = 0;
-  INT error = 0;
-  ::WSCEnumProtocols(nullptr, nullptr, &size, &error);
-  std::vector<WSAPROTOCOL_INFOW> all(size / sizeof(WSAPROTOCOL_INFOW) + 1);
-  size = static_cast<DWORD>(all.size() * sizeof(WSAPROTOCOL_INFOW));
-  const int count = ::WSCEnumProtocols(nullptr, all.data(), &size, &error);
   std::vector<CatalogueEntry> found;
-  for (int i = 0; i < count; ++i) {
-    const WSAPROTOCOL_INFOW& entry = all[static_cast<std::size_t>(i)];
-    const bool network_direct = (entry.dwProviderFlags & kNetworkDirectEntry) != 0 &&
+  for (const WSAPROTOCOL_INFOW& entry : os::ReadWinsockCatalogue()) {
+    const bool network_direct = (entry.dwProviderFlags & os::kNetworkDirectEntry) != 0 &&
                                 entry.iVersion == static_cast<int>(spi::kVersion2);
     if (!network_direct || entry.ProviderId == spi::kProviderClass) continue;
     const std::u8string path = std::filesystem::path(PathOf(entry.ProviderId)).u8string();
