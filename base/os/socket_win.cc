@@ -51,6 +51,13 @@ UniqueFd NewTcp(int family, Use use = Use::kNetwork) {
              use);
 }
 
+// A receive has found the end of the stream. Under Wine a poll takes the error of a reset, and the receive
+// behind it finds a mere end; polls go on to tell the reset.
+bool WasReset(SOCKET socket) {
+  WSAPOLLFD state{socket, POLLRDNORM, 0};
+  return ::WSAPoll(&state, 1, 0) == 1 && (state.revents & POLLERR) != 0;
+}
+
 void SetOption(int fd, int level, int name, int value) {
   ::setsockopt(SocketOf(fd), level, name, reinterpret_cast<const char*>(&value), sizeof value);
 }
@@ -249,8 +256,13 @@ std::ptrdiff_t Receive(int socket, void* buffer, std::size_t size) {
     errno = EMSGSIZE;
     return -1;
   }
-  const int got = ::recv(SocketOf(socket), static_cast<char*>(buffer),
-                         static_cast<int>(std::min<std::size_t>(size, INT32_MAX)), 0);
+  const SOCKET from = SocketOf(socket);
+  const int got =
+      ::recv(from, static_cast<char*>(buffer), static_cast<int>(std::min<std::size_t>(size, INT32_MAX)), 0);
+  if (got == 0 && size != 0 && WasReset(from)) {
+    errno = ECONNRESET;
+    return -1;
+  }
   return got >= 0 ? got : Failed();
 }
 
@@ -323,8 +335,9 @@ std::size_t LargestSegment(int socket) {
 
 TcpState StateOfTcp(int socket) {
   char byte;
-  const int got = ::recv(SocketOf(socket), &byte, 1, MSG_PEEK);
-  if (got == 0) return TcpState::kPeerFinished;
+  const SOCKET from = SocketOf(socket);
+  const int got = ::recv(from, &byte, 1, MSG_PEEK);
+  if (got == 0) return WasReset(from) ? TcpState::kClosed : TcpState::kPeerFinished;
   if (got > 0 || ::WSAGetLastError() == WSAEWOULDBLOCK) return TcpState::kOther;
   return TcpState::kClosed;
 }

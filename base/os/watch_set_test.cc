@@ -3,11 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <cerrno>
 #include <chrono>
 #include <functional>
 #include <thread>
 
 #include "base/fd_lane.h"
+#include "base/os/accept.h"
 #include "base/os/socket.h"
 #include "base/os/wait.h"
 #include "base/os/wake_event.h"
@@ -89,6 +91,33 @@ TEST_F(WatchSetTest, HangUpIsReportedUnasked) {
   EXPECT_NE(Take(1, seconds(10)) & kHungUp, 0u);
   lane_peer_.reset();
   EXPECT_NE(Take(2, seconds(10)) & kHungUp, 0u);
+}
+
+// A set of Wine takes the error of the socket when it reports the reset.
+TEST_F(WatchSetTest, ReceiveTellsAResetAfterTheSetAndAMereEndOtherwise) {
+  const UniqueFd listener = ListenTcp(Address::V4({127, 0, 0, 1}, 0), 8);
+  ASSERT_TRUE(listener);
+  for (const bool reset : {true, false}) {
+    Dialled peer =
+        ConnectTcp("127.0.0.1", LocalAddress(listener.get()).port(), SystemClock().Now() + seconds(10));
+    ASSERT_TRUE(peer.socket) << peer.reason;
+    Watched waiting{listener.get(), kReadable};
+    ASSERT_EQ(Wait({&waiting, 1}, seconds(10)), 1);
+    const Accepted accepted = Accept(listener.get());
+    ASSERT_TRUE(accepted.fd);
+    const int fd = accepted.fd.get();
+    ASSERT_TRUE(set_.Add(fd, kReadable, 7, kRemoved));
+    EXPECT_EQ(Take(7, milliseconds(10)), 0u);
+    ResetOnClose(peer.socket.get(), reset);
+    peer.socket.reset();
+    EXPECT_NE(Take(7, seconds(10)) & kReadable, 0u);
+    EXPECT_EQ(StateOfTcp(fd), reset ? TcpState::kClosed : TcpState::kPeerFinished);
+    char byte;
+    errno = 0;
+    EXPECT_EQ(Receive(fd, &byte, 1), reset ? -1 : 0);
+    EXPECT_EQ(errno, reset ? ECONNRESET : 0);
+    set_.Remove(fd);
+  }
 }
 
 TEST_F(WatchSetTest, ClosedDescriptorIsNotWatchedAndItsNumberIsFree) {
