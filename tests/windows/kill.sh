@@ -40,6 +40,8 @@ ends_with() {
   wait "$1" 2> /dev/null || status=$?
   [ "$status" -eq "$2" ]
 }
+# told_of_a_death PID LOG: the program ended with its peer, whose process had died.
+told_of_a_death() { ends_with "$1" 3 && grep -qa '^told that the peer has gone: peer process died' "$2"; }
 # verdict NAME TEXT|FILE CONDITION...: a line of the table, with the last line of the file.
 verdict() {
   local result=ok text=$2
@@ -76,12 +78,12 @@ client_killed() {
   local name=$1-client-killed
   flow "$name" "$2" "$3" "$4:$5" 1000000 || { verdict "$name" "no data" false && return; }
   ended "$connector"
-  verdict "$name" "$flow_log-listen.log" ends_with "$listener" 3
+  verdict "$name" "$flow_log-listen.log" told_of_a_death "$listener" "$flow_log-listen.log"
   verdict "$name-reclaimed" "no session, connection or port" nothing_held "$3"
   name=$1-listening-client-killed
   flow "$name" "$2" "$3" "$4:$5" 1000000 || { verdict "$name" "no data" false && return; }
   ended "$listener"
-  verdict "$name" "$flow_log-connect.log" ends_with "$connector" 3
+  verdict "$name" "$flow_log-connect.log" told_of_a_death "$connector" "$flow_log-connect.log"
   verdict "$name-reclaimed" "no session, connection or port" nothing_held "$2"
   exchange "$1-port-serves-again" "$2" "$3" "$4:$5"
 }
@@ -103,11 +105,10 @@ broker_killed() {
   exchange "$1-new-broker-serves" "$2" "$3" "$4:$((5 + $5))"
 }
 
-declare -A broker_address=([k]=127.0.0.6 [m]=127.0.0.7)
 kills() {
   echo
-  broker k windows "${broker_address[k]}" 4976
-  broker m windows "${broker_address[m]}" 4976
+  broker k windows 127.0.0.6 4976
+  broker m windows 127.0.0.7 4976
   client_killed shared-memory k k 127.0.0.6 7490
   client_killed iwarp m k 127.0.0.7 7491
   broker_killed shared-memory k k 127.0.0.6 7492

@@ -26,7 +26,7 @@ exchange() {
   NDBROKER_DIR="C:\\broker-$2" run_wine 300 "$build/bin/nd_exchange.exe" listen "$3" "$port" "${@:6}" > "$log" 2>&1 &
   listener=$!
   for _ in $(seq 300); do
-    ! grep -qa listening "$log" || break
+    ! grep -qa '^waiting' "$log" || break
     sleep 0.1
   done
   NDBROKER_DIR="C:\\broker-$4" run_wine 300 "$build/bin/nd_exchange.exe" connect "$5" "$3" "$port" "${@:6}" >> "$log" 2>&1 ||

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two processes exchange data with stamps through ndbrokernd.dll and a running broker. Each checks every
+// A program of Network Direct: it exchanges data with stamps with a second one, or with nd_pair of any
+// system (stamp.h has their protocol), through ndbrokernd.dll and a running broker. Each end checks every
 // byte.
 //
 // usage: nd_exchange listen ADDRESS PORT [DLL]
@@ -18,9 +19,13 @@
 namespace nd::spi {
 namespace {
 
-using stamped::Card;
+using stamped::Card, stamped::kArea, stamped::kBatch, stamped::kCards, stamped::kLongest, stamped::LengthOf;
 
-constexpr std::size_t kMessage = 4096, kMessages = 256, kArea = 1 << 20;
+constexpr std::size_t kRounds = 32, kMessages = kRounds * kBatch;
+// The parts of the memory: the area that the peer writes and reads, what this end writes and reads, messages
+// that arrive, those that leave.
+constexpr std::size_t kCopy = kArea, kIn = 2 * kArea, kSlots = 2 * kBatch, kOut = kIn + kSlots * kLongest,
+                      kMemory = kOut + kBatch * kLongest;
 
 void Require(bool good, const char* what, HRESULT hr = 0) {
   if (good) return;
@@ -37,22 +42,23 @@ std::uint8_t ByteOf(unsigned sender, std::size_t message, std::size_t at) {
 
 class End {
  public:
-  End(const sockaddr_in& own, const Dll& dll, unsigned me) : me_(me) {
+  End(const sockaddr_in& own, const Dll& dll, unsigned me) : me_(me), peer_(3 - me) {
     event_ = ::CreateEventW(nullptr, FALSE, FALSE, nullptr);
     overlapped_.hEvent = event_;
     Need(OpenAdapter(dll, own, &adapter_), "no adapter");
     Need(adapter_->CreateOverlappedFile(&file_), "no overlapped file");
-    Need(adapter_->CreateCompletionQueue(kIid<IND2CompletionQueue>, file_, 64, 0, 0, queue_.out()),
+    Need(adapter_->CreateCompletionQueue(kIid<IND2CompletionQueue>, file_, 256, 0, 0, queue_.out()),
          "no queue");
     Need(adapter_->CreateConnector(kIid<IND2Connector>, file_, connector_.out()), "no connector");
-    Need(adapter_->CreateQueuePair(kIid<IND2QueuePair>, queue_.get(), queue_.get(), this, 16, 16, 2, 2, 0,
-                                   pair_.out()),
+    Need(adapter_->CreateQueuePair(kIid<IND2QueuePair>, queue_.get(), queue_.get(), this, kSlots + 1, kBatch,
+                                   2, 2, 0, pair_.out()),
          "no queue pair");
-    memory_.resize(kArea + 2 * kMessage);
+    memory_.resize(kMemory);
     Need(adapter_->CreateMemoryRegion(kIid<IND2MemoryRegion>, file_, region_.out()), "no region");
     Need(Await(region_.get(), region_->Register(memory_.data(), memory_.size(), 0xF, &overlapped_),
                &overlapped_),
          "register");
+    for (std::size_t message = 0; message < kSlots; ++message) PostReceive(message);
   }
   ~End() { ::CloseHandle(event_); }
 
@@ -61,31 +67,28 @@ class End {
     Need(adapter_->CreateListener(kIid<IND2Listener>, file_, listener.out()), "no listener");
     Need(listener->Bind(Generic(own), sizeof own), "bind");
     Need(listener->Listen(0), "listen");
-    std::printf("listening\n");
+    std::printf("waiting\n");
     std::fflush(stdout);
-    PostReceive();
     Need(Await(listener.get(), listener->GetConnectionRequest(connector_.get(), &overlapped_), &overlapped_),
          "connection request");
-    CheckData("from the active side");
+    CheckData(stamped::kHello);
     ULONG inbound = 0, outbound = 0;
     Need(connector_->GetReadLimits(&inbound, &outbound), "read limits");
     Require(inbound != 0 && outbound != 0, "the read limits are 0");
-    constexpr char kAnswer[] = "from the passive side";
-    Need(Await(connector_.get(), connector_->Accept(pair_.get(), 4, 4, kAnswer, sizeof kAnswer, &overlapped_),
+    Need(Await(connector_.get(),
+               connector_->Accept(pair_.get(), 4, 4, stamped::kAnswer, sizeof stamped::kAnswer, &overlapped_),
                &overlapped_),
          "accept");
   }
 
   void Connect(const sockaddr_in& own, const sockaddr_in& peer) {
-    PostReceive();
     Need(connector_->Bind(Generic(own), sizeof own), "bind");
-    constexpr char kHello[] = "from the active side";
     Need(Await(connector_.get(),
-               connector_->Connect(pair_.get(), Generic(peer), sizeof peer, 4, 4, kHello, sizeof kHello,
-                                   &overlapped_),
+               connector_->Connect(pair_.get(), Generic(peer), sizeof peer, 4, 4, stamped::kHello,
+                                   sizeof stamped::kHello, &overlapped_),
                &overlapped_),
          "connect");
-    CheckData("from the passive side");
+    CheckData(stamped::kAnswer);
     Need(Await(connector_.get(), connector_->CompleteConnect(&overlapped_), &overlapped_),
          "complete connect");
     sockaddr_in there{};
@@ -94,40 +97,34 @@ class End {
     Require(there.sin_port == peer.sin_port, "the address of the peer differs");
   }
 
-  void Exchange(bool active) {
-    for (std::size_t message = 0; message < kMessages; ++message) {
-      if (active) Say(message);
-      Hear(message);
-      if (!active) Say(message);
-    }
-    // The passive side opens its area through a window; the active side writes and reads it.
-    if (active) {
-      Card card{};
-      HearCard(&card);
-      for (std::size_t at = 0; at < kArea; ++at) memory_[at] = ByteOf(me_, 0, at);
-      const Sge area = Piece(0, kArea);
-      Need(pair_->Write(nullptr, &area, 1, card.address, card.token, 0), "post a write");
-      AwaitRequest();
-      std::memset(memory_.data(), 0, kArea);
-      Need(pair_->Read(nullptr, &area, 1, card.address, card.token, 0), "post a read");
-      AwaitRequest();
-      CheckArea(me_);
-      Say(kMessages);
-    } else {
-      Held<IND2MemoryWindow> window;
-      Need(adapter_->CreateMemoryWindow(kIid<IND2MemoryWindow>, window.out()), "no window");
+  void Exchange() {
+    for (std::size_t round = 0; round < kRounds; ++round) Round(round);
+    // The peer has the area through a window.
+    Held<IND2MemoryWindow> window;
+    Need(adapter_->CreateMemoryWindow(kIid<IND2MemoryWindow>, window.out()), "no window");
+    const auto bind = [&] {
       Need(pair_->Bind(nullptr, region_.get(), window.get(), memory_.data(), kArea, 0x18), "post a bind");
-      AwaitRequest();
-      const Card card{reinterpret_cast<std::uintptr_t>(memory_.data()), window->GetRemoteToken()};
-      std::memcpy(memory_.data() + kArea, &card, sizeof card);
-      const Sge out = Piece(kArea, sizeof card);
-      Need(pair_->Send(nullptr, &out, 1, 0), "post a card");
-      AwaitRequest();
-      Hear(kMessages);
-      CheckArea(3 - me_);
-      Need(pair_->Invalidate(nullptr, window.get(), 0), "post an invalidate");
-      AwaitRequest();
-    }
+      AwaitRequests(1);
+    };
+    bind();
+    Need(pair_->Invalidate(nullptr, window.get(), 0), "post an invalidate");
+    AwaitRequests(1);
+    bind();
+    const Card mine{reinterpret_cast<std::uintptr_t>(memory_.data()), window->GetRemoteToken()};
+    Meet(mine);
+    const Card theirs = theirs_;
+    for (std::size_t at = 0; at < kArea; ++at) memory_[kCopy + at] = ByteOf(me_, 0, at);
+    const Sge all = Piece(kCopy, kArea);
+    Need(pair_->Write(nullptr, &all, 1, theirs.address, theirs.token, 0), "post a write");
+    AwaitRequests(1);
+    Meet(mine);  // Both Writes have arrived.
+    CheckArea(0, peer_);
+    std::memset(memory_.data() + kCopy, 0, kArea);
+    Need(pair_->Read(nullptr, &all, 1, theirs.address, theirs.token, 0), "post a read");
+    AwaitRequests(1);
+    CheckArea(kCopy, me_);
+    PostReceive(0);  // Nothing comes for it.
+    Meet(mine);      // Both Reads are done.
   }
 
   void Part(bool active) {
@@ -138,7 +135,7 @@ class End {
            "notice of the disconnect");
       Need(Await(connector_.get(), connector_->Disconnect(&overlapped_), &overlapped_), "disconnect");
     }
-    RequestResult left{};  // The receive that is posted always.
+    RequestResult left{};  // The receive that nothing came for.
     while (queue_->GetResults(&left, 1) == 0) AwaitNotice();
     Require(left.status == static_cast<HRESULT>(StatusCode::kCanceled), "the receive was not flushed",
             left.status);
@@ -159,41 +156,38 @@ class End {
     Need(connector_->GetPrivateData(data, &length), "private data");
     Require(data == wanted, "the private data differs");
   }
-  void PostReceive() {
-    const Sge in = Piece(kArea + kMessage, kMessage);
+  void PostReceive(std::size_t message) {
+    const Sge in = Piece(kIn + message % kSlots * kLongest, kLongest);
     Need(pair_->Receive(nullptr, &in, 1), "post a receive");
   }
-  void Say(std::size_t message) {
-    for (std::size_t at = 0; at < kMessage; ++at) memory_[kArea + at] = ByteOf(me_, message, at);
-    const Sge halves[] = {Piece(kArea, kMessage / 2), Piece(kArea + kMessage / 2, kMessage / 2)};
-    Need(pair_->Send(nullptr, halves, 2, 0), "post a send");
-    AwaitRequest();
-  }
-  void Hear(std::size_t message) {
-    Require(AwaitReceive() == kMessage, "a message has another length");
-    for (std::size_t at = 0; at < kMessage; ++at) {
-      Require(memory_[kArea + kMessage + at] == ByteOf(3 - me_, message, at), "a message differs");
+  // At most one round is between the ends, so that two batches of receives suffice.
+  void Round(std::size_t round) {
+    for (std::size_t i = 0; i < kBatch; ++i) {
+      const std::size_t message = round * kBatch + i, size = LengthOf(message), at = kOut + i * kLongest;
+      for (std::size_t byte = 0; byte < size; ++byte) memory_[at + byte] = ByteOf(me_, message, byte);
+      const Sge halves[] = {Piece(at, size / 2), Piece(at + size / 2, size - size / 2)};
+      Need(pair_->Send(nullptr, halves, 2, 0), "post a send");
     }
-    PostReceive();
+    AwaitRequests(kBatch);
+    while (received_ < (round + 1) * kBatch) Take();
   }
-  void HearCard(Card* card) {
-    Require(AwaitReceive() == sizeof *card, "a card has another length");
-    std::memcpy(card, memory_.data() + kArea + kMessage, sizeof *card);
-    PostReceive();
+  // Returns when both ends are here.
+  void Meet(const Card& mine) {
+    std::memcpy(memory_.data() + kOut, &mine, sizeof mine);
+    const Sge out = Piece(kOut, sizeof mine);
+    Need(pair_->Send(nullptr, &out, 1, 0), "post a card");
+    AwaitRequests(1);
+    ++met_;
+    while (received_ < kMessages + met_) Take();
   }
-  void CheckArea(unsigned sender) {
+  void CheckArea(std::size_t from, unsigned sender) {
     for (std::size_t at = 0; at < kArea; ++at) {
-      Require(memory_[at] == ByteOf(sender, 0, at), "the area differs");
+      Require(memory_[from + at] == ByteOf(sender, 0, at), "an area differs");
     }
   }
-  void AwaitRequest() {
-    ++wanted_;
+  void AwaitRequests(std::size_t more) {
+    wanted_ += more;
     while (done_ < wanted_) Take();
-  }
-  std::size_t AwaitReceive() {
-    while (received_ == 0) Take();
-    --received_;
-    return length_;
   }
   void Take() {
     RequestResult result{};
@@ -204,12 +198,22 @@ class End {
       ++done_;
       return;
     }
-    ++received_;
-    length_ = result.bytes_transferred;
+    const std::size_t message = received_++;
+    const std::uint8_t* const data = memory_.data() + kIn + message % kSlots * kLongest;
+    if (message >= kMessages) {
+      Require(result.bytes_transferred == sizeof theirs_, "a card has another length");
+      std::memcpy(&theirs_, data, sizeof theirs_);
+      return;
+    }
+    Require(result.bytes_transferred == LengthOf(message), "a message has another length");
+    for (std::size_t at = 0; at < LengthOf(message); ++at) {
+      Require(data[at] == ByteOf(peer_, message, at), "a message differs");
+    }
+    if (message + kSlots < kMessages + kCards) PostReceive(message + kSlots);
   }
   void AwaitNotice() { Need(Await(queue_.get(), queue_->Notify(1, &overlapped_), &overlapped_), "notify"); }
 
-  const unsigned me_;
+  const unsigned me_, peer_;
   HANDLE event_ = nullptr, file_ = nullptr;
   OVERLAPPED overlapped_{};
   Held<IND2Adapter> adapter_;
@@ -218,7 +222,8 @@ class End {
   Held<IND2Connector> connector_;
   Held<IND2QueuePair> pair_;
   std::vector<std::uint8_t> memory_;
-  std::size_t wanted_ = 0, done_ = 0, received_ = 0, length_ = 0;
+  std::size_t wanted_ = 0, done_ = 0, received_ = 0, met_ = 0;
+  Card theirs_{};
 };
 
 int Run(std::vector<std::wstring> arguments) {
@@ -245,7 +250,7 @@ int Run(std::vector<std::wstring> arguments) {
     } else {
       end.Listen(SocketAddress(own.c_str(), port));
     }
-    end.Exchange(active);
+    end.Exchange();
     end.Part(active);
   }
   Require(dll.can_unload_now() == S_OK, "objects are left");

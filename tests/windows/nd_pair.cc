@@ -29,16 +29,20 @@
 
 namespace {
 
-using nd::stamped::Card, nd::stamped::kLongest, nd::stamped::LengthOf, nd::stamped::Stamp;
+using nd::stamped::Card, nd::stamped::kAnswer, nd::stamped::kArea, nd::stamped::kBatch, nd::stamped::kCards,
+    nd::stamped::kHello, nd::stamped::kLongest, nd::stamped::LengthOf, nd::stamped::Stamp;
 
-constexpr std::size_t kBatch = 16, kArea = 1 << 20;
 constexpr std::chrono::seconds kPatience{60};
 
 std::atomic<bool> peer_left = false;
+std::atomic<nd::DisconnectReason> reason_of_peer{};
 
 // The exit code tells a mistake from the end of the peer.
 [[noreturn]] void Fail(const std::string& what) {
-  if (peer_left) std::printf("told that the peer has gone\n");
+  if (peer_left) {
+    const std::string reason(nd::Name(reason_of_peer.load()));
+    std::printf("told that the peer has gone: %s\n", reason.c_str());
+  }
   std::fprintf(stderr, "nd_pair: %s\n", what.c_str());
   std::fflush(nullptr);
   std::_Exit(peer_left ? 3 : 1);
@@ -163,7 +167,7 @@ class End {
     for (std::size_t at = 0; at < done.bytes_transferred; ++at) {
       if (data[at] != Stamp(peer_, message, at)) Fail("a message has another content");
     }
-    if (message + 2 * kBatch < messages_ + kMeetings) PostReceive(message + 2 * kBatch);
+    if (message + 2 * kBatch < messages_ + kCards) PostReceive(message + 2 * kBatch);
   }
   void AwaitRequests(std::size_t more) {
     posted_ += more;
@@ -191,7 +195,6 @@ class End {
     while (received_ < messages_ + met_) Take();
   }
 
-  static constexpr std::size_t kMeetings = 3;
   const std::size_t rounds_, messages_;
   const unsigned me_, peer_;
   nd::CompletionQueue queue_;
@@ -203,6 +206,11 @@ class End {
 
 constexpr char kNo[] = "not today";
 
+void CheckData(const nd::Connector& connector, std::span<const char> wanted) {
+  const std::vector<std::byte> data = Need(connector.GetPrivateData(), "GetPrivateData");
+  if (!std::ranges::equal(data, std::as_bytes(wanted))) Fail("the private data differs");
+}
+
 void Reject(nd::Listener& listener, nd::Connector& connector) {
   Need(listener.GetConnectionRequest(connector), "GetConnectionRequest");
   Need(connector.Reject(std::as_bytes(std::span(kNo))), "Reject");
@@ -211,8 +219,7 @@ void Reject(nd::Listener& listener, nd::Connector& connector) {
 void BeRejected(nd::Connector& connector, nd::QueuePair& pair, const nd::Address& address) {
   const nd::Status refused = connector.Connect(pair, address);
   if (!(refused == nd::StatusCode::kConnectionRefused)) Fail("Connect answered " + refused.ToString());
-  const std::vector<std::byte> data = Need(connector.GetPrivateData(), "GetPrivateData");
-  if (!std::ranges::equal(data, std::as_bytes(std::span(kNo)))) Fail("the data of the refusal is wrong");
+  CheckData(connector, kNo);
   std::printf("refused, with the data of the peer\n");
 }
 
@@ -233,7 +240,10 @@ int main(int argc, char** argv) {
                              "Open");
   nd::Connector connector = Need(adapter.CreateConnector(), "CreateConnector");
   End end(adapter, listens ? 2 : 1, static_cast<std::size_t>(rounds));
-  connector.SetDisconnectCallback([](nd::DisconnectReason) { peer_left = true; });
+  connector.SetDisconnectCallback([](nd::DisconnectReason reason) {
+    reason_of_peer = reason;
+    peer_left = true;
+  });
   if (listens) {
     nd::Listener listener = Need(adapter.CreateListener(), "CreateListener");
     Need(listener.Bind(address), "Bind");
@@ -242,11 +252,14 @@ int main(int argc, char** argv) {
     std::fflush(stdout);
     if (rejects) return Reject(listener, connector), 0;
     Need(listener.GetConnectionRequest(connector), "GetConnectionRequest");
-    Need(connector.Accept(end.pair()), "Accept");
+    CheckData(connector, kHello);
+    Need(connector.Accept(end.pair(), {.private_data = std::as_bytes(std::span(kAnswer))}), "Accept");
   } else {
     Need(connector.Bind(Need(adapter.ResolveAddress(address), "ResolveAddress")), "Bind");
     if (rejects) return BeRejected(connector, end.pair(), address), 0;
-    Need(connector.Connect(end.pair(), address), "Connect");
+    Need(connector.Connect(end.pair(), address, {.private_data = std::as_bytes(std::span(kHello))}),
+         "Connect");
+    CheckData(connector, kAnswer);
     Need(connector.CompleteConnect(), "CompleteConnect");
   }
   end.Exchange();

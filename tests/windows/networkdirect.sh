@@ -15,6 +15,9 @@ trap 'wineserver -k 2> /dev/null || true; wineserver -w 2> /dev/null || true; rm
 # Programs that start before the prefix is complete fail.
 wineboot -i > "$build/wineboot.log" 2>&1
 wineserver -w
+# A broker ends with its input, which this script keeps open.
+mkfifo "$WINEPREFIX/input"
+exec 9<> "$WINEPREFIX/input"
 failed=0
 dll=$(echo "Z:$(readlink -f "$build/bin")" | tr / '\\')
 # The programs and the DLL of broker B in them find broker B here.
@@ -34,8 +37,7 @@ await() {
 broker() {
   local log=$build/networkdirect-$1.log
   cat > "$WINEPREFIX/$1.toml"
-  # It ends with its input.
-  wine "$build/bin/plain_broker.exe" "Z:$WINEPREFIX/$1.toml" "C:\\$1" < <(exec sleep 900 > /dev/null 2>&1) > "$log" 2>&1 &
+  wine "$build/bin/plain_broker.exe" "Z:$WINEPREFIX/$1.toml" "C:\\$1" < "$WINEPREFIX/input" > "$log" 2>&1 &
   broker_pid=$!
   await "$log" "$2"
 }

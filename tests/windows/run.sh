@@ -5,8 +5,9 @@
 # which a third one hands the connection. Then the same through real brokers of both systems (brokers.sh), ends of clients
 # and brokers with data under way (kill.sh), ndperf beside that of Linux (perf.sh), a program with
 # ndbroker.dll (sdk.sh), the conformance suite (conformance.sh), an adapter through its Network Direct DLL (networkdirect.sh),
-# and the lives of the service (service.sh) and of the installer (installer.sh). Prints a table; exit 0: all passed.
-# usage: tests/windows/run.sh [programs|pairs|brokers|kill|perf|sdk|conformance|networkdirect|service|installer]...     default: all
+# the Network Direct provider (nd.sh), Microsoft's programs over it where their sources can be had (ms.sh), and the lives of the
+# service (service.sh) and of the installer (installer.sh). Prints a table; exit 0: all passed.
+# usage: tests/windows/run.sh [programs|pairs|brokers|kill|perf|sdk|conformance|networkdirect|nd|ms|service|installer]...     default: all
 set -euo pipefail
 cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../.."
 deploy/windows/build.sh
@@ -58,7 +59,7 @@ pair() {
 }
 report() {
   [ "$result" = ok ] || { result="FAILED ($log)" && failed=1; }
-  printf '%-40s %s %s\n' "$1" "$(sort -u "$log" | tail -1 | tr -d '\r')" "$result"
+  printf '%-46s %s %s\n' "$1" "$(sort -u "$log" | tail -1 | tr -d '\r')" "$result"
 }
 hand_over() { timeout 300 wine "$build/bin/hand_over.exe" "$@" < /dev/null; }
 
@@ -89,6 +90,9 @@ brokers() {
   exchange brokers-of-windows b a 127.0.0.3:7472
   exchange windows-broker-with-linux-client-broker a l 127.0.0.2:7473
   exchange linux-broker-with-windows-client-broker l a 127.0.0.4:7474
+  exchange network-direct-program-listens-linux-connects nd:a l 127.0.0.2:7475
+  exchange linux-listens-network-direct-program-connects l nd:a 127.0.0.4:7476
+  exchange network-direct-program-with-windows-client nd:b a 127.0.0.3:7477
   administration
 }
 
@@ -107,7 +111,10 @@ done
 ! wants perf || perf
 ! wants sdk || sdk
 ! wants conformance || conformance
+# Each in a Wine prefix of its own.
 ! wants networkdirect || tests/windows/networkdirect.sh || failed=1
+! wants nd || tests/windows/nd.sh || failed=1
+! wants ms || tests/windows/ms.sh || [ $? -eq 77 ] || failed=1
 ! wants service || service_life
 ! wants installer || installer_life
 exit "$failed"
