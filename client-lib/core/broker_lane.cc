@@ -22,6 +22,9 @@ namespace {
 
 // The broker has at most a few unacknowledged hand-overs; more than this without an owner means a broken
 // broker.
+// The completion of a hand-over usually follows it at once, and its acknowledgement then leaves behind both. The
+// broker may wait for the acknowledgement before it sends anything else, so this is short.
+constexpr Duration kMessageFollows = std::chrono::milliseconds(1);
 constexpr std::size_t kMaxWaiting = 256;
 constexpr std::size_t kMaxDatagram = 512;
 // Between two attempts while the kernel has no memory for a message.
@@ -130,10 +133,16 @@ Result<std::span<const std::byte>> BrokerLane::ReceiveMessages() {
   if (!buffer_) buffer_.reset(new std::byte[kSize]);
   const std::span buffer(buffer_.get(), kSize);
   for (;;) {
-    const bool idle = nothing_to_send();
+    bool only_acknowledgements = false;
+    const bool idle = NothingToSend(&only_acknowledgements);
     auto message = ReceiveWithFds(socket_.get(), buffer, /*blocking=*/idle);
     if (message.code() == StatusCode::kDeviceBusy) {
       if (idle) continue;
+      if (only_acknowledgements && std::exchange(message_follows_, false)) {
+        os::Watched entry{socket_.get()};
+        os::Wait({&entry, 1}, kMessageFollows);
+        continue;
+      }
       const Status status = SendPutOff();
       if (!(status == StatusCode::kDeviceBusy)) continue;
       // The broker may stop reading until this side reads, so wait for both directions.
@@ -247,10 +256,10 @@ void BrokerLane::Enqueue(std::span<const std::byte> datagram) {
   ++queued_;
 }
 
-// The completion of a hand-over follows it at once, so its acknowledgement needs not leave between the two.
-bool BrokerLane::nothing_to_send() {
+bool BrokerLane::NothingToSend(bool* only_acknowledgements) {
   std::lock_guard lock(queue_mutex_);
-  return queue_.empty() || (message_follows_ && std::ranges::all_of(queue_, &Datagram::acknowledges));
+  *only_acknowledgements = std::ranges::all_of(queue_, &Datagram::acknowledges);
+  return queue_.empty();
 }
 
 Status BrokerLane::SendPutOff() {

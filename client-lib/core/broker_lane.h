@@ -90,7 +90,7 @@ class BrokerLane {
   Status Handle(std::span<const std::byte> datagram, std::vector<UniqueFd> fds);
   Status SendAll(std::span<const std::byte> datagram, std::span<const int> descriptors);
   Status Acknowledge(std::uint64_t id);
-  bool nothing_to_send();
+  bool NothingToSend(bool* only_acknowledgements);
   Status SendPutOff();
   Status SendQueue();
   void Enqueue(std::span<const std::byte> datagram);

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/fd_lane.h"
+#include "base/os/wait.h"
 #include "client-lib/core/carriers.h"
 
 namespace nd::client {
@@ -372,6 +373,19 @@ TEST_F(LaneCarrierTest, AcknowledgementLeavesBeforeACallerWaits) {
   std::thread caller([&] { carrier_->ReadWhile(Until(3)); });
   EXPECT_EQ(BrokerReads(), '1');
   BrokerSends('c');
+  caller.join();
+}
+
+// The broker sends nothing else before it has the acknowledgement.
+TEST_F(LaneCarrierTest, AcknowledgementLeavesAlsoWhenNothingFollowsTheHandOver) {
+  Open(kForEver);
+  LetTheThreadRest();
+  BrokerHandsOver(1);
+  std::thread caller([&] { carrier_->ReadWhile(Until(2)); });
+  os::Watched broker{broker_.get()};
+  EXPECT_EQ(os::Wait({&broker, 1}, kPatience), 1);
+  EXPECT_EQ(BrokerReads(false), '1');
+  BrokerSends('b');
   caller.join();
 }
 
