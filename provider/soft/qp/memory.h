@@ -15,8 +15,9 @@
 #include "base/os/descriptor.h"
 #include "base/os/fork.h"
 #include "provider/qp.h"
+#include "provider/soft/qp/drive/ready_page.h"
 #include "provider/soft/qp/shm/former_peers.h"
-#include "provider/soft/qp/shm/peer_tables.h"
+#include "provider/soft/qp/shm/peer_mappings.h"
 #include "provider/soft/qp/token_table.h"
 
 namespace nd::provider::soft {
@@ -82,7 +83,8 @@ class DeviceCore {
   bool progress_thread = true;
   os::ForkMark process;
   std::unique_ptr<TokenTable> regions;
-  PeerTables peer_tables;
+  PeerMappings peer_tables{kRegionTableSize, false};
+  PeerMappings peer_pages{sizeof(ReadyCounters), true};  // In which this process announces (ready_page.h).
   FormerPeers former_peers;
 
   bool forked() const { return process.InChild(); }

@@ -86,6 +86,14 @@ class SoftQueuePair final : public QueuePair, public std::enable_shared_from_thi
     lent_ = lent;
     return DriveLocked(false, deferred);
   }
+  // For PollSet. Asks the peer to announce in this ready page. Returns false when it cannot be asked now.
+  bool AskToAnnounce(ReadyPage& page, std::uint32_t place);
+  // Returns true when only an announcement of the peer can give a poll something to do. From then on, and
+  // until Wake(), a call that changes this announces it itself.
+  bool Rest();
+  void Wake() { resting_.store(false, std::memory_order_relaxed); }
+  // The next poll makes a round that checks the descriptor.
+  void LookSoon();
   // What an empty poll costs, for PollSet.
   std::uint32_t poll_cost() const { return poll_cost_; }
   bool DriveBlocking(Deferred* deferred);
@@ -277,7 +285,14 @@ class SoftQueuePair final : public QueuePair, public std::enable_shared_from_thi
     }
     EndIfMemoryGone();
     ReportUndone();
+    EndRest();
   }
+  // The end of a section that may have given the next poll something to do.
+  void EndRest() {
+    if (resting_.load(std::memory_order_relaxed)) [[unlikely]]
+      AnnounceToPolls();
+  }
+  void AnnounceToPolls();
   bool LearnFault();
   bool CheckAndLearn(LocalGrant* grant, const Sge& sge, std::uint32_t any_of_access, std::uint64_t changes);
   // A request of this queue pair has completed. `flags`: CompletionFlags.
@@ -318,6 +333,8 @@ class SoftQueuePair final : public QueuePair, public std::enable_shared_from_thi
   bool Round(bool look_at_fd);
   // Returns true when a deadline has ended the connection.
   bool CheckDeadlines();
+  // Called by the progress thread: polls have read the announcements since its last visit.
+  bool AnnouncementsPolled();
   // Called by the progress thread. Notify calls it from then on.
   bool MayLeaveToPolls();
   // Poll() and Drive() with the lock, which they release.
@@ -334,6 +351,7 @@ class SoftQueuePair final : public QueuePair, public std::enable_shared_from_thi
   // Ends a locked section: moves callbacks out and frees a dead transport.
   void Leave(Deferred* deferred) {
     quiet_.stamp = nullptr;  // The section may have given the next round something to do.
+    EndRest();
     LeaveQuiet(deferred);
   }
   // The same after a section that has kept quiet_ right.
@@ -342,6 +360,8 @@ class SoftQueuePair final : public QueuePair, public std::enable_shared_from_thi
       LeaveWithMore(deferred);
   }
   void LeaveWithMore(Deferred* deferred);
+  // Only records of the peer can give a poll something to do.
+  bool NeedsNoPoll() const { return quiet_.stamp != nullptr && quiet_.consumed == nullptr; }
   // After a round: decides whether the next poll may leave the round out.
   void FindQuiet() {
     if (state_ == State::kConnected && !transport_dead_ && initiator_.next == initiator_.head &&
@@ -373,10 +393,11 @@ class SoftQueuePair final : public QueuePair, public std::enable_shared_from_thi
 
   // What an empty poll uses, in one cache line.
   alignas(64) QuietWords quiet_;
-  std::atomic<bool> polled_{false};  // Polled since the last visit of the progress thread.
-  unsigned idle_rounds_ = 0;         // Since the last look at the descriptor.
-  BiasedLock lock_;                  // Its end, which owners do not use, is in the next line.
-  LentSpan* lent_ = nullptr;         // Of the present poll.
+  std::atomic<bool> polled_{false};   // Polled since the last visit of the progress thread.
+  std::atomic<bool> resting_{false};  // Becomes true under lock_.
+  unsigned idle_rounds_ = 0;          // Since the last look at the descriptor.
+  BiasedLock lock_;                   // Its end, which owners do not use, is in the next line.
+  LentSpan* lent_ = nullptr;          // Of the present poll.
 
   std::atomic<bool> starved_{false}, cold_{false};
   // While duty_ is kPutOff. The progress thread reads it without the lock, which the application owns.
@@ -410,6 +431,10 @@ class SoftQueuePair final : public QueuePair, public std::enable_shared_from_thi
   Time disconnect_deadline_ = Time::max();
   std::function<void(Status)> disconnect_done_;
   std::uint32_t poll_cost_ = 0;
+  // Of the poll set that has asked the peer to announce; null: none has.
+  ReadyPage* ready_ = nullptr;
+  std::uint32_t ready_place_ = 0;
+  std::uint32_t polls_seen_ = 0;  // Of that set, at the last visit of the progress thread.
   Deferred deferred_;
   std::function<void(DisconnectReason, Status)> on_peer_closed_;
 };

@@ -60,10 +60,44 @@ bool SoftQueuePair::DriveLocked(bool look_at_fd, Deferred* deferred) {
   const bool moved = Round(look_at_fd);
   lent_ = nullptr;
   ReportUndone();  // The application may not call again.
-  Leave(deferred);
+  LeaveQuiet(deferred);
   FindQuiet();
+  if (!NeedsNoPoll()) EndRest();
   lock_.unlock();
   return moved;
+}
+
+bool SoftQueuePair::AskToAnnounce(ReadyPage& page, std::uint32_t place) {
+  BiasedGuard guard(lock_);
+  // A poll of another completion queue would not see the announcement.
+  if (receive_cq_ != initiator_cq_ || state_ != State::kConnected || !transport_ || transport_dead_ ||
+      ready_ != nullptr || !transport_->AskToAnnounce(page.fd(), place)) {
+    return false;
+  }
+  ready_ = &page;
+  ready_place_ = place;
+  quiet_.stamp = nullptr;
+  ReportUndone();
+  return true;
+}
+
+bool SoftQueuePair::Rest() {
+  BiasedGuard guard(lock_);
+  // In this order: whatever the peer did before it began to announce is visible to the second look.
+  if (!NeedsNoPoll() || !transport_->PeerAnnounces() || !quiet_.Unchanged()) return false;
+  SetCold();
+  resting_.store(true, std::memory_order_relaxed);
+  return true;
+}
+
+void SoftQueuePair::AnnounceToPolls() {
+  resting_.store(false, std::memory_order_relaxed);
+  ready_->AnnounceHere(ready_place_);
+}
+
+void SoftQueuePair::LookSoon() {
+  BiasedGuard guard(lock_);
+  idle_rounds_ = kRoundsBetweenLooks;
 }
 
 bool SoftQueuePair::DriveBlocking(Deferred* deferred) {
@@ -87,8 +121,13 @@ bool SoftQueuePair::AwaitsReport() const {
   return false;
 }
 
+bool SoftQueuePair::AnnouncementsPolled() {
+  if (!resting_.load(std::memory_order_acquire)) return false;
+  return receive_cq_->poll_set().PolledSince(&polls_seen_);
+}
+
 bool SoftQueuePair::MayLeaveToPolls() {
-  return polled_.exchange(false, std::memory_order_relaxed) &&
+  return (polled_.exchange(false, std::memory_order_relaxed) || AnnouncementsPolled()) &&
          receive_cq_->poll_set().LeaveToPolls(number_) && initiator_cq_->poll_set().LeaveToPolls(number_);
 }
 

@@ -39,9 +39,11 @@ struct SideControl {
   std::atomic<std::uint64_t> segment;
   std::atomic<std::uint32_t> denied;  // MemoryAccess that the queue pair does not give to the other side.
   std::atomic<std::uint32_t> closed;  // Not 0: the other side begins no direct access.
+  // Not 0: this side announces its records in the ready page of the other side. Earlier versions never do.
+  std::atomic<std::uint32_t> announces;
 };
 static_assert(offsetof(SideControl, mark) == 136 && offsetof(SideControl, segment) == 208 &&
-              offsetof(SideControl, closed) == 220 && sizeof(SideControl) == 256);
+              offsetof(SideControl, announces) == 224 && sizeof(SideControl) == 256);
 
 enum class RecordKind : std::uint8_t {
   kSend = 1,          // A piece of a Send: bytes here, or in a buffer of the sender (kByReference).
@@ -103,10 +105,11 @@ inline constexpr std::byte kDoorbell{1};
 inline constexpr std::byte kTableFollows{2};
 struct ShareMessage {
   static constexpr std::uint32_t kMagic = 0x4E445348;  // "NDSH"
-  enum Kind : std::uint32_t { kRegionTable = 1, kBuffer = 2 };
+  // A receiver ignores kinds that it does not know.
+  enum Kind : std::uint32_t { kRegionTable = 1, kBuffer = 2, kReadyPage = 3 };
   std::uint32_t magic = kMagic;
   std::uint32_t kind = 0;
-  std::uint32_t id = 0;  // Buffer
+  std::uint32_t id = 0;  // Of the buffer; the place in the ready page.
   std::uint32_t reserved = 0;
 };
 

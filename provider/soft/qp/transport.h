@@ -70,6 +70,12 @@ class Transport {
   // false asks for a round now.
   virtual bool ProgressQuiet(QuietWords* /*words*/) { return false; }
 
+  // Asks the peer to announce all that it publishes in this ready page from now on (drive/ready_page.h).
+  // Returns false when it cannot be asked, at least now.
+  virtual bool AskToAnnounce(int /*page*/, std::uint32_t /*place*/) { return false; }
+  // The peer announces all that it publishes after this.
+  virtual bool PeerAnnounces() const { return false; }
+
   // Receives were posted: a held Send may continue.
   virtual void OnReceivePosted() = 0;
   // The initiator queue was flushed: requests in flight have no owner any more, and their memory must not be

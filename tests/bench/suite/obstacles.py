@@ -12,7 +12,7 @@ REASONS = {
     "S6": COPY, "S7": COPY, "S10": "a call of the kernel for each Write, or the target's thread must wake",
     "S11": COPY, "S": SMALL, "X": WIRE, "C4": "the loop of the broker waits with one call and receives with another",
     "C5": "with several callers a reader thread passes the answers on", "C": SET_UP, "W": WAKE,
-    "N": "a poll reads three words of each quiet connection, and one round trip is many polls of both ends", "L": "the tables of the broker outgrow the cache",
+    "N": "the counter of a quiet connection is one more cache line on its way, and the memory of many connections leaves the cache", "L": "the tables of the broker outgrow the cache",
     "M1": "three or four pages of the segment, and the objects of the connection",
     "M": "rows, history and their indexes; memory that a list has used is kept",
 }

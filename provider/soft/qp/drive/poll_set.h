@@ -1,19 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 // The queue pairs of one completion queue: which of them a poll looks at, and what a sleeper watches.
 //
-// A hot queue pair is driven by polls, in turn with the others. Where there are many, those that stay quiet
-// become cold: they ask to be woken and wait in one watch set, so that polling and sleeping cost what
-// the busy ones cost. Without a progress thread, which does what becomes due on a cold one, all stay hot.
+// A hot queue pair is driven by polls, in turn with the others. Where there are many, quiet ones whose peer
+// announces in the ready page of this set rest: a poll reads one page for all of them. Before a thread
+// sleeps, and where the peer does not announce, quiet ones become cold: they ask to be woken and wait in one
+// watch set, so that polling and sleeping cost what the busy ones cost. Without a progress thread, which does
+// what becomes due on a cold one, none becomes cold.
 //
 // Thread rule: any thread. Lock order: this set, then one queue pair, then the list of those put off.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -21,6 +25,7 @@
 #include "base/os/watch_set.h"
 #include "provider/soft/qp/biased_lock.h"
 #include "provider/soft/qp/drive/interest.h"
+#include "provider/soft/qp/drive/ready_page.h"
 
 namespace nd::provider::soft {
 
@@ -72,17 +77,41 @@ class PollSet {
   // the application keeps polling, so that the thread may put the queue pair off. The next ExpectSleep() then
   // calls the thread.
   bool LeaveToPolls(std::uint32_t number);
+  // Any thread. Returns true when polls have read the announcements since the call that set *polls.
+  bool PolledSince(std::uint32_t* polls) const {
+    const std::uint32_t now = polls_.load(std::memory_order_relaxed);
+    return std::exchange(*polls, now) != now;
+  }
 
  private:
+  // The least number of quiet rounds before a queue pair rests or cools. Cooling and heating again cost some
+  // microseconds, as much as so many rounds.
+  static constexpr std::uint32_t kLeastQuiet = 16;
+  // Of a queue pair that is not hot: how a poll learns that it has to drive it.
+  enum class Rests : std::uint8_t {
+    kNever,       // Hot, or without a connection.
+    kAnnounced,   // By its place in the ready page.
+    kArmed,       // The same. It is armed too, for sleepers.
+    kByWatching,  // Only the watch set tells.
+  };
   struct Member {
     SoftQueuePair* queue_pair;
     bool hot = false, watched = false;
+    Rests rests = Rests::kNever;
+    std::uint32_t place = kNoPlace;
   };
+  static constexpr std::uint32_t kNoPlace = UINT32_MAX, kNever = UINT32_MAX;
   struct Hot {
     SoftQueuePair* queue_pair;
     Member* member;
-    std::uint32_t quiet = 0;  // Rounds without anything.
-    std::uint32_t cost = 0;   // Of an empty poll.
+    std::uint32_t cost = 0;               // Of an empty poll.
+    std::uint32_t quiet = 0;              // Rounds without anything.
+    std::uint32_t rest_at = kLeastQuiet;  // So many of them until it may rest.
+
+    void Count(bool moved) {
+      quiet = moved ? 0 : quiet + 1;
+      if (moved) rest_at = kLeastQuiet;
+    }
   };
   // The next three: with the lock, which the second one releases.
   bool PollHot(LentSpan* lent, Deferred* deferred);
@@ -92,6 +121,17 @@ class PollSet {
   void Cool(std::uint32_t quiet);
   bool WatchCold(Member& member, const Interest& interest);
   void MakeHot(Member& member);
+  void SetRests(Member& member, Rests rests);
+  // The queue pair that PollHot() visited last was quiet for long.
+  void RestVisited();
+  // Its peer announces, or is asked to.
+  bool MayRest(Member& member);
+  bool AskToAnnounce(Member& member);
+  // Makes hot those that were announced, and now and then one other; they are visited first then. Returns
+  // false when there are none.
+  bool ReadAnnouncements();
+  bool PollAnnounced(LentSpan* lent, Deferred* deferred);
+  void HeatResting();
   static std::vector<Interest> Arm(std::span<const Hot> some, Sleeper sleeper);
   bool CountPollBeforeSleep();
 
@@ -100,6 +140,13 @@ class PollSet {
   std::unordered_map<std::uint32_t, Member> members_;  // By number.
   std::vector<Hot> hot_;
   std::optional<os::WatchSet> woken_;  // Watches the cold queue pairs. Absent until there are some.
+  std::unique_ptr<ReadyPage> ready_;   // Absent until there are many.
+  std::vector<Member*> by_place_;      // Null: the place is free.
+  std::size_t resting_ = 0, by_watching_ = 0;
+  bool many_ = false;  // There were so many hot ones that the quiet ones rest.
+  std::uint32_t looked_ = 0, unread_ = 0;
+  std::uint32_t asked_ = kNever;         // The poll that asked a peer last.
+  std::atomic<std::uint32_t> polls_{0};  // With a ready page. Written under lock_.
   std::size_t next_ = 0;
   std::uint32_t budget_ = 1024;
   std::uint32_t drives_ = 0;

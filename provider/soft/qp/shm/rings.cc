@@ -146,6 +146,15 @@ void ShmRings::RingBell() {
   os::Send(socket_.get(), &kDoorbell, 1);
 }
 
+void ShmRings::AnnounceIn(std::shared_ptr<const Mapping> page, std::uint32_t place) {
+  if (ready_ != nullptr || page == nullptr || place >= ReadyCounters::kPlaces) return;
+  ready_page_ = std::move(page);
+  ready_ = &reinterpret_cast<ReadyCounters*>(ready_page_->data())->at[place];
+  announced_ = ready_->load(std::memory_order_relaxed);  // Another connection had the place before.
+  // A peer that sees this sees the records that were not announced.
+  mine().announces.store(1, std::memory_order_release);
+}
+
 void ShmRings::Abandon() {
   // In a forked child the segment is not mapped and the descriptor is closed.
   (void)socket_.release();

@@ -17,6 +17,7 @@
 
 #include "base/memfd.h"
 #include "base/unique_fd.h"
+#include "provider/soft/qp/drive/ready_page.h"
 #include "provider/soft/qp/queue_pair.h"
 #include "provider/soft/qp/segment_layout.h"
 #include "provider/soft/qp/sync.h"
@@ -156,6 +157,8 @@ class ShmRings {
   void WakePeer() {
     if (doorbell_due_ == Due::kNothing) return;
     const Due due = std::exchange(doorbell_due_, Due::kNothing);
+    if (ready_ != nullptr && due == Due::kRecord) [[unlikely]]
+      ready_->store(++announced_, std::memory_order_release);
     if (!barrier_) [[unlikely]]
       std::atomic_thread_fence(std::memory_order_seq_cst);
     std::atomic_signal_fence(std::memory_order_seq_cst);
@@ -186,6 +189,10 @@ class ShmRings {
   // The peer has rung, and nobody has taken the doorbell.
   bool DoorbellComes() const { return armed_ != 0 && mine().armed.load(std::memory_order_relaxed) == 0; }
   bool armed_for_records() const { return armed_ == kArmedForRecords; }
+
+  // From now on this side announces its records in `page` of the peer, if the peer gave it none before. May
+  // be null.
+  void AnnounceIn(std::shared_ptr<const Mapping> page, std::uint32_t place);
 
   // In a forked child, which must not act as a second end.
   void Abandon();
@@ -220,6 +227,11 @@ class ShmRings {
   const Ring* const in_;
   const bool barrier_;  // The barrier of a sleeping peer covers this process.
   Due doorbell_due_ = Due::kNothing;
+  // The counter of this connection in ready_page_, and its value. Null: the peer has not asked for
+  // announcements.
+  std::atomic<std::uint16_t>* ready_ = nullptr;
+  std::uint16_t announced_ = 0;
+  std::shared_ptr<const Mapping> ready_page_;
   std::uint32_t armed_ = 0;  // 0: a doorbell was taken.
   bool must_look_again_ = false;
   bool write_in_ring_ = false, request_in_ring_ = false;

@@ -66,6 +66,14 @@ void SharedMemory::ShareRegistration(std::uint32_t stag) {
   if (region->shared_as() != 0) ShareBuffer(region->shared_as());
 }
 
+bool SharedMemory::GiveReadyPage(int page, std::uint32_t place) {
+  if (!enabled_ || !rings_.HasRoom(0) ||
+      !SendDescriptor(rings_.socket(), {.kind = ShareMessage::kReadyPage, .id = place}, page)) {
+    return false;
+  }
+  return rings_.PublishControl(RecordKind::kDescriptors);
+}
+
 void SharedMemory::ReadSocket(bool until_doorbell) {
   if (hung_up_) return;
   for (int i = 0; i < kDatagramsPerLook; ++i) {
@@ -106,6 +114,8 @@ void SharedMemory::Adopt(const ShareMessage& message, UniqueFd fd, std::uint32_t
     peer_process_.SetNumber(sender);
     return;
   }
+  if (message.kind == ShareMessage::kReadyPage)
+    return rings_.AnnounceIn(queue_pair_.core().peer_pages.Take(fd.get()), message.id);
   if (message.kind != ShareMessage::kBuffer || peer_buffers_.size() >= kMaxSharedBuffers) return;
   if (PeerBuffer(message.id, false) != nullptr) return;
   const auto size = CheckSealedMemfd(fd.get(), 1);

@@ -48,6 +48,10 @@ class SharedMemory {
   // The same for the buffer around a registration, if there is one.
   void ShareRegistration(std::uint32_t stag);
 
+  // Gives the peer the ready page of this side, in which it announces at this place from then on. Returns
+  // false when the peer does not get it.
+  bool GiveReadyPage(int page, std::uint32_t place);
+
   // Takes the descriptors and doorbells that arrived. `until_doorbell`: stops behind a doorbell, because the
   // peer sends no other one before the next Arm(). The rest wakes the next sleeper.
   void ReadSocket(bool until_doorbell);

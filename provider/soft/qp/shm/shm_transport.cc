@@ -180,6 +180,13 @@ void ShmTransport::FindQuietWords(QuietWords* words) const {
   *words = state_.rings.QuietWordsAt(receiver_.position());
 }
 
+bool ShmTransport::AskToAnnounce(int page, std::uint32_t place) {
+  ArmForMore();
+  const bool asked = state_.memory.GiveReadyPage(page, place);
+  state_.rings.WakePeer();
+  return asked;
+}
+
 void ShmTransport::OnDeadline(Time now) {
   if (now >= rearm_at_) rearm_at_ = Time::max();
   receiver_.arriving().OnDeadline(now);

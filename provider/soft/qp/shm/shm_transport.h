@@ -34,6 +34,10 @@ class ShmTransport final : public Transport {
   Interest interest() const override;
   void FindQuietWords(QuietWords* words) const override;
   bool ProgressQuiet(QuietWords* words) override;
+  bool AskToAnnounce(int page, std::uint32_t place) override;
+  bool PeerAnnounces() const override {
+    return state_.rings.theirs().announces.load(std::memory_order_acquire) != 0;
+  }
   void OnReceivePosted() override {}
   void OnFlushInitiator() override { sender_.OnFlush(); }
   void OnFlushReceive() override { receiver_.arriving().OnReceiveFlushed(); }

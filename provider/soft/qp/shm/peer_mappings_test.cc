@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "provider/soft/qp/shm/peer_tables.h"
+#include "provider/soft/qp/shm/peer_mappings.h"
 
 #include <gtest/gtest.h>
 
@@ -14,9 +14,9 @@ UniqueFd DescriptorOf(const TokenTable& table) {
   return os::Duplicate(table.fd());
 }
 
-TEST(PeerTables, TableOfAProcessIsMappedOnce) {
+TEST(PeerMappings, TableOfAProcessIsMappedOnce) {
   const auto one = TokenTable::Create().value(), other = TokenTable::Create().value();
-  PeerTables tables;
+  PeerMappings tables(kRegionTableSize, false);
   const auto first = tables.Take(DescriptorOf(*one).get());
   ASSERT_NE(first, nullptr);
   // Without numbers of memory each connection maps it.
@@ -26,9 +26,9 @@ TEST(PeerTables, TableOfAProcessIsMappedOnce) {
   EXPECT_NE(second->data(), first->data());
 }
 
-TEST(PeerTables, TableIsUnmappedWithItsLastConnectionWhenAnotherWasTaken) {
+TEST(PeerMappings, TableIsUnmappedWithItsLastConnectionWhenAnotherWasTaken) {
   const auto table = TokenTable::Create().value(), other = TokenTable::Create().value();
-  PeerTables tables;
+  PeerMappings tables(kRegionTableSize, false);
   std::weak_ptr<const Mapping> seen = tables.Take(DescriptorOf(*table).get());
   ASSERT_FALSE(seen.expired()) << "the next connection with the same process finds it";
   if (os::NumberOf(table->fd())) {
@@ -40,8 +40,8 @@ TEST(PeerTables, TableIsUnmappedWithItsLastConnectionWhenAnotherWasTaken) {
   EXPECT_NE(used, nullptr);
 }
 
-TEST(PeerTables, OtherMemoryIsNoTable) {
-  PeerTables tables;
+TEST(PeerMappings, OtherMemoryIsNoTable) {
+  PeerMappings tables(kRegionTableSize, false);
   EXPECT_EQ(tables.Take(-1), nullptr);
   EXPECT_EQ(tables.Take(CreateSealedMemfd("test", kRegionTableSize / 2)->get()), nullptr);
 }
