@@ -56,7 +56,7 @@ class Bench {
   void Event(const core::Event& event) {
     actions.clear();
     broker->Step(now, event, &actions);
-    const std::string wrong = model->Step(now, event, actions, *broker);
+    const std::string wrong = model->Step(now, event, actions, Tables(*broker));
     if (!wrong.empty()) RC_FAIL(wrong);
     RC_ASSERT(broker->CheckInvariants() == "");
     for (const core::Action& action : actions) {
