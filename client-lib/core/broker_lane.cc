@@ -22,8 +22,8 @@ namespace {
 
 // The broker has at most a few unacknowledged hand-overs; more than this without an owner means a broken
 // broker.
-// The completion of a hand-over usually follows it at once, and its acknowledgement then leaves behind both. The
-// broker may wait for the acknowledgement before it sends anything else, so this is short.
+// The completion of a hand-over usually follows it at once, and its acknowledgement then leaves behind both.
+// The broker may wait for the acknowledgement before it sends anything else, so this is short.
 constexpr Duration kMessageFollows = std::chrono::milliseconds(1);
 constexpr std::size_t kMaxWaiting = 256;
 constexpr std::size_t kMaxDatagram = 512;

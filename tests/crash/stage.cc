@@ -127,6 +127,24 @@ void Stage::StartApp(int side) {
   if (!status.ok()) error_ = app(side).options().application + " cannot open: " + status.ToString();
 }
 
+namespace {
+
+// Within the host the first Writes show each process the table of regions of the other, which stays mapped.
+std::string WriteOften(Actor& from, const Qp& sender, Actor& to) {
+  const Memory target = to.Allocate(64, kAllowLocalWrite | kAllowRemoteWrite, false);
+  const Memory source = from.Allocate(64, kAllowLocalWrite, false);
+  for (int i = 0; i < 3; ++i) {
+    const Status posted =
+        sender.Post(RequestType::kWrite, 1, {{source.id(), 0, 64}}, target.address, target.token);
+    if (!posted.ok()) return "Write: " + posted.ToString();
+    const Work work = sender.cq.Next();
+    if (work.status != StatusCode::kSuccess) return "a Write ended " + std::string(nd::Name(work.status));
+  }
+  return "";
+}
+
+}  // namespace
+
 std::string Stage::Exercise() {
   Actor &a = app(0), &p = app(1);
   const std::uint16_t port = NewPort();
@@ -151,6 +169,7 @@ std::string Stage::Exercise() {
     if (status.ok()) status = ac.CompleteConnect().Wait();
     if (status.ok()) status = accept.Wait();
     failure = status.ok() ? Traffic(a, aq, p, pq) : "a connection cannot be made: " + status.ToString();
+    if (failure.empty()) failure = WriteOften(a, aq, p);
     if (failure.empty()) (void)ac.Disconnect().Wait();
   }
   a.Reset();

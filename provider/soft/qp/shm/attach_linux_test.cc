@@ -40,6 +40,7 @@ TEST(AttachTest, ASegmentWithSleepingSidesCallsNoThread) {
     ASSERT_TRUE(b.qp->Receive(nullptr, {&in, 1}).ok());
     ASSERT_TRUE(a.qp->Send(nullptr, {&out, 1}, 0).ok());
     EXPECT_TRUE(b.Until([&] { return b.counters.rx_sends == 1; })) << asleep;
+    EXPECT_EQ(b.Next().status, StatusCode::kSuccess);
     EXPECT_EQ(std::memcmp(from.data, to.data, 64), 0);
   }
 }
