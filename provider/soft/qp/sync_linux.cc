@@ -14,6 +14,11 @@ int Membarrier(int command) {
   return static_cast<int>(syscall(SYS_membarrier, command, 0, 0));
 }
 
+bool Barrier(bool registered, int command) {
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  return registered && Membarrier(command) == 0;
+}
+
 }  // namespace
 
 bool RegisterProcessBarrier() {
@@ -22,8 +27,7 @@ bool RegisterProcessBarrier() {
 }
 
 bool ProcessBarrier() {
-  std::atomic_thread_fence(std::memory_order_seq_cst);
-  return RegisterProcessBarrier() && Membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) == 0;
+  return Barrier(RegisterProcessBarrier(), MEMBARRIER_CMD_PRIVATE_EXPEDITED);
 }
 
 bool RegisterGlobalBarrier() {
@@ -32,8 +36,7 @@ bool RegisterGlobalBarrier() {
 }
 
 bool GlobalBarrier() {
-  std::atomic_thread_fence(std::memory_order_seq_cst);
-  return RegisterGlobalBarrier() && Membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED) == 0;
+  return Barrier(RegisterGlobalBarrier(), MEMBARRIER_CMD_GLOBAL_EXPEDITED);
 }
 
 }  // namespace nd::provider::soft
