@@ -34,3 +34,4 @@ answers() {
   done
   verdict "the same answers as the kernel's devices, one and two broker(s)" $status
 }
+selected answers apart && installed "$build/bin/verbs_answers" && answers
