@@ -92,9 +92,12 @@ class EventLoop::Impl {
 
   void RunOnce(Duration timeout) {
     std::array<Event, os::WatchSet::kMostReady> events;
-    const std::size_t count = watched_.Take(events, Wait(timeout));
+    const Duration wait = Wait(timeout);
+    const std::size_t count = watched_.Take(events, wait);
     runner_.store(std::this_thread::get_id(), std::memory_order_relaxed);
     const auto started = std::chrono::steady_clock::now();
+    const Duration lost = started - std::exchange(last_wake_, started) - wait;
+    if (wait >= Duration::zero() && lost >= kPause) PostponeTimers(lost);
     RunTimers();
     if (count == 1 && turns_.empty()) {
       RunFd(events[0]);
@@ -123,6 +126,8 @@ class EventLoop::Impl {
   static constexpr Duration kLook = std::chrono::microseconds(200);
   // One callback should not take longer while other work waits.
   static constexpr Duration kTurn = std::chrono::microseconds(100);
+  // A round that begins so much later than it should has been held up by the host.
+  static constexpr Duration kPause = std::chrono::seconds(1);
 
   struct Watched {
     FdCallback callback;
@@ -152,6 +157,17 @@ class EventLoop::Impl {
       timeout = timeout < Duration::zero() ? until : std::min(timeout, until);
     }
     return timeout;
+  }
+
+  // A virtual machine can be stopped for a minute, and so can this process. No client could answer in time
+  // meanwhile, and what it sent before may be unread.
+  void PostponeTimers(Duration lost) {
+    std::map<std::pair<Time, std::uint64_t>, Callback> later;
+    for (auto& [key, callback] : timers_) {
+      later.emplace_hint(later.end(), std::pair(key.first + lost, key.second), std::move(callback));
+    }
+    timers_ = std::move(later);
+    for (auto& [id, when] : timer_times_) when += lost;
   }
 
   // Until those that are due have run, or for so long that it is time to look for descriptors.
@@ -263,6 +279,7 @@ class EventLoop::Impl {
   Time turn_began_{};
   std::atomic<std::thread::id> runner_{};  // The thread in RunOnce().
   std::atomic<bool> stop_{false};
+  std::chrono::steady_clock::time_point last_wake_ = std::chrono::steady_clock::now();
   Duration longest_round_{};
   Rounds rounds_;
 };

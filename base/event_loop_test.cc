@@ -14,6 +14,7 @@ namespace nd {
 namespace {
 
 using std::chrono::hours;
+using std::chrono::milliseconds;
 
 TEST(EventLoop, TimersRunInOrderAndCanBeCancelledByEachOther) {
   SkippingClock clock;
@@ -128,6 +129,21 @@ TEST(EventLoop, TimersThatAreDueTogetherDoNotFillARound) {
   loop.Post([&] { trace += "2"; });
   for (int round = 0; round < 5; ++round) loop.RunOnce(hours(1));  // No round sleeps.
   EXPECT_EQ(trace, "a1b2cdez");
+}
+
+TEST(EventLoop, APauseOfTheHostPostponesTimers) {
+  SystemClock clock;
+  EventLoop loop(clock);
+  std::string trace;
+  loop.At(clock.Now() + milliseconds(200), [&] { trace += "a"; });
+  const auto never = loop.At(clock.Now() + milliseconds(300), [&] { trace += "!"; });
+  loop.Post([] { std::this_thread::sleep_for(milliseconds(1100)); });  // Neither a client nor the loop runs.
+  loop.RunOnce(Duration::zero());
+  loop.RunOnce(Duration::zero());
+  EXPECT_EQ(trace, "") << "its client has had no time to answer";
+  loop.Cancel(never);
+  for (int i = 0; i < 100 && trace.empty(); ++i) loop.RunOnce(milliseconds(50));
+  EXPECT_EQ(trace, "a");
 }
 
 TEST(EventLoop, PostedFunctionsDoNotFillARound) {

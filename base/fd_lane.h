@@ -37,10 +37,12 @@ bool TooManyInFlight(const Status& status);
 struct FdMessage {
   std::size_t size = 0;       // Bytes written to the caller's buffer.
   std::vector<UniqueFd> fds;  // All close-on-exec.
+  // Some of its descriptors are lost, because the table of this process was full.
+  bool lost_fds = false;
 };
 
 // With `blocking` false, DEVICE_BUSY when there is no datagram. CONNECTION_DISCONNECTED on hang-up.
-// REMOTE_ERROR when the datagram is longer than `buffer` or its descriptors were truncated: the
+// REMOTE_ERROR when the datagram is longer than `buffer` or has more than kMaxFdsPerMessage descriptors: the
 // sender broke the protocol and everything it sent has been closed.
 Result<FdMessage> ReceiveWithFds(int socket, std::span<std::byte> buffer, bool blocking);
 

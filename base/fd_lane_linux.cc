@@ -100,7 +100,10 @@ Result<FdMessage> ReceiveOne(int socket, std::span<std::byte> buffer, bool block
       message.fds.emplace_back(fd);
     }
   }
-  if ((header.msg_flags & (MSG_CTRUNC | MSG_TRUNC)) != 0) {
+  const bool truncated = (header.msg_flags & MSG_CTRUNC) != 0;
+  // There was room for the agreed number, so fewer mean a full table.
+  message.lost_fds = truncated && message.fds.size() < kMaxFdsPerMessage;
+  if ((header.msg_flags & MSG_TRUNC) != 0 || (truncated && !message.lost_fds)) {
     return Status{StatusCode::kRemoteError, "a message was longer, or carried more descriptors, than agreed",
                   Detail::kProtocol};
   }

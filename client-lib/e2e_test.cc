@@ -8,11 +8,13 @@
 #include <signal.h>
 #include <spawn.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <condition_variable>
 #include <cstring>
 #include <filesystem>
@@ -134,14 +136,16 @@ class EndToEnd : public ::testing::Test {
 
   // Connects `client` of one session to `server` of another.
   static void Establish(Adapter& adapter, End& client, Adapter& listening, End& server) {
+    EstablishAt(kServer, adapter, client, listening, server);
+  }
+  static void EstablishAt(const Address& at, Adapter& adapter, End& client, Adapter& listening, End& server) {
     Listener listener = listening.CreateListener().value();
-    ASSERT_TRUE(listener.Bind(kServer).ok());
+    ASSERT_TRUE(listener.Bind(at).ok());
     ASSERT_TRUE(listener.Listen().ok());
-    ASSERT_TRUE(client.connector.Bind(adapter.ResolveAddress(kServer).value()).ok());
+    ASSERT_TRUE(client.connector.Bind(adapter.ResolveAddress(at).value()).ok());
     Request connect, accept;
     ASSERT_TRUE(
-        client.connector.Connect(client.pair, kServer, {.private_data = AsPrivateData("hi")}, &connect)
-            .pending());
+        client.connector.Connect(client.pair, at, {.private_data = AsPrivateData("hi")}, &connect).pending());
     ASSERT_TRUE(listener.GetConnectionRequest(server.connector).ok());
     ASSERT_EQ(server.connector.GetPrivateData().value().size(), 2u);
     ASSERT_TRUE(server.connector.Accept(server.pair, {}, &accept).pending());
@@ -321,6 +325,60 @@ TEST_F(EndToEnd, ConnectionsSurviveTheBrokerAndReturnToTheNextOne) {
   ASSERT_TRUE(server.connector.NotifyDisconnect(&notify).pending());
   EXPECT_TRUE(client.connector.Disconnect().ok());
   EXPECT_TRUE(notify.GetResult().ok());
+}
+
+// The limit of open files of this process, at the number of those that it has.
+class NoRoomForDescriptors {
+ public:
+  NoRoomForDescriptors() {
+    getrlimit(RLIMIT_NOFILE, &before_);
+    const int next = dup(STDERR_FILENO);
+    close(next);
+    const rlimit full{static_cast<rlim_t>(next), before_.rlim_max};
+    EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &full), 0);
+  }
+  ~NoRoomForDescriptors() { setrlimit(RLIMIT_NOFILE, &before_); }
+
+ private:
+  rlimit before_{};
+};
+
+TEST_F(EndToEnd, AFullTableOfDescriptorsEndsNeitherASessionNorAConnection) {
+  Adapter adapter = Adapter::Open().value(), other = Adapter::Open().value();
+  End client(adapter), server(other), second(adapter), third(adapter), third_server(other);
+  std::atomic<int> lost{0};
+  for (Adapter* each : {&adapter, &other}) {
+    each->SetSessionCallback([&lost](bool connected) { lost += connected ? 0 : 1; });
+  }
+  Establish(adapter, client, other, server);
+  const Address at = kServer.WithPort(7100);
+  Listener listener = other.CreateListener().value();
+  ASSERT_TRUE(listener.Bind(at).ok());
+  ASSERT_TRUE(listener.Listen().ok());
+  ASSERT_TRUE(second.connector.Bind(adapter.ResolveAddress(at).value()).ok());
+  End second_server(other);
+  Request connect, accept;
+  ASSERT_TRUE(second.connector.Connect(second.pair, at, {}, &connect).pending());
+  ASSERT_TRUE(listener.GetConnectionRequest(second_server.connector).ok());
+  {
+    const NoRoomForDescriptors full;
+    ASSERT_TRUE(second_server.connector.Accept(second_server.pair, {}, &accept).pending());
+    Status status = connect.GetResult();
+    if (status.ok()) status = second.connector.CompleteConnect();
+    EXPECT_EQ(status, StatusCode::kInsufficientResources);
+    EXPECT_NE(status.message().find("RLIMIT_NOFILE"), std::string::npos) << status.ToString();
+    EXPECT_FALSE(accept.GetResult().ok());
+    // Its end sends its table with the first Write, which the other one has no room for.
+    const auto remote = reinterpret_cast<std::uint64_t>(server.buffer.data());
+    for (int i = 0; i < 2; ++i) {
+      ASSERT_TRUE(client.pair.Write(nullptr, client.Part(0, 100), remote, server.region.remote_token()).ok());
+      EXPECT_EQ(client.Next(), StatusCode::kSuccess);
+    }
+    Send(client, server, "still there");
+  }
+  EstablishAt(kServer.WithPort(7200), adapter, third, other, third_server);
+  Send(third, third_server, "room again");
+  EXPECT_EQ(lost, 0);
 }
 
 TEST_F(EndToEnd, KilledPeerIsReported) {

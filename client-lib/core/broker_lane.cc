@@ -158,7 +158,7 @@ Result<std::span<const std::byte>> BrokerLane::ReceiveMessages() {
     if (datagram.size() >= sizeof(record)) std::memcpy(&record, datagram.data(), sizeof(record));
     if (datagram.size() < sizeof(record) || record.magic != provider::MessageRecord::kMagic) {
       std::lock_guard lock(mutex_);
-      if (Status status = Handle(datagram, std::move(message->fds)); !status.ok()) return status;
+      if (Status status = Handle(datagram, std::move(*message)); !status.ok()) return status;
       message_follows_ = record.magic == provider::HandOffRecord::kMagic;
       continue;
     }
@@ -297,12 +297,15 @@ Status BrokerLane::Drain() {
     auto message = ReceiveWithFds(socket_.get(), buffer, false);
     if (message.code() == StatusCode::kDeviceBusy) return {};
     if (!message.ok()) return message.status();
-    Status status = Handle(std::span(buffer).first(message->size), std::move(message->fds));
+    Status status = Handle(std::span(buffer).first(message->size), std::move(*message));
     if (!status.ok()) return status;
   }
 }
 
-Status BrokerLane::Handle(std::span<const std::byte> datagram, std::vector<UniqueFd> fds) {
+// A datagram whose descriptors are lost is acknowledged too. A queue pair does not attach to such a
+// hand-over, and does not count in such a page.
+Status BrokerLane::Handle(std::span<const std::byte> datagram, FdMessage received) {
+  std::vector<UniqueFd>& fds = received.fds;
   Head head{};
   if (datagram.size() < sizeof(head))
     return Broken("a datagram of " + std::to_string(datagram.size()) + " bytes");
@@ -312,7 +315,8 @@ Status BrokerLane::Handle(std::span<const std::byte> datagram, std::vector<Uniqu
       provider::HandOff hand_off;
       if (Status status = Copy(datagram, "hand-over", &hand_off.record); !status.ok()) return status;
       const provider::HandOffRecord& record = hand_off.record;
-      if (Status status = CheckFds("hand-over", record.fd_count, fds.size()); !status.ok()) return status;
+      const std::size_t sent = received.lost_fds ? record.fd_count : fds.size();
+      if (Status status = CheckFds("hand-over", record.fd_count, sent); !status.ok()) return status;
       if (waiting_.size() >= kMaxWaiting) return Broken("too many hand-overs that no completion named");
       const std::uint64_t id = record.id;
       hand_off.fds = std::move(fds);
@@ -324,6 +328,7 @@ Status BrokerLane::Handle(std::span<const std::byte> datagram, std::vector<Uniqu
     case provider::CountersPageRecord::kMagic: {
       provider::CountersPageRecord record;
       if (Status status = Copy(datagram, "counters page", &record); !status.ok()) return status;
+      if (received.lost_fds) return Acknowledge(record.id);
       if (Status status = CheckFds("counters page", record.fd_count, fds.size()); !status.ok()) return status;
       if (fds.size() != 1) return Broken("counters page without its memory");
       if (Status status = counters_->Add(record, std::move(fds[0])); !status.ok()) return status;

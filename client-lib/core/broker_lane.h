@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/fd_lane.h"
 #include "base/unique_fd.h"
 #include "client-lib/core/mapped_counters.h"
 #include "nd/status.h"
@@ -87,7 +88,7 @@ class BrokerLane {
   const std::shared_ptr<MappedCounters>& counters() const { return counters_; }
 
  private:
-  Status Handle(std::span<const std::byte> datagram, std::vector<UniqueFd> fds);
+  Status Handle(std::span<const std::byte> datagram, FdMessage message);
   Status SendAll(std::span<const std::byte> datagram, std::span<const int> descriptors);
   Status Acknowledge(std::uint64_t id);
   bool NothingToSend(bool* only_acknowledgements);

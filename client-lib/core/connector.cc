@@ -305,7 +305,13 @@ Status LocalConnector::Establish(const std::shared_ptr<LocalQueuePair>& queue_pa
     }
     // Before Attach, because the disconnect of the peer may be waiting in the transport.
     queue_pair->SetConnector(shared_from_this());
-    status = queue_pair->real->Attach(std::move(*reply.transport));
+    provider::HandOff& transport = *reply.transport;
+    status =
+        transport.fds.size() < transport.record.fd_count
+            ? Status(StatusCode::kInsufficientResources,
+                     "this process has no room for the descriptors of the connection; raise its limit of "
+                     "open files (RLIMIT_NOFILE, ulimit -n) or close some")
+            : queue_pair->real->Attach(std::move(transport));
   }
   if (!status.ok()) {
     {

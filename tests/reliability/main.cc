@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // nd_reliability PART [CONNECTIONS ROUNDS]: measures rows of the table in docs/reliability.md in a network
 // namespace of its own. With --echo and the like it is one of the applications that a part starts.
-#include <sys/resource.h>
 
 #include <csignal>
 #include <cstring>
@@ -10,6 +9,7 @@
 #include "tests/reliability/parts.h"
 #include "tests/reliability/say.h"
 #include "tests/testing/network.h"
+#include "tests/testing/process.h"
 
 namespace nd::reliability {
 namespace {
@@ -52,16 +52,6 @@ std::size_t Number(const char* text, std::size_t most) {
   return *end == '\0' && value >= 2 && value <= most ? value : 0;
 }
 
-// A process with thousands of connections needs more descriptors than the default limit.
-void RaiseLimit() {
-  rlimit limit{};
-  ::getrlimit(RLIMIT_NOFILE, &limit);
-  const rlimit high{std::max<rlim_t>(limit.rlim_max, 1 << 18), std::max<rlim_t>(limit.rlim_max, 1 << 18)};
-  if (::setrlimit(RLIMIT_NOFILE, &high) == 0) return;
-  limit.rlim_cur = limit.rlim_max;
-  ::setrlimit(RLIMIT_NOFILE, &limit);
-}
-
 int Main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
   if (argc < 2) return Usage();
@@ -78,7 +68,7 @@ int Main(int argc, char** argv) {
   if ((argc != 2 && argc != 4) || scale.connections == 0 || scale.rounds == 0) return Usage();
   for (const Part& part : kParts) {
     if (std::strcmp(argv[1], part.name) != 0) continue;
-    RaiseLimit();
+    testing::AllowManyDescriptors();
     const std::string error = testing::EnterPrivateNetwork();
     if (!error.empty()) {
       std::fprintf(stderr, "nd_reliability: needs a network of its own: %s\n", error.c_str());

@@ -26,6 +26,7 @@ std::string ActorState::Answer(const std::string& message) {
 
 int main() {
   nd::testing::IgnoreBrokenStreams();
+  nd::testing::AllowManyDescriptors();
   nd::testing::ActorState state;
   nd::testing::Serve([&](const std::string& message) { return state.Answer(message); });
   // The test has ended or asks for a crash: end without destructors, as a crashed application does.

@@ -4,6 +4,7 @@
 
 #include <sys/types.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <optional>
@@ -67,7 +68,10 @@ std::string MakeTempDirectory(const std::string& prefix);
 void RemoveTree(const std::string& path);
 // 0: the system does not tell.
 std::size_t CountDescriptors(pid_t pid);
-// Returns true as soon as `condition` is true; false after Scaled(timeout).
+// The limit of open files becomes as high as this user may set it, up to some hundred thousand.
+void AllowManyDescriptors();
+// Returns true as soon as `condition` is true; false after Scaled(timeout). One poll counts as a second at
+// most: a virtual machine may be stopped for a minute, in which nothing happens that the condition waits for.
 template <typename F>
 bool Eventually(F&& condition, std::chrono::milliseconds timeout = std::chrono::seconds(10));
 
@@ -78,12 +82,15 @@ void NapBetweenPolls(std::chrono::steady_clock::duration waited);
 std::chrono::milliseconds Scaled(std::chrono::milliseconds timeout);
 template <typename F>
 bool Eventually(F&& condition, std::chrono::milliseconds timeout) {
-  const auto begin = std::chrono::steady_clock::now();
-  for (;;) {
+  using std::chrono::steady_clock;
+  steady_clock::duration waited{};
+  for (auto last = steady_clock::now();;) {
     if (condition()) return true;
-    const auto waited = std::chrono::steady_clock::now() - begin;
     if (waited >= Scaled(timeout)) return false;
     NapBetweenPolls(waited);
+    const auto now = steady_clock::now();
+    waited += std::min<steady_clock::duration>(now - last, std::chrono::seconds(1));
+    last = now;
   }
 }
 

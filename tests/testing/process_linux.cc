@@ -7,9 +7,11 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -134,6 +136,16 @@ bool HasFork() {
 
 void IgnoreBrokenStreams() {
   std::signal(SIGPIPE, SIG_IGN);
+}
+
+void AllowManyDescriptors() {
+  rlimit limit{};
+  ::getrlimit(RLIMIT_NOFILE, &limit);
+  const rlim_t most = std::max<rlim_t>(limit.rlim_max, 1 << 18);
+  const rlimit high{most, most};
+  if (::setrlimit(RLIMIT_NOFILE, &high) == 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 std::string BinaryDirectory() {

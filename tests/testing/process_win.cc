@@ -214,6 +214,7 @@ bool HasFork() {
 }
 
 void IgnoreBrokenStreams() {}
+void AllowManyDescriptors() {}
 
 std::string BinaryDirectory() {
   if (const char* given = std::getenv("NDBROKER_BIN")) return given;
