@@ -42,8 +42,8 @@ class EventLoop {
   void Modify(int fd, std::uint32_t wanted);
   void Remove(int fd);
 
-  // Calls back once at or after `when`. Timers due together run in order of `when`, then creation. When the host
-  // stops this process for a second or longer, all of them are postponed by that time.
+  // Calls back once at or after `when`. Timers due together run in order of `when`, then creation. When the
+  // host stops this process for a second or longer, all of them are postponed by that time.
   TimerId At(Time when, Callback callback);
   void Cancel(TimerId timer);  // Unknown or spent ids are ignored.
 

@@ -16,7 +16,8 @@ bool IsSocketsRecord(std::span<const std::byte> datagram) {
   return magic == SocketsRecord::kMagic;
 }
 
-Result<SocketsRecord> DecodeSocketsRecord(std::span<const std::byte> datagram, std::size_t descriptors) {
+Result<SocketsRecord> DecodeSocketsRecord(std::span<const std::byte> datagram, std::size_t descriptors,
+                                          bool lost) {
   const auto broken = [](const std::string& what) {
     return Status(StatusCode::kRemoteError, what, Detail::kProtocol);
   };
@@ -32,7 +33,7 @@ Result<SocketsRecord> DecodeSocketsRecord(std::span<const std::byte> datagram, s
                   std::to_string(record.size) + ", expected version " + std::to_string(right.version) +
                   " and size " + std::to_string(right.size));
   }
-  if (record.fd_count != descriptors) {
+  if (lost ? record.fd_count <= descriptors : record.fd_count != descriptors) {
     return broken("a sockets record with " + std::to_string(descriptors) + " descriptors, declared " +
                   std::to_string(record.fd_count));
   }

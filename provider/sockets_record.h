@@ -36,8 +36,9 @@ struct SocketsRecord {
 // True: the datagram begins as this record does, whatever its version.
 bool IsSocketsRecord(std::span<const std::byte> datagram);
 // REMOTE_ERROR: another version or size, or a number of descriptors that it does not declare or that its
-// op_id does not allow.
-Result<SocketsRecord> DecodeSocketsRecord(std::span<const std::byte> datagram, std::size_t descriptors);
+// op_id does not allow. `lost`: the receiver had no room for some of them.
+Result<SocketsRecord> DecodeSocketsRecord(std::span<const std::byte> datagram, std::size_t descriptors,
+                                          bool lost = false);
 inline std::span<const std::byte> EncodeSocketsRecord(const SocketsRecord& record) {
   return std::as_bytes(std::span(&record, 1));
 }

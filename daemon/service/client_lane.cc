@@ -249,14 +249,13 @@ void ClientLane::Read() {
 
 bool ClientLane::ReadWithSockets(std::size_t* bytes) {
   static thread_local std::array<std::byte, provider::kMaxClientDatagram> buffer;
-  std::vector<UniqueFd> sockets;
-  const std::ptrdiff_t n = ReceiveSockets(buffer, &sockets);
-  if (n < 0) return false;
-  *bytes += static_cast<std::size_t>(n);
-  const auto datagram = std::span<const std::byte>(buffer).first(static_cast<std::size_t>(n));
+  FdMessage message;
+  if (!ReceiveSockets(buffer, &message)) return false;
+  *bytes += message.size;
+  const auto datagram = std::span<const std::byte>(buffer).first(message.size);
   if (provider::IsSocketsRecord(datagram)) {
-    OnSockets(datagram, std::move(sockets));
-  } else if (!sockets.empty()) {
+    OnSockets(datagram, std::move(message));
+  } else if (!message.fds.empty() || message.lost_fds) {
     End(StatusCode::kRemoteError, "it sent descriptors with a datagram that has none");
   } else {
     *bytes -= datagram.size();  // Counted when it is handled.
@@ -314,29 +313,31 @@ void ClientLane::ReadAheadLater() {
   });
 }
 
-std::ptrdiff_t ClientLane::ReceiveSockets(std::span<std::byte> buffer, std::vector<UniqueFd>* sockets) {
-  Result<FdMessage> message = ReceiveWithFds(socket_.get(), buffer, /*blocking=*/false);
-  if (message.ok()) {
-    *sockets = std::move(message->fds);
-    return static_cast<std::ptrdiff_t>(message->size);
+bool ClientLane::ReceiveSockets(std::span<std::byte> buffer, FdMessage* message) {
+  Result<FdMessage> got = ReceiveWithFds(socket_.get(), buffer, /*blocking=*/false);
+  if (got.ok()) {
+    *message = std::move(*got);
+    return true;
   }
-  if (message.code() == StatusCode::kDeviceBusy) return -1;
-  const int error = message.status().native();
+  if (got.code() == StatusCode::kDeviceBusy) return false;
+  const int error = got.status().native();
   const bool hung_up =
-      message.code() == StatusCode::kConnectionDisconnected && (error == 0 || error == ECONNRESET);
+      got.code() == StatusCode::kConnectionDisconnected && (error == 0 || error == ECONNRESET);
   if (hung_up) {
     End(StatusCode::kConnectionDisconnected, "it hung up");
   } else {
     End(StatusCode::kRemoteError,
-        "it sent a wrong datagram, or its socket failed: " + message.status().message());
+        "it sent a wrong datagram, or its socket failed: " + got.status().message());
   }
-  return -1;
+  return false;
 }
 
-void ClientLane::OnSockets(std::span<const std::byte> datagram, std::vector<UniqueFd> sockets) {
-  const Result<provider::SocketsRecord> record = provider::DecodeSocketsRecord(datagram, sockets.size());
+void ClientLane::OnSockets(std::span<const std::byte> datagram, FdMessage message) {
+  const Result<provider::SocketsRecord> record =
+      provider::DecodeSocketsRecord(datagram, message.fds.size(), message.lost_fds);
   if (!record.ok()) return End(record.code(), "it sent " + record.status().message());
-  callbacks_.sockets(record->op_id, std::move(sockets));
+  if (message.lost_fds) message.fds.clear();
+  callbacks_.sockets(record->op_id, std::move(message.fds));
 }
 
 bool ClientLane::OnDatagram(Received& received) {

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "base/event_loop.h"
+#include "base/fd_lane.h"
 #include "base/unique_fd.h"
 #include "daemon/service/in_flight.h"
 #include "daemon/service/peer.h"
@@ -49,8 +50,8 @@ class ClientLane {
     // Returns whether the client may exceed kAckTimeout; asked again after each kAckTimeout. Null means it
     // may not.
     std::function<bool()> patient = {};
-    // Receives the sockets that the client gives (provider/sockets_record.h). It may end the lane. Null: the
-    // client must not send descriptors.
+    // Receives the sockets that the client gives (provider/sockets_record.h); none: this process had no room
+    // for them. It may end the lane. Null: the client must not send descriptors.
     std::function<void(std::uint64_t op_id, std::vector<UniqueFd> sockets)> sockets = {};
     // Receives a datagram of provider/halves_record.h. It may end the lane. Null: the client must not send
     // such datagrams.
@@ -101,8 +102,9 @@ class ClientLane {
   bool ReadWithSockets(std::size_t* bytes);
   // Handles the next message of ahead_, or another datagram. `bytes`: adds its size.
   void HandleNext(std::size_t* bytes);
-  std::ptrdiff_t ReceiveSockets(std::span<std::byte> buffer, std::vector<UniqueFd>* sockets);
-  void OnSockets(std::span<const std::byte> datagram, std::vector<UniqueFd> sockets);
+  // Returns false as ReadWithSockets().
+  bool ReceiveSockets(std::span<std::byte> buffer, FdMessage* message);
+  void OnSockets(std::span<const std::byte> datagram, FdMessage message);
   // Returns true when the datagram has more messages.
   bool OnDatagram(Received& received);
   void OnAck(std::span<const std::byte> datagram);

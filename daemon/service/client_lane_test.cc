@@ -19,6 +19,7 @@
 #include "base/fd_lane.h"
 #include "daemon/ops/process.h"
 #include "daemon/service/client_session.h"
+#include "provider/sockets_record.h"
 
 namespace nd::service {
 namespace {
@@ -85,6 +86,35 @@ TEST_F(LaneTest, LaneHoldsFourHandOversUntilTheyAreAcknowledged) {
   for (const std::uint64_t id : {9, 1, 3, 4}) Ack(id);
   EXPECT_TRUE(RunUntil([&] { return lane_->unacknowledged() == 0; }));
   EXPECT_EQ(why_, "");
+}
+
+TEST_F(LaneTest, ALostSocketIsReportedAndTheLaneStays) {
+  UniqueFd broker_end, client;
+  ASSERT_TRUE(MakeSeqpacketPair(&broker_end, &client).ok());
+  std::vector<std::size_t> given;
+  ClientLane::Callbacks callbacks{[] {}, [](const Status& why) { ADD_FAILURE() << why.ToString(); }};
+  callbacks.sockets = [&](std::uint64_t, std::vector<UniqueFd> sockets) { given.push_back(sockets.size()); };
+  Peer peer;
+  peer.pid = static_cast<std::uint32_t>(::getpid());
+  ClientLane lane(loop_, std::move(broker_end), peer, std::move(callbacks));
+  ASSERT_TRUE(lane.Open());
+  provider::SocketsRecord record;
+  record.op_id = 5;
+  record.fd_count = 1;
+  const int socket[] = {client_.get()};
+  const auto give = [&] { ASSERT_TRUE(SendWithFds(client.get(), EncodeSocketsRecord(record), socket).ok()); };
+  give();
+  EXPECT_TRUE(RunUntil([&] { return given.size() == 1; }));
+  rlimit before{};
+  ::getrlimit(RLIMIT_NOFILE, &before);
+  const rlimit full{3, before.rlim_max};  // Those that are open stay open.
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &full), 0);
+  give();
+  EXPECT_TRUE(RunUntil([&] { return given.size() == 2; }));
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  give();
+  EXPECT_TRUE(RunUntil([&] { return given.size() == 3; }));
+  EXPECT_EQ(given, (std::vector<std::size_t>{1, 0, 1}));
 }
 
 // They were received together with the message after which reading stopped.

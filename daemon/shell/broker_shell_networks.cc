@@ -3,6 +3,7 @@
 // networks that are served with them.
 #include <algorithm>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "base/os/given_socket.h"
@@ -19,6 +20,8 @@ constexpr std::uint32_t kMostNetworks = 512;
 constexpr Duration kNetworkStays = std::chrono::seconds(10);
 // Sockets for operations that have not arrived.
 constexpr std::size_t kMostEarlySockets = 16;
+constexpr std::string_view kNoRoom =
+    "the broker has no room for the socket: it has reached its limit of open files";
 
 }  // namespace
 
@@ -44,6 +47,9 @@ void BrokerShell::LaneSockets(core::SessionId id, std::uint64_t op_id, std::vect
     EndSession(id, Status(StatusCode::kRemoteError, why));
   };
   if (!reaper_.HasRoom(uid)) return end("too many sockets of its user wait to be closed");
+  if (op_id == 0 && sockets.empty()) {
+    return EndSession(id, {StatusCode::kInsufficientResources, std::string(kNoRoom)});
+  }
   if (op_id == 0) {
     if (session->stream != nullptr || session->on_lane || !session->network_sockets.empty()) {
       return end("it gave the sockets of its network namespace twice, or after Hello");
@@ -59,7 +65,7 @@ void BrokerShell::LaneSockets(core::SessionId id, std::uint64_t op_id, std::vect
   if (session->given_sockets.contains(op_id) || session->pending.contains(op_id)) {
     return end("it gave a socket twice for one operation, or after the operation");
   }
-  session->given_sockets.emplace(op_id, std::move(sockets.front()));
+  session->given_sockets.emplace(op_id, sockets.empty() ? UniqueFd() : std::move(sockets.front()));
 }
 
 Status BrokerShell::MayOpenNetwork(const Peer& peer) const {
@@ -103,7 +109,9 @@ Status BrokerShell::JoinNetwork(ClientSession& session) {
 void BrokerShell::LeaveNetwork(ClientSession& session) {
   const std::uint32_t uid = session.peer().uid;
   std::vector<UniqueFd> left = std::exchange(session.network_sockets, {});
-  for (auto& [op_id, socket] : session.given_sockets) left.push_back(std::move(socket));
+  for (auto& [op_id, socket] : session.given_sockets) {
+    if (socket) left.push_back(std::move(socket));
+  }
   session.given_sockets.clear();
   CloseGiven(uid, std::move(left));
   const auto served = networks_.find(session.network);
@@ -132,6 +140,7 @@ void BrokerShell::Place(const ClientSession& session, core::Identity& who) const
 Status BrokerShell::CheckGiven(const ClientSession& session, core::OpId op_id) {
   const auto given = session.given_sockets.find(op_id);
   if (given == session.given_sockets.end()) return Status::Ok();
+  if (!given->second) return {StatusCode::kInsufficientResources, std::string(kNoRoom)};
   const os::GivenFacts facts = os::FactsOf(given->second.get());
   std::string why = os::WhyUnfit(facts, session.network);
   if (why.empty() && facts.kind == os::GivenKind::kRoutes) {
