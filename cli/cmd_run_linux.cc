@@ -19,7 +19,20 @@ std::string Environment(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-Failure MakeVariables(const Context& context, VerbsOptions options, Variables* out) {
+// The options as the line has them.
+struct RunOptions {
+  VerbsOptions program;
+  bool share_memory = false, no_share_memory = false;
+};
+
+Failure MakeVariables(const Context& context, const RunOptions& line, Variables* out) {
+  if (line.share_memory && line.no_share_memory) {
+    return Error{
+        Exit::kUsage, "--share-memory and --no-share-memory exclude each other", "give one of them", {}};
+  }
+  VerbsOptions options = line.program;
+  if (line.share_memory) options.shared = SharedBuffers::kAll;
+  if (line.no_share_memory) options.shared = SharedBuffers::kNone;
   std::string library, rsockets;
   if (Failure failure = FindVerbsLibrary(&library)) return failure;
   if (options.sockets) {
@@ -31,7 +44,7 @@ Failure MakeVariables(const Context& context, VerbsOptions options, Variables* o
   return {};
 }
 
-Failure RunProgram(const Context& context, const VerbsOptions& options,
+Failure RunProgram(const Context& context, const RunOptions& options,
                    const std::vector<std::string>& command) {
   std::string program;
   if (Failure failure = FindProgram(command.front(), &program)) return failure;
@@ -49,7 +62,7 @@ Failure RunProgram(const Context& context, const VerbsOptions& options,
   return Error{Exit::kFailed, "cannot start " + program + ": " + std::strerror(errno), {}, {}};
 }
 
-Failure PrintVariables(const Context& context, const VerbsOptions& options) {
+Failure PrintVariables(const Context& context, const RunOptions& options) {
   Variables variables;
   if (Failure failure = MakeVariables(context, options, &variables)) return failure;
   std::string text;
@@ -57,26 +70,28 @@ Failure PrintVariables(const Context& context, const VerbsOptions& options) {
   return context.Write(text);
 }
 
-void AddOptions(Command app, VerbsOptions* options) {
+void AddOptions(Command app, RunOptions* line) {
+  VerbsOptions* const options = &line->program;
   app.Add("--as", &options->as, "The kind of the emulated devices").OneOf({"roce", "iwarp"}).ShowDefault();
   app.Add("--adapter", &options->adapter, "Show the program this adapter only");
   app.AddFlag("--sockets", &options->sockets, "Turn the program's TCP sockets into rsockets");
   app.AddFlag("--spin", &options->spin, "Poll in a thread of the program, which occupies a processor");
-  app.AddFlag("--share-memory", &options->share_memory,
-              "Share buffers that the program allocates with its peers of this host");
+  app.AddFlag("--share-memory", &line->share_memory,
+              "Share more of the program's buffers with its peers of this host: those of malloc, too");
+  app.AddFlag("--no-share-memory", &line->no_share_memory, "Share none of the program's buffers");
 }
 
 }  // namespace
 
 void AddRun(Command root, Context& context) {
-  const auto options = std::make_shared<VerbsOptions>();
+  const auto options = std::make_shared<RunOptions>();
   const auto command = std::make_shared<std::vector<std::string>>();
   Command run = root.Add("run", "Run an unmodified RDMA program (rdma_cm, verbs) on the broker");
   AddOptions(run, options.get());
   run.Add("COMMAND", command.get(), "The program and its arguments, after --").Required();
   run.OnRun(context, [&context, options, command] { return RunProgram(context, *options, *command); });
 
-  const auto printed = std::make_shared<VerbsOptions>();
+  const auto printed = std::make_shared<RunOptions>();
   Command env = root.Add("env", "The environment of 'ndctl run', for mpirun -x and containers");
   AddOptions(env, printed.get());
   env.OnRun(context, [&context, printed] { return PrintVariables(context, *printed); });

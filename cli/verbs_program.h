@@ -15,13 +15,16 @@ namespace nd::cli {
 // Adds the commands run and env.
 void AddRun(Command root, Context& context);
 
+// The memory that a program shares with peers of this host.
+enum class SharedBuffers { kNone, kPages, kAll };  // kPages: whole pages and rsockets; kAll: malloc()'s, too.
+
 struct VerbsOptions {
-  std::string as = "roce";    // roce or iwarp
-  std::string adapter;        // Empty: every adapter.
-  std::string broker;         // The broker's directory; empty: the directory that every client finds.
-  bool sockets = false;       // Sockets of the program become rsockets.
-  bool spin = false;          // A thread of the program polls.
-  bool share_memory = false;  // Buffers of the program are shared with peers.
+  std::string as = "roce";  // roce or iwarp
+  std::string adapter;      // Empty: every adapter.
+  std::string broker;       // The broker's directory; empty: the directory that every client finds.
+  bool sockets = false;     // Sockets of the program become rsockets.
+  bool spin = false;        // A thread of the program polls.
+  SharedBuffers shared = SharedBuffers::kPages;
 };
 
 using Variables = std::vector<std::pair<std::string, std::string>>;

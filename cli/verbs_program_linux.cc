@@ -94,13 +94,14 @@ Variables VerbsEnvironment(const VerbsOptions& options, const std::string& libra
   // dlopen("libibverbs.so").
   const std::string folder = fs::path(library).parent_path().string();
   std::string first = library;
-  if (options.share_memory) first += ":" + folder + "/" + kShareMemory;
+  if (options.shared != SharedBuffers::kNone) first += ":" + folder + "/" + kShareMemory;
   if (options.sockets) first += ":" + rsockets;
   Variables variables{{"LD_PRELOAD", Joined(first, preload)},
                       {"LD_LIBRARY_PATH", Joined(folder, library_path)},
                       {"NDBROKER_VERBS_AS", options.as}};
   if (!options.adapter.empty()) variables.emplace_back("NDBROKER_VERBS_ADAPTER", options.adapter);
   if (options.spin) variables.emplace_back("NDBROKER_VERBS_SPIN", "1");
+  if (options.shared == SharedBuffers::kAll) variables.emplace_back("NDBROKER_VERBS_SHARE_MEMORY", "all");
   if (!options.broker.empty()) variables.emplace_back("NDBROKER_DIR", options.broker);
   return variables;
 }

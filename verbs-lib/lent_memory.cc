@@ -7,6 +7,7 @@
 
 #include "base/lent_memory.h"
 #include "base/os/descriptor.h"
+#include "verbs-lib/settings.h"
 #include "verbs-lib/share_memory/offer.h"
 
 namespace nd::verbs_lib {
@@ -39,7 +40,7 @@ bool Lend() {
   memory_around = Find<decltype(ndbroker_memory_around)>("ndbroker_memory_around");
   if (share == nullptr || memory_around == nullptr) return false;
   SetMemoryLender(FindBlock);
-  share();
+  share(GetSettings().share_all);
   return true;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `ndctl run --share-memory`: memory of the program's allocator that is shared from the beginning
-// (share_memory/). Without that option the library of it is not there, and nothing happens here.
+// Memory of the program's allocator that is shared from the beginning (share_memory/). With `ndctl run
+// --no-share-memory` the library of it is not there, and nothing happens here.
 #pragma once
 
 namespace nd::verbs_lib {

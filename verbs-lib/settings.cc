@@ -25,6 +25,13 @@ Settings Read() {
       std::fprintf(stderr, "ndbroker: NDBROKER_VERBS_SPIN is '%s'; expected 0 or 1; using 0\n", spin);
     }
   }
+  if (const char* share = EnvironmentVariable("NDBROKER_VERBS_SHARE_MEMORY")) {
+    const std::string_view value = share;
+    settings.share_all = value == "all";
+    if (!settings.share_all && !value.empty()) {
+      std::fprintf(stderr, "ndbroker: NDBROKER_VERBS_SHARE_MEMORY is '%s'; expected all or nothing\n", share);
+    }
+  }
   return settings;
 }
 

@@ -14,6 +14,7 @@ struct Settings {
   Personality personality = Personality::kRoce;  // NDBROKER_VERBS_AS: "roce" or "iwarp".
   std::string adapter;                           // NDBROKER_VERBS_ADAPTER: shows only this adapter.
   bool spin = false;                             // NDBROKER_VERBS_SPIN=1: a thread polls.
+  bool share_all = false;  // NDBROKER_VERBS_SHARE_MEMORY=all: buffers of malloc() are shared, too.
 };
 
 // Read once, at the first use of RDMA. A value that is not understood ends in a line on stderr and the

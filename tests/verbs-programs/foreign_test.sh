@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The cases of foreign_test.cc, each as a process of its own on a broker, and all of them and those of share_memory_test.cc
-# with 'ndctl run --share-memory'. The process that ends a case must end by itself: a crash in a destructor is a failure.
+# The cases of foreign_test.cc, each as a process of its own on a broker, with 'ndctl run' as it is and with --no-share-memory,
+# and those of share_memory_test.cc as it is and with --share-memory. The process that ends a case must end by itself: a crash in a destructor is a failure.
 # usage: foreign_test.sh BUILD_DIR [SUITE.CASE...]
 set -u
 if [ -z "${NDBROKER_VERBS_ISOLATED:-}" ]; then
@@ -30,8 +30,8 @@ check() {  # CASE OPTION...
   echo "FAIL  $name $*: status $status"; sed 's/^/      /' "$work/out" | tail -25; failed=1
 }
 for name in ${*:-$(cases Foreign) $(cases ShareMemory)}; do
-  case $name in Foreign.*) check "$name";; esac
-  check "$name" --share-memory
+  check "$name"
+  case $name in Foreign.*) check "$name" --no-share-memory;; *) check "$name" --share-memory;; esac
 done
 [ $# = 0 ] || exit $failed
 NDBROKER_DIR=$work/none timeout 60 "$ndctl" run -- "$test" --gtest_filter='WithoutBroker.*' > "$work/out" 2> "$work/err"

@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs that are started by 'ndctl run --share-memory': buffers that they allocate are shared with the
-// peer from the allocation on, and are as ordinary memory for the program. foreign_test.sh runs each case as
-// a process of its own.
+// Programs that are started by 'ndctl run', without and with --share-memory: buffers that they allocate are
+// shared with the peer from the allocation on, and are as ordinary memory for the program. foreign_test.sh
+// runs each case as a process of its own.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <infiniband/verbs.h>
 #include <malloc.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <rdma/rsocket.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -131,21 +135,46 @@ TEST_F(ShareMemory, ThePeerMapsMemoryThatBeginsWithAPage) {
       << "the block is longer than the region";
 }
 
-TEST_F(ShareMemory, BuffersOfMallocAreShared) {
+TEST_F(ShareMemory, BuffersOfMallocAreSharedWithTheOptionOnly) {
   (void)fabric();
+  const int shared = std::getenv("NDBROKER_VERBS_SHARE_MEMORY") != nullptr ? 1 : 0;
   constexpr std::size_t kLeast = 64 << 10, kMost = 4 << 20;
   for (const std::size_t size : {kLeast, kLeast + 1, kMost}) {
     auto* const memory = static_cast<char*>(std::malloc(size));
-    EXPECT_EQ(Mappings(memory), 1) << size;
+    EXPECT_EQ(Mappings(memory), shared) << size;
     std::memset(memory, 1, size);
     std::free(memory);
     auto* const zeros = static_cast<char*>(std::calloc(size / 8 + 1, 8));
-    EXPECT_EQ(Mappings(zeros), size == kMost ? 0 : 1) << size;
+    EXPECT_EQ(Mappings(zeros), size == kMost ? 0 : shared) << size;
     EXPECT_TRUE(std::all_of(zeros, zeros + size, [](char byte) { return byte == 0; }));
     std::free(zeros);
   }
   volatile std::size_t too_many = SIZE_MAX / 4;
   EXPECT_EQ(std::calloc(too_many, 8), nullptr);
+}
+
+// librdmacm takes the buffers of an rsocket by calloc().
+TEST_F(ShareMemory, BuffersOfRsocketsAreShared) {
+  const int listener = rsocket(AF_INET, SOCK_STREAM, 0), client = rsocket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t length = sizeof address;
+  ASSERT_EQ(rbind(listener, reinterpret_cast<sockaddr*>(&address), length), 0);
+  ASSERT_EQ(rlisten(listener, 1), 0);
+  ASSERT_EQ(rgetsockname(listener, reinterpret_cast<sockaddr*>(&address), &length), 0);
+  std::thread connects(
+      [&] { EXPECT_EQ(rconnect(client, reinterpret_cast<sockaddr*>(&address), sizeof address), 0); });
+  const int server = raccept(listener, nullptr, nullptr);
+  connects.join();
+  ASSERT_GE(server, 0);
+  std::ifstream maps("/proc/self/maps");
+  int found = 0;
+  for (std::string line; std::getline(maps, line);) {
+    if (line.find("/memfd:ndbroker-program") != line.npos) ++found;
+  }
+  EXPECT_GE(found, 4) << "a buffer for each direction at each end";
+  for (const int socket : {client, server, listener}) rclose(socket);
 }
 
 TEST_F(ShareMemory, OtherMemoryIsOrdinary) {
@@ -254,6 +283,80 @@ TEST_F(ShareMemory, AForkedChildHasACopy) {
   EXPECT_STREQ(remote.data, "after");
   Exchange(a, local, remote, kPage);
   EXPECT_EQ(std::system("true"), 0);
+}
+
+TEST_F(ShareMemory, AChildHasACopyAlsoOfMemoryThatTheProgramMarksForChildren) {
+  (void)fabric();
+  auto* const memory = static_cast<char*>(valloc(kPage));
+  ASSERT_EQ(Mappings(memory), 1);
+  std::strcpy(memory, "parent");
+  ASSERT_EQ(madvise(memory, kPage, MADV_DONTFORK), 0);
+  ASSERT_EQ(madvise(memory, kPage, MADV_DOFORK), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    const bool same = std::strcmp(memory, "parent") == 0;
+    std::strcpy(memory, "child");
+    _exit(same ? 0 : 1);
+  }
+  int status = -1;
+  waitpid(child, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  EXPECT_STREQ(memory, "parent");
+  std::free(memory);
+}
+
+// The stack of a thread or a coroutine may be aligned memory.
+constexpr std::size_t kStack = 512 << 10;
+void ForkTwice() {
+  volatile int here = 5;
+  const pid_t child = fork();
+  if (child == 0) {
+    here = here + 2;
+    const pid_t grandchild = fork();
+    if (grandchild == 0) _exit(here + 1);
+    int status = -1;
+    waitpid(grandchild, &status, 0);
+    _exit(here == 7 && WIFEXITED(status) && WEXITSTATUS(status) == 8 ? 0 : 1);
+  }
+  int status = -1;
+  waitpid(child, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  EXPECT_EQ(here, 5) << "the child writes to its own stack";
+}
+
+TEST_F(ShareMemory, ACoroutineOnAlignedMemoryForks) {
+  (void)fabric();
+  auto* const stack = static_cast<char*>(aligned_alloc(kPage, kStack));
+  ucontext_t caller{}, coroutine{};
+  ASSERT_EQ(getcontext(&coroutine), 0);
+  coroutine.uc_stack.ss_sp = stack;
+  coroutine.uc_stack.ss_size = kStack;
+  coroutine.uc_link = &caller;
+  makecontext(&coroutine, ForkTwice, 0);
+  ASSERT_EQ(swapcontext(&caller, &coroutine), 0);
+  EXPECT_EQ(Mappings(stack), 1);
+  std::free(stack);
+}
+
+TEST_F(ShareMemory, AThreadOnAlignedMemoryForks) {
+  (void)fabric();
+  auto* const stack = static_cast<char*>(aligned_alloc(kPage, kStack));
+  ASSERT_EQ(Mappings(stack), 1);
+  std::strcpy(stack + kPage, "kept");
+  pthread_attr_t attributes;
+  ASSERT_EQ(pthread_attr_init(&attributes), 0);
+  ASSERT_EQ(pthread_attr_setstack(&attributes, stack, kStack), 0);
+  EXPECT_EQ(Mappings(stack), 0);
+  EXPECT_STREQ(stack + kPage, "kept");
+  const auto run = [](void*) -> void* {
+    ForkTwice();
+    return nullptr;
+  };
+  pthread_t thread{};
+  ASSERT_EQ(pthread_create(&thread, &attributes, run, nullptr), 0);
+  EXPECT_EQ(pthread_join(thread, nullptr), 0);
+  pthread_attr_destroy(&attributes);
+  std::free(stack);
 }
 
 TEST_F(ShareMemory, AProgramFreesItsMemoryBeforeItDeregistersIt) {

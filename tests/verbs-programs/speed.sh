@@ -3,8 +3,8 @@
 # The speed of unmodified programs beside that of ndperf, in the same interleaved rounds: the median of each, and their
 # ratio. A ratio tells more than a time when other programs use the machine. Nothing is asserted. The client and its broker
 # have the first processor, the server and its broker the second one, for the programs and for ndperf.
-# usage: speed.sh BUILD_DIR [--rounds N] [--spin] [--share-memory] [--only REGEX]
-#   default 7 rounds; --spin, --share-memory: programs run with these options of 'ndctl run'; --only: the rows whose names match (lat-one, send-bw,
+# usage: speed.sh BUILD_DIR [--rounds N] [--spin] [--share-memory | --no-share-memory] [--only REGEX]
+#   default 7 rounds; --spin, --[no-]share-memory: programs run with these options of 'ndctl run'; --only: the rows whose names match (lat-one, send-bw,
 #   atomic, cmtime, rstream, ucx, ...)
 set -u
 build=$(cd "$1" && pwd); shift
@@ -12,7 +12,7 @@ rounds=7 options= only=.
 while [ $# -gt 0 ]; do
   case $1 in
     --rounds) rounds=$2; shift 2;;
-    --spin | --share-memory) options="$options $1"; shift;;
+    --spin | --share-memory | --no-share-memory) options="$options $1"; shift;;
     --only) only=$2; shift 2;;
     *) echo "unknown option $1" >&2; exit 2;;
   esac

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The functions of the C library that allocate memory which programs register: at the beginning of a page, or
-// of the size of a buffer; and those that take such memory back. All other memory is the C library's.
+// The functions of the C library that allocate memory which programs register: at the beginning of a page,
+// the buffers of rsockets, and with --share-memory all that have the size of a buffer; and those that take
+// such memory back. All other memory is the C library's.
 #include <dlfcn.h>
+#include <link.h>
 #include <malloc.h>
 #include <sys/mman.h>
 
@@ -29,6 +31,8 @@ constexpr std::size_t kBufferAlignment = 4096;
 // malloc() and calloc() share this much. Larger memory is mostly data of the program, which a fork would
 // copy.
 constexpr std::size_t kLeastBuffer = std::size_t{64} << 10, kMostBuffer = std::size_t{4} << 20;
+// Without --share-memory a fork copies no more than this.
+constexpr std::size_t kMostBytes = std::size_t{256} << 20;
 
 // dlsym() may allocate and free while it is asked for these functions. Such memory comes from here, and what
 // it frees then is lost.
@@ -55,8 +59,30 @@ Function* Ask(Function** cache, const char* name) {
   return found;
 }
 
-void* AllocateBuffer(std::size_t size) {
-  return size >= kLeastBuffer && size <= kMostBuffer ? Allocate(kBufferAlignment, size) : nullptr;
+// The code whose buffers are shared: everybody's, or that of librdmacm, whose rsockets take their buffers by
+// calloc(). A program that allocates and frees such memory often would become slower.
+struct Code {
+  std::atomic<std::uintptr_t> begin{0}, size{0};
+  bool Contains(const void* address) const {
+    return reinterpret_cast<std::uintptr_t>(address) - begin.load() < size.load();
+  }
+};
+constinit Code sharing{};
+
+void* AllocateBuffer(std::size_t size, const void* caller) {
+  if (size < kLeastBuffer || size > kMostBuffer || !sharing.Contains(caller)) return nullptr;
+  return Allocate(kBufferAlignment, size);
+}
+
+int ShareIfLibrdmacm(dl_phdr_info* object, std::size_t, void*) {
+  if (std::strstr(object->dlpi_name, "/librdmacm.so") == nullptr) return 0;
+  for (int i = 0; i < object->dlpi_phnum; ++i) {
+    const ElfW(Phdr)& part = object->dlpi_phdr[i];
+    if (part.p_type != PT_LOAD || (part.p_flags & PF_X) == 0) continue;
+    sharing.begin = object->dlpi_addr + part.p_vaddr;
+    sharing.size = part.p_memsz;
+  }
+  return 1;
 }
 
 // A program with an allocator of its own must not get a block from here, which that one cannot free.
@@ -119,7 +145,7 @@ NDBROKER_PUBLIC void* pvalloc(std::size_t size) noexcept {
 
 NDBROKER_PUBLIC void* malloc(std::size_t size) noexcept {
   if (asks) return AllocateEarly(size);
-  if (void* block = AllocateBuffer(size)) return block;
+  if (void* block = AllocateBuffer(size, __builtin_return_address(0))) return block;
   static decltype(&malloc) next;
   return Ask(&next, "malloc")(size);
 }
@@ -128,7 +154,7 @@ NDBROKER_PUBLIC void* calloc(std::size_t count, std::size_t size) noexcept {
   std::size_t bytes = 0;
   const bool fits = !__builtin_mul_overflow(count, size, &bytes);
   if (asks) return fits ? AllocateEarly(bytes) : nullptr;
-  if (void* block = fits ? AllocateBuffer(bytes) : nullptr) return block;
+  if (void* block = fits ? AllocateBuffer(bytes, __builtin_return_address(0)) : nullptr) return block;
   static decltype(&calloc) next;
   return Ask(&next, "calloc")(count, size);
 }
@@ -168,12 +194,22 @@ NDBROKER_PUBLIC int madvise(void* memory, std::size_t length, int advice) noexce
   if ((advice == MADV_DONTNEED || advice == MADV_FREE) && nd::share_memory::IsShared(memory, length)) {
     advice = MADV_REMOVE;
   }
+  // A child has a copy anyway, and must not inherit the mapping.
+  if (advice == MADV_DOFORK && nd::share_memory::IsShared(memory, length)) return 0;
   return NDBROKER_NEXT(madvise)(memory, length, advice);
 }
 
-NDBROKER_PUBLIC void ndbroker_share_memory() {
-  if (AllIsOurs()) return nd::share_memory::Begin();
-  std::fputs("ndbroker: --share-memory has no effect: the program has an allocator of its own\n", stderr);
+NDBROKER_PUBLIC void ndbroker_share_memory(bool all) {
+  if (AllIsOurs()) {
+    if (all) {
+      sharing.size = SIZE_MAX;
+    } else {
+      dl_iterate_phdr(ShareIfLibrdmacm, nullptr);
+    }
+    return nd::share_memory::Begin(all ? SIZE_MAX : kMostBytes);
+  }
+  if (all)
+    std::fputs("ndbroker: --share-memory has no effect: the program has an allocator of its own\n", stderr);
 }
 
 NDBROKER_PUBLIC int ndbroker_memory_around(const void* address, std::size_t length, void** begin,

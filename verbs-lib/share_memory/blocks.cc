@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -51,6 +52,7 @@ class Lock {
 
 std::array<Block, kMostBlocks> blocks;
 std::atomic<bool> begun{false};
+std::size_t most_bytes = 0, used_bytes = 0;  // Guarded by the mutex.
 // Without blocks nothing is looked up.
 std::atomic<std::size_t> count{0};
 
@@ -62,6 +64,15 @@ std::size_t PageSize() {
 // A program that closes every descriptor may have another file behind the number now.
 bool HasDescriptor(const Block& block) {
   return block.fd >= 0 && os::NumberOf(block.fd) == block.number;
+}
+
+// Both under the lock.
+bool MayUse(std::size_t size) {
+  return used_bytes <= most_bytes && size <= most_bytes - used_bytes;
+}
+void SetUsed(Block& block, bool used) {
+  used_bytes = used ? used_bytes + block.size : used_bytes - block.size;
+  block.used = used;
 }
 
 void Remove(Block& block) {
@@ -90,7 +101,14 @@ std::byte* MapAligned(int fd, std::size_t alignment, std::size_t size) {
   return begin;
 }
 
+// A file that is longer than the limit of the program's files would end the program (SIGXFSZ).
+bool FileMayHave(std::size_t size) {
+  rlimit limit{};
+  return getrlimit(RLIMIT_FSIZE, &limit) == 0 && size <= limit.rlim_cur;
+}
+
 Block Make(std::size_t alignment, std::size_t size) {
+  if (!FileMayHave(size)) return {};
   auto made = CreateSealedMemfd("ndbroker-program", size);
   if (!made.ok()) return {};
   UniqueFd fd(fcntl(made->get(), F_DUPFD_CLOEXEC, kFirstDescriptor));
@@ -98,7 +116,7 @@ Block Make(std::size_t alignment, std::size_t size) {
   const auto number = os::NumberOf(fd.get());
   std::byte* const begin = number ? MapAligned(fd.get(), alignment, size) : nullptr;
   if (begin == nullptr) return {};
-  return {.begin = begin, .size = size, .fd = fd.release(), .number = *number, .used = true};
+  return {.begin = begin, .size = size, .fd = fd.release(), .number = *number};
 }
 
 Block* Starting(const void* memory) {
@@ -108,7 +126,7 @@ Block* Starting(const void* memory) {
   return found == blocks.end() ? nullptr : &*found;
 }
 
-const Block* Containing(const void* address, std::size_t length) {
+Block* Containing(const void* address, std::size_t length) {
   const auto first = reinterpret_cast<std::uintptr_t>(address);
   const auto found = std::find_if(blocks.begin(), blocks.end(), [&](const Block& block) {
     const std::uintptr_t offset = first - reinterpret_cast<std::uintptr_t>(block.begin);
@@ -204,9 +222,12 @@ void InChild() {
 
 }  // namespace
 
-void Begin() {
+void Begin(std::size_t most) {
   static const int registered = pthread_atfork(BeforeFork, InParent, InChild);
-  if (registered == 0) begun.store(true);
+  if (registered != 0) return;
+  const Lock lock;
+  most_bytes = most;
+  begun.store(true);
 }
 
 void* Allocate(std::size_t alignment, std::size_t size) {
@@ -219,12 +240,13 @@ void* Allocate(std::size_t alignment, std::size_t size) {
   size = (size + page - 1) / page * page;
   {
     const Lock lock;
+    if (!MayUse(size)) return nullptr;
     for (Block& block : blocks) {
       if (block.begin == nullptr || block.used || block.size != size ||
           reinterpret_cast<std::uintptr_t>(block.begin) % alignment != 0) {
         continue;
       }
-      block.used = true;
+      SetUsed(block, true);
       return block.begin;
     }
   }
@@ -232,8 +254,9 @@ void* Allocate(std::size_t alignment, std::size_t size) {
   errno = error;
   if (made.begin == nullptr) return nullptr;
   const Lock lock;
-  if (Block* room = Room()) {
+  if (Block* room = MayUse(size) ? Room() : nullptr) {
     *room = made;
+    SetUsed(*room, true);
     ++count;
     return made.begin;
   }
@@ -248,7 +271,7 @@ bool Free(void* memory) {
   const Lock lock;
   Block* const block = Starting(memory);
   if (block == nullptr) return false;
-  block->used = false;
+  SetUsed(*block, false);
   const bool keeps = HasDescriptor(*block) && madvise(block->begin, block->size, MADV_REMOVE) == 0;
   if (!keeps) Remove(*block);
   errno = error;
@@ -260,6 +283,21 @@ std::size_t SizeOf(const void* memory) {
   const Lock lock;
   const Block* const block = Starting(memory);
   return block == nullptr ? 0 : block->size;
+}
+
+void MakeOrdinary(const void* address, std::size_t length) {
+  if (count.load(std::memory_order_acquire) == 0) return;
+  const Lock lock;
+  Block* const block = Containing(address, length);
+  if (block == nullptr || block->fd < 0) return;
+  std::byte* const copy = CopyOf(*block);
+  if (copy == nullptr) return;
+  if (mremap(copy, block->size, block->size, MREMAP_MAYMOVE | MREMAP_FIXED, block->begin) == MAP_FAILED) {
+    munmap(copy, block->size);
+    return;
+  }
+  if (HasDescriptor(*block)) close(block->fd);
+  block->fd = -1;
 }
 
 bool IsShared(const void* address, std::size_t length) {

@@ -21,11 +21,12 @@ namespace nd::share_memory {
 // Each needs a descriptor. Further memory is ordinary memory.
 inline constexpr std::size_t kMostBlocks = 256;
 
-// Blocks are made from now on, in this process.
-void Begin();
+// Blocks are made from now on, in this process, with `most_bytes` together: fork() copies them.
+void Begin(std::size_t most_bytes);
 
 // A block of zeros, or null: Begin() was not called, this thread is in fork(), less than a page is wanted or
-// aligned, there are too many blocks, or the kernel refuses. Then the caller takes ordinary memory.
+// aligned, there are too many blocks or bytes of them, or the kernel refuses. Then the caller takes ordinary
+// memory.
 void* Allocate(std::size_t alignment, std::size_t size);
 
 // False: `memory` is not the beginning of a block. The pages go back to the system; address and memfd stay
@@ -34,6 +35,10 @@ bool Free(void* memory);
 
 // The bytes of the block that begins at `memory`; 0: none does.
 std::size_t SizeOf(const void* memory);
+
+// The block that contains the range stops being shared, and keeps its address and contents. No other thread
+// may write to it meanwhile.
+void MakeOrdinary(const void* address, std::size_t length);
 
 struct Around {
   UniqueFd fd;  // A second descriptor.

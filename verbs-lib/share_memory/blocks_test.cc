@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <pthread.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -23,7 +24,7 @@ namespace {
 constexpr std::size_t kPage = 4096;
 
 char* Take(std::size_t size, std::size_t alignment = kPage) {
-  Begin();
+  Begin(SIZE_MAX);
   return static_cast<char*>(Allocate(alignment, size));
 }
 
@@ -139,6 +140,26 @@ TEST(BlocksTest, TooManyBlocksAreRefusedAndFreedOnesMakeRoom) {
   }
 }
 
+TEST(BlocksTest, MoreBytesThanTheMostAreRefused) {
+  Begin(4 * kPage);
+  void* const first = Allocate(kPage, 4 * kPage);
+  ASSERT_NE(first, nullptr);
+  EXPECT_EQ(Allocate(kPage, kPage), nullptr);
+  EXPECT_TRUE(Free(first));
+  void* const again = Allocate(kPage, 3 * kPage);
+  EXPECT_NE(again, nullptr);
+  EXPECT_EQ(Allocate(kPage, 2 * kPage), nullptr);
+  EXPECT_TRUE(Free(again));
+}
+
+// The kernel ends a program whose file becomes longer than that limit.
+TEST(BlocksTest, ABlockKeepsToTheLimitOfFileSizes) {
+  EXPECT_TRUE(TrueInChild([] {
+    const rlimit limit{2 * kPage, 2 * kPage};
+    return setrlimit(RLIMIT_FSIZE, &limit) == 0 && Take(3 * kPage) == nullptr && Take(2 * kPage) != nullptr;
+  }));
+}
+
 TEST(BlocksTest, AChildHasACopyAndItsParentTheBlock) {
   const Taken block(8 * kPage);
   std::strcpy(block.bytes + 5 * kPage, "before");
@@ -174,7 +195,7 @@ TEST(BlocksTest, ForkHandlersOfTheProgramAllocateAndFree) {
   const pid_t program = fork();
   if (program == 0) {
     alarm(10);
-    Begin();
+    Begin(SIZE_MAX);
     freed_by_handler = Take(kPage);
     const Taken kept(kPage);
     kept.bytes[0] = 5;
