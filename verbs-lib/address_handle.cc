@@ -15,8 +15,6 @@
 namespace nd::verbs_lib {
 namespace {
 
-constexpr std::uint8_t kPort = 1;
-
 bool IsMulticast(const ibv_gid& gid) {
   const Address address = AddressOf(gid);
   const std::string_view ip = address.ip();
@@ -59,7 +57,7 @@ NDBROKER_PUBLIC ibv_ah* ibv_create_ah(ibv_pd* domain, ibv_ah_attr* attributes) {
   const auto& addresses = FromAbi(domain->context)->device->info.addresses;
   const bool global = attributes->is_global != 0;
   const std::size_t source = global ? attributes->grh.sgid_index : 0;
-  if (attributes->port_num != nd::verbs_lib::kPort || source >= addresses.size() ||
+  if (attributes->port_num != nd::verbs_lib::kOnlyPort || source >= addresses.size() ||
       (!global && attributes->dlid == 0)) {
     return FailWith(EINVAL);
   }

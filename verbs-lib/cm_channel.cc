@@ -34,13 +34,13 @@ std::atomic<pid_t> opened_by{0};
 // One bit for each descriptor: a fast test, because every write() and fstat() of the program makes it.
 std::atomic<std::uint64_t> is_channel[kMaxFd / 64];
 
-struct Table {
+struct ChannelTable {
   std::mutex mutex;
   std::unordered_map<int, std::shared_ptr<CmChannel>> channels;
 };
 
-Table& table() {
-  static auto* instance = new Table;
+ChannelTable& channel_table() {
+  static auto* instance = new ChannelTable;
   return *instance;
 }
 
@@ -63,8 +63,8 @@ std::shared_ptr<CmChannel> CmChannel::Open() {
   }
   opened_by.store(getpid());
   std::shared_ptr<CmChannel> channel(new CmChannel(fd, std::move(own)));
-  std::lock_guard lock(table().mutex);
-  table().channels[fd] = channel;
+  std::lock_guard lock(channel_table().mutex);
+  channel_table().channels[fd] = channel;
   is_channel[fd / 64].fetch_or(BitOf(fd));
   return channel;
 }
@@ -75,20 +75,20 @@ bool CmChannel::Is(int fd) {
 
 std::shared_ptr<CmChannel> CmChannel::Of(int fd) {
   if (!Is(fd)) return nullptr;
-  std::lock_guard lock(table().mutex);
-  const auto it = table().channels.find(fd);
-  return it == table().channels.end() ? nullptr : it->second;
+  std::lock_guard lock(channel_table().mutex);
+  const auto it = channel_table().channels.find(fd);
+  return it == channel_table().channels.end() ? nullptr : it->second;
 }
 
 void CmChannel::Forget(int fd) {
   std::shared_ptr<CmChannel> last;
   {
-    std::lock_guard lock(table().mutex);
+    std::lock_guard lock(channel_table().mutex);
     is_channel[fd / 64].fetch_and(~BitOf(fd));
-    const auto it = table().channels.find(fd);
-    if (it == table().channels.end()) return;
+    const auto it = channel_table().channels.find(fd);
+    if (it == channel_table().channels.end()) return;
     last = std::move(it->second);
-    table().channels.erase(it);
+    channel_table().channels.erase(it);
   }
   CmId::DestroyAllOf(last.get());
 }

@@ -13,14 +13,14 @@
 namespace nd::verbs_lib {
 namespace {
 
-struct Table {
+struct IdTable {
   std::mutex mutex;
   std::uint32_t next = 1;
   std::unordered_map<std::uint32_t, std::shared_ptr<CmId>> ids;
 };
 
-Table& table() {
-  static auto* instance = new Table;
+IdTable& id_table() {
+  static auto* instance = new IdTable;
   return *instance;
 }
 
@@ -48,23 +48,23 @@ std::shared_ptr<CmId> CmId::Make(std::shared_ptr<CmChannel> channel, std::uint64
   id->channel_ = std::move(channel);
   id->uid_ = uid;
   id->space_ = space;
-  std::lock_guard lock(table().mutex);
-  id->handle_ = table().next++;
-  table().ids[id->handle_] = id;
+  std::lock_guard lock(id_table().mutex);
+  id->handle_ = id_table().next++;
+  id_table().ids[id->handle_] = id;
   return id;
 }
 
 std::shared_ptr<CmId> CmId::Find(std::uint32_t handle) {
-  std::lock_guard lock(table().mutex);
-  const auto it = table().ids.find(handle);
-  return it == table().ids.end() ? nullptr : it->second;
+  std::lock_guard lock(id_table().mutex);
+  const auto it = id_table().ids.find(handle);
+  return it == id_table().ids.end() ? nullptr : it->second;
 }
 
 void CmId::DestroyAllOf(const CmChannel* channel) {
   std::vector<std::shared_ptr<CmId>> of_channel;
   {
-    std::lock_guard lock(table().mutex);
-    for (const auto& [handle, id] : table().ids) {
+    std::lock_guard lock(id_table().mutex);
+    for (const auto& [handle, id] : id_table().ids) {
       std::lock_guard inner(id->mutex_);
       if (id->channel_.get() == channel) of_channel.push_back(id);
     }
@@ -75,8 +75,8 @@ void CmId::DestroyAllOf(const CmChannel* channel) {
 void CmId::TellRemoval(const Device* device) {
   std::vector<std::shared_ptr<CmId>> of_device;
   {
-    std::lock_guard lock(table().mutex);
-    for (const auto& [handle, id] : table().ids) {
+    std::lock_guard lock(id_table().mutex);
+    for (const auto& [handle, id] : id_table().ids) {
       std::lock_guard inner(id->mutex_);
       if (id->device_ == device && id->channel_) of_device.push_back(id);
     }
@@ -298,8 +298,8 @@ std::uint32_t CmId::Destroy() {
   ReleaseListeners();
   std::deque<CmChannel::Event> unread;
   {
-    std::lock_guard lock(table().mutex);
-    table().ids.erase(handle_);
+    std::lock_guard lock(id_table().mutex);
+    id_table().ids.erase(handle_);
   }
   std::uint32_t reported;
   {

@@ -13,13 +13,13 @@
 namespace nd::verbs_lib {
 namespace {
 
-struct Table {
+struct ListenerTable {
   std::mutex mutex;
   std::vector<std::weak_ptr<CmListener>> listeners;
 };
 
-Table& table() {
-  static auto* instance = new Table;
+ListenerTable& listener_table() {
+  static auto* instance = new ListenerTable;
   return *instance;
 }
 
@@ -95,8 +95,8 @@ void Begin(const std::function<Status(Request*)>& start, std::function<void(cons
 
 Result<std::shared_ptr<CmListener>> CmListener::Bind(Device* device, const Address& local) {
   {
-    std::lock_guard lock(table().mutex);
-    for (const auto& weak : table().listeners) {
+    std::lock_guard lock(listener_table().mutex);
+    for (const auto& weak : listener_table().listeners) {
       const auto one = weak.lock();
       if (one && one->left_ && one->device_ == device && one->local_ == local) {
         one->left_ = false;
@@ -122,9 +122,9 @@ Result<std::shared_ptr<CmListener>> CmListener::Bind(Device* device, const Addre
   }
   if (!status.ok()) return status;
   std::shared_ptr<CmListener> result(new CmListener(device, bound, std::move(listener)));
-  std::lock_guard lock(table().mutex);
-  std::erase_if(table().listeners, [](const auto& weak) { return weak.expired(); });
-  table().listeners.push_back(result);
+  std::lock_guard lock(listener_table().mutex);
+  std::erase_if(listener_table().listeners, [](const auto& weak) { return weak.expired(); });
+  listener_table().listeners.push_back(result);
   return result;
 }
 
@@ -134,7 +134,7 @@ CmListener::~CmListener() {
 
 Status CmListener::Listen(std::function<void()> on_unseen) {
   {
-    std::lock_guard lock(table().mutex);
+    std::lock_guard lock(listener_table().mutex);
     on_unseen_ = std::move(on_unseen);
   }
   if (listening_) return listener_.ControlConnectEvents(false);
@@ -146,7 +146,7 @@ Status CmListener::Listen(std::function<void()> on_unseen) {
 void CmListener::Leave() {
   static_cast<void>(listener_.Cancel());
   if (listening_) static_cast<void>(listener_.ControlConnectEvents(true));
-  std::lock_guard lock(table().mutex);
+  std::lock_guard lock(listener_table().mutex);
   left_ = true;
   on_unseen_ = nullptr;
 }
@@ -154,7 +154,7 @@ void CmListener::Leave() {
 void CmListener::KeepUnseen(Connector request) {
   std::function<void()> listens_again;
   {
-    std::lock_guard lock(table().mutex);
+    std::lock_guard lock(listener_table().mutex);
     unseen_.push_back(std::move(request));
     listens_again = on_unseen_;
   }
@@ -165,7 +165,7 @@ void CmListener::KeepUnseen(Connector request) {
 }
 
 std::vector<Connector> CmListener::TakeUnseen() {
-  std::lock_guard lock(table().mutex);
+  std::lock_guard lock(listener_table().mutex);
   return std::exchange(unseen_, {});
 }
 

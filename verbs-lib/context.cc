@@ -27,7 +27,6 @@
 namespace nd::verbs_lib {
 namespace {
 
-constexpr std::uint8_t kPort = 1;
 constexpr std::uint32_t kMaxObjects = 65536;
 
 // Tables of devices have empty entries behind the addresses.
@@ -36,7 +35,7 @@ std::size_t GidTableSize(const Device& device) {
 }
 
 int FillPort(ibv_context* context, std::uint8_t port, ibv_port_attr* out, std::size_t size) {
-  if (port != kPort) return EINVAL;
+  if (port != kOnlyPort) return EINVAL;
   ibv_port_attr attributes{};
   const bool up = FromAbi(context)->device->port_is_up();
   attributes.state = up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
@@ -80,7 +79,7 @@ void FillDevice(const Device& device, ibv_device_attr* out) {
   out->max_srq_wr = static_cast<int>(info.max_shared_receive_queue_depth);
   out->max_srq_sge = static_cast<int>(info.max_receive_sge);
   out->max_pkeys = 1;
-  out->phys_port_cnt = kPort;
+  out->phys_port_cnt = kOnlyPort;
 }
 
 int QueryDeviceEx(ibv_context* context, const ibv_query_device_ex_input* input, ibv_device_attr_ex* out,
@@ -88,7 +87,7 @@ int QueryDeviceEx(ibv_context* context, const ibv_query_device_ex_input* input, 
   if (input != nullptr && input->comp_mask != 0) return EINVAL;
   ibv_device_attr_ex attributes{};
   FillDevice(*FromAbi(context)->device, &attributes.orig_attr);
-  attributes.phys_port_cnt_ex = kPort;
+  attributes.phys_port_cnt_ex = kOnlyPort;
   // A processor touches the pages of a region when it uses them, so every region may be on demand. All memory
   // at once (implicit) may not: a request could name memory that is not mapped.
   constexpr std::uint32_t kDatagrams = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_SRQ_RECV;
@@ -228,7 +227,7 @@ NDBROKER_PUBLIC int ibv_query_port(ibv_context* context, std::uint8_t port, _com
 NDBROKER_PUBLIC int ibv_query_gid(ibv_context* context, std::uint8_t port, int index, ibv_gid* gid) {
   const nd::verbs_lib::Device& device = *FromAbi(context)->device;
   const auto place = static_cast<std::size_t>(index);
-  if (port != nd::verbs_lib::kPort || index < 0 || place >= nd::verbs_lib::GidTableSize(device)) {
+  if (port != nd::verbs_lib::kOnlyPort || index < 0 || place >= nd::verbs_lib::GidTableSize(device)) {
     errno = EINVAL;
     return -1;
   }
@@ -259,7 +258,7 @@ NDBROKER_PUBLIC ssize_t _ibv_query_gid_table(ibv_context* context, ibv_gid_entry
   if (count > most) return -EINVAL;
   for (std::uint32_t i = 0; i < count; ++i) {
     auto* entry = reinterpret_cast<ibv_gid_entry*>(reinterpret_cast<char*>(entries) + i * size);
-    _ibv_query_gid_ex(context, nd::verbs_lib::kPort, i, entry, flags, size);
+    _ibv_query_gid_ex(context, nd::verbs_lib::kOnlyPort, i, entry, flags, size);
   }
   return static_cast<ssize_t>(count);
 }
@@ -291,7 +290,7 @@ extern "C" __attribute__((used)) int ibv_query_gid_type_of_all(ibv_context* cont
 }
 
 NDBROKER_PUBLIC int ibv_query_pkey(ibv_context*, std::uint8_t port, int index, __be16* pkey) {
-  if (port != nd::verbs_lib::kPort || index != 0) {
+  if (port != nd::verbs_lib::kOnlyPort || index != 0) {
     errno = EINVAL;
     return -1;
   }
@@ -300,7 +299,7 @@ NDBROKER_PUBLIC int ibv_query_pkey(ibv_context*, std::uint8_t port, int index, _
 }
 
 NDBROKER_PUBLIC int ibv_get_pkey_index(ibv_context*, std::uint8_t port, __be16 pkey) {
-  if (port == nd::verbs_lib::kPort && pkey == 0xffff) return 0;
+  if (port == nd::verbs_lib::kOnlyPort && pkey == 0xffff) return 0;
   errno = EINVAL;
   return -1;
 }

@@ -25,6 +25,9 @@ namespace nd::verbs_lib {
 
 struct Context;
 
+// The number of the only port of each device.
+inline constexpr std::uint8_t kOnlyPort = 1;
+
 // Programs hold a pointer to `abi`. Zeros follow, because libmlx5 and libefa look behind it for a table of
 // their own and must not find one.
 struct Device {

@@ -25,7 +25,7 @@ std::atomic<std::uint32_t>& SlotOf(std::uint32_t number) {
 
 constexpr std::uint32_t kGenerations = 127;
 
-struct Table {
+struct NumberTable {
   std::mutex mutex;
   // Processes begin at different numbers, because peers see them.
   std::uint32_t next = static_cast<std::uint32_t>(getpid()) * 2654435761u >> 9;
@@ -34,21 +34,21 @@ struct Table {
 };
 
 // Never destroyed: destructors of the program may still destroy queue pairs.
-Table& table() {
-  static auto* instance = new Table;
+NumberTable& number_table() {
+  static auto* instance = new NumberTable;
   return *instance;
 }
 
 }  // namespace
 
 std::uint32_t AddNumber(const std::shared_ptr<QueuePair>& queue_pair, std::uint16_t port) {
-  std::lock_guard lock(table().mutex);
+  std::lock_guard lock(number_table().mutex);
   const std::uint32_t tries = port != 0 ? kGenerations : kSlots;
   for (std::uint32_t i = 0; i < tries; ++i) {
-    const std::uint32_t low = port != 0 ? port : 1 + table().portless++ % (kFirstPortOfNumbers - 1);
-    const std::uint32_t number = (1 + table().next++ % kGenerations) << 16 | low;
+    const std::uint32_t low = port != 0 ? port : 1 + number_table().portless++ % (kFirstPortOfNumbers - 1);
+    const std::uint32_t number = (1 + number_table().next++ % kGenerations) << 16 | low;
     if (SlotOf(number).load() != 0) continue;
-    table().queue_pairs.emplace(number, queue_pair);
+    number_table().queue_pairs.emplace(number, queue_pair);
     SlotOf(number).store(number, std::memory_order_release);
     return number;
   }
@@ -56,19 +56,19 @@ std::uint32_t AddNumber(const std::shared_ptr<QueuePair>& queue_pair, std::uint1
 }
 
 bool AddNumber(std::uint32_t number, const std::shared_ptr<QueuePair>& queue_pair) {
-  std::lock_guard lock(table().mutex);
-  if (!table().queue_pairs.emplace(number, queue_pair).second) return false;
+  std::lock_guard lock(number_table().mutex);
+  if (!number_table().queue_pairs.emplace(number, queue_pair).second) return false;
   SlotOf(number).store(number, std::memory_order_release);
   return true;
 }
 
 void RemoveNumber(std::uint32_t number) {
   std::shared_ptr<QueuePair> last;  // Destroyed outside the lock.
-  std::lock_guard lock(table().mutex);
-  const auto it = table().queue_pairs.find(number);
-  if (it == table().queue_pairs.end()) return;
+  std::lock_guard lock(number_table().mutex);
+  const auto it = number_table().queue_pairs.find(number);
+  if (it == number_table().queue_pairs.end()) return;
   last = std::move(it->second);
-  table().queue_pairs.erase(it);
+  number_table().queue_pairs.erase(it);
   SlotOf(number).store(0, std::memory_order_release);
 }
 
@@ -77,9 +77,9 @@ bool NumberExists(std::uint32_t number) {
 }
 
 std::shared_ptr<QueuePair> FindQueuePair(std::uint32_t number) {
-  std::lock_guard lock(table().mutex);
-  const auto it = table().queue_pairs.find(number);
-  return it == table().queue_pairs.end() ? nullptr : it->second;
+  std::lock_guard lock(number_table().mutex);
+  const auto it = number_table().queue_pairs.find(number);
+  return it == number_table().queue_pairs.end() ? nullptr : it->second;
 }
 
 }  // namespace nd::verbs_lib

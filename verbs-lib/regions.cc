@@ -10,7 +10,7 @@
 namespace nd::verbs_lib {
 namespace {
 
-struct Table {
+struct RegionTable {
   std::shared_mutex mutex;
   std::unordered_map<std::uint32_t, LocalRegion> regions;
 };
@@ -23,16 +23,16 @@ bool IsShifted(const LocalRegion& region) {
 }
 
 // Never destroyed: destructors of the program may still deregister memory.
-Table& table() {
-  static auto* instance = new Table;
+RegionTable& region_table() {
+  static auto* instance = new RegionTable;
   return *instance;
 }
 
 }  // namespace
 
 void AddRegion(std::uint32_t key, const LocalRegion& region) {
-  std::lock_guard lock(table().mutex);
-  LocalRegion& place = table().regions[key];
+  std::lock_guard lock(region_table().mutex);
+  LocalRegion& place = region_table().regions[key];
   if (place.memory != nullptr) {
     UnguardMemory(place.memory, place.length);
     if (IsShifted(place)) --shifted;
@@ -43,23 +43,23 @@ void AddRegion(std::uint32_t key, const LocalRegion& region) {
 }
 
 void RemoveRegion(std::uint32_t key) {
-  std::lock_guard lock(table().mutex);
-  const auto found = table().regions.find(key);
-  if (found == table().regions.end()) return;
+  std::lock_guard lock(region_table().mutex);
+  const auto found = region_table().regions.find(key);
+  if (found == region_table().regions.end()) return;
   UnguardMemory(found->second.memory, found->second.length);
   if (IsShifted(found->second)) --shifted;
-  table().regions.erase(found);
+  region_table().regions.erase(found);
 }
 
 bool AnyRegionIsShifted() {
   return shifted.load(std::memory_order_relaxed) != 0;
 }
 
-RegionReader::RegionReader() : lock_(table().mutex) {}
+RegionReader::RegionReader() : lock_(region_table().mutex) {}
 
 std::byte* RegionReader::Locate(const ibv_sge& piece, bool write) const {
-  const auto found = table().regions.find(piece.lkey);
-  if (found == table().regions.end()) return nullptr;
+  const auto found = region_table().regions.find(piece.lkey);
+  if (found == region_table().regions.end()) return nullptr;
   const LocalRegion& region = found->second;
   if (piece.addr < region.iova || (write && !region.writable)) return nullptr;
   const std::uint64_t offset = piece.addr - region.iova;

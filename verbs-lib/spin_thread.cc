@@ -31,7 +31,7 @@ Spinning& spinning() {
   return *instance;
 }
 
-void Serve(void*) {
+void SpinForever(void*) {
   Spinning& all = spinning();
   std::unique_lock lock(all.mutex);
   for (;;) {
@@ -57,7 +57,7 @@ void SpinOn(nd::CompletionQueue* queue) {
   --all.others;
   all.queues.push_back(queue);
   all.changed.notify_one();
-  if (!all.started) all.started = os::StartLastingThread("ndbroker-spin", Serve, nullptr);
+  if (!all.started) all.started = os::StartLastingThread("ndbroker-spin", SpinForever, nullptr);
 }
 
 void StopSpinningOn(nd::CompletionQueue* queue) {
