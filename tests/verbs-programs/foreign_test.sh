@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The cases of foreign_test.cc, each as a process of its own on a broker, with 'ndctl run' as it is and with --no-share-memory,
+# The cases of foreign_test.cc and disconnect_test.cc, each as a process of its own on a broker, with 'ndctl run' as it is and with --no-share-memory,
 # and those of share_memory_test.cc as it is and with --share-memory. The process that ends a case must end by itself: a crash in a destructor is a failure.
 # usage: foreign_test.sh BUILD_DIR [SUITE.CASE...]
 set -u
