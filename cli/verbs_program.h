@@ -16,7 +16,7 @@ namespace nd::cli {
 void AddRun(Command root, Context& context);
 
 // The memory that a program shares with peers of this host.
-enum class SharedBuffers { kNone, kPages, kAll };  // kPages: whole pages and rsockets; kAll: malloc()'s, too.
+enum class SharedBuffers { kNone, kPages, kAll };  // kPages: whole pages; kAll: malloc()'s, too.
 
 struct VerbsOptions {
   std::string as = "roce";  // roce or iwarp

@@ -31,7 +31,7 @@ GROUPS = [
     ("verbs", r"infiniband/|rdma/"),
     ("cpu", r"(imm|x86|cpu)\w*\.h$"),
     ("os", r"(sys|net|netinet|arpa|linux)/|(unistd|malloc|fcntl|poll|pthread|signal|sched|spawn|dirent|netdb|ifaddrs|endian|"
-           r"pwd|grp|fnmatch|time|stdlib|termios|dlfcn|elf|link|ucontext|syslog|olectl|unknwn|windows|winsock2|ws2spi|ws2tcpip|winternl|bcrypt|mstcpip|io|aclapi|sddl|psapi|iphlpapi|netfw|shellapi|winsvc)\.h$"),
+           r"pwd|grp|fnmatch|time|stdlib|termios|dlfcn|elf|ucontext|syslog|olectl|unknwn|windows|winsock2|ws2spi|ws2tcpip|winternl|bcrypt|mstcpip|io|aclapi|sddl|psapi|iphlpapi|netfw|shellapi|winsvc)\.h$"),
 ]
 
 

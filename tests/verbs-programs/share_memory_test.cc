@@ -153,7 +153,6 @@ TEST_F(ShareMemory, BuffersOfMallocAreSharedWithTheOptionOnly) {
   EXPECT_EQ(std::calloc(too_many, 8), nullptr);
 }
 
-// librdmacm takes the buffers of an rsocket by calloc().
 TEST_F(ShareMemory, BuffersOfRsocketsAreShared) {
   const int listener = rsocket(AF_INET, SOCK_STREAM, 0), client = rsocket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in address{};

@@ -3,7 +3,6 @@
 // the buffers of rsockets, and with --share-memory all that have the size of a buffer; and those that take
 // such memory back. All other memory is the C library's.
 #include <dlfcn.h>
-#include <link.h>
 #include <malloc.h>
 #include <sys/mman.h>
 
@@ -59,30 +58,12 @@ Function* Ask(Function** cache, const char* name) {
   return found;
 }
 
-// The code whose buffers are shared: everybody's, or that of librdmacm, whose rsockets take their buffers by
-// calloc(). A program that allocates and frees such memory often would become slower.
-struct Code {
-  std::atomic<std::uintptr_t> begin{0}, size{0};
-  bool Contains(const void* address) const {
-    return reinterpret_cast<std::uintptr_t>(address) - begin.load() < size.load();
-  }
-};
-constinit Code sharing{};
+// Whether that is wanted: a program that allocates and frees such memory often becomes slower.
+constinit std::atomic<bool> shares_buffers{false};
 
-void* AllocateBuffer(std::size_t size, const void* caller) {
-  if (size < kLeastBuffer || size > kMostBuffer || !sharing.Contains(caller)) return nullptr;
-  return Allocate(kBufferAlignment, size);
-}
-
-int ShareIfLibrdmacm(dl_phdr_info* object, std::size_t, void*) {
-  if (std::strstr(object->dlpi_name, "/librdmacm.so") == nullptr) return 0;
-  for (int i = 0; i < object->dlpi_phnum; ++i) {
-    const ElfW(Phdr)& part = object->dlpi_phdr[i];
-    if (part.p_type != PT_LOAD || (part.p_flags & PF_X) == 0) continue;
-    sharing.begin = object->dlpi_addr + part.p_vaddr;
-    sharing.size = part.p_memsz;
-  }
-  return 1;
+void* AllocateBuffer(std::size_t size) {
+  const bool is_buffer = size >= kLeastBuffer && size <= kMostBuffer && shares_buffers.load();
+  return is_buffer ? Allocate(kBufferAlignment, size) : nullptr;
 }
 
 // A program with an allocator of its own must not get a block from here, which that one cannot free.
@@ -145,7 +126,7 @@ NDBROKER_PUBLIC void* pvalloc(std::size_t size) noexcept {
 
 NDBROKER_PUBLIC void* malloc(std::size_t size) noexcept {
   if (asks) return AllocateEarly(size);
-  if (void* block = AllocateBuffer(size, __builtin_return_address(0))) return block;
+  if (void* block = AllocateBuffer(size)) return block;
   static decltype(&malloc) next;
   return Ask(&next, "malloc")(size);
 }
@@ -154,7 +135,7 @@ NDBROKER_PUBLIC void* calloc(std::size_t count, std::size_t size) noexcept {
   std::size_t bytes = 0;
   const bool fits = !__builtin_mul_overflow(count, size, &bytes);
   if (asks) return fits ? AllocateEarly(bytes) : nullptr;
-  if (void* block = fits ? AllocateBuffer(bytes, __builtin_return_address(0)) : nullptr) return block;
+  if (void* block = fits ? AllocateBuffer(bytes) : nullptr) return block;
   static decltype(&calloc) next;
   return Ask(&next, "calloc")(count, size);
 }
@@ -201,11 +182,7 @@ NDBROKER_PUBLIC int madvise(void* memory, std::size_t length, int advice) noexce
 
 NDBROKER_PUBLIC void ndbroker_share_memory(bool all) {
   if (AllIsOurs()) {
-    if (all) {
-      sharing.size = SIZE_MAX;
-    } else {
-      dl_iterate_phdr(ShareIfLibrdmacm, nullptr);
-    }
+    shares_buffers = all;
     return nd::share_memory::Begin(all ? SIZE_MAX : kMostBytes);
   }
   if (all)
