@@ -237,7 +237,7 @@ void DatagramPair::Deliver(const Socket& socket, std::span<const std::byte> data
     ++dropped_.foreign;
     return;
   }
-  const ibv_qp_state state = owner_->base().state;
+  const ibv_qp_state state = owner_->state();
   if (state == IBV_QPS_RESET || state == IBV_QPS_INIT || state == IBV_QPS_ERR) {
     ++dropped_.without_receive;
     return;

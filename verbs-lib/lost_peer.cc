@@ -14,7 +14,7 @@ bool QueuePair::KeepsBack(const ibv_wc& failed) {
   if (!lost || !by_number || !by_number->named()) return false;
   std::lock_guard lock(kept_mutex_);
   // In the error state nothing would report the completion any more.
-  if (base().state == IBV_QPS_ERR) return false;
+  if (state() == IBV_QPS_ERR) return false;
   if (failed.opcode == IBV_WC_RECV) {
     kept_receives_.push_back(failed);
     return true;

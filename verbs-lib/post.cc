@@ -138,7 +138,7 @@ int PostOne(QueuePair* queue_pair, const ibv_send_wr& request) {
     queue_pair->Flush();
     return 0;
   }
-  if (status == StatusCode::kConnectionInvalid && queue_pair->base().state == IBV_QPS_RTS) {
+  if (status == StatusCode::kConnectionInvalid && queue_pair->state() == IBV_QPS_RTS) {
     // The connection has ended, and the program has not noticed yet.
     KeepFlushed(queue_pair, queue_pair->send_cq, request.wr_id, OpcodeOf(request.opcode));
     return 0;
@@ -149,7 +149,7 @@ int PostOne(QueuePair* queue_pair, const ibv_send_wr& request) {
 }  // namespace
 
 int PostSendOf(QueuePair* queue_pair, const ibv_send_wr& request) {
-  const ibv_qp_state state = __atomic_load_n(&queue_pair->base().state, __ATOMIC_RELAXED);
+  const ibv_qp_state state = queue_pair->state();
   if (state == IBV_QPS_ERR || state == IBV_QPS_SQE) {
     KeepFlushed(queue_pair, queue_pair->send_cq, request.wr_id, OpcodeOf(request.opcode));
     return 0;

@@ -179,7 +179,7 @@ void QueuePair::SetState(ibv_qp_state state) {
 }
 
 void QueuePair::OnEstablished() {
-  if (base().state != IBV_QPS_ERR) SetState(IBV_QPS_RTS);
+  if (state() != IBV_QPS_ERR) SetState(IBV_QPS_RTS);
 }
 
 void QueuePair::Flush() {
@@ -201,7 +201,7 @@ void QueuePair::FailSoon() {
   // The program may reset the queue pair before that thread runs.
   RunLater({}, [number = base().qp_num, receives = pair(), sends = pair(true)] {
     const auto self = FindQueuePair(number);
-    if (!self || self->base().state != IBV_QPS_ERR) return;
+    if (!self || self->state() != IBV_QPS_ERR) return;
     self->FlushAll(receives, sends);
     if (self->base().srq != nullptr) self->Tell(IBV_EVENT_QP_LAST_WQE_REACHED);
   });
@@ -320,13 +320,15 @@ NDBROKER_PUBLIC int ibv_modify_qp(ibv_qp* abi, ibv_qp_attr* attributes, int mask
   if (nd::verbs_lib::RefuseInForkedChild()) return ENODEV;
   const nd::verbs_lib::MemoryAccess access;
   auto* queue_pair = FromAbi(abi);
-  const ibv_qp_state state = (mask & IBV_QP_STATE) != 0 ? attributes->qp_state : abi->state;
-  if ((mask & IBV_QP_CUR_STATE) != 0 && attributes->cur_qp_state != abi->state) return EINVAL;
+  const std::lock_guard changes(queue_pair->changes_mutex);
+  const ibv_qp_state now = queue_pair->state();
+  const ibv_qp_state state = (mask & IBV_QP_STATE) != 0 ? attributes->qp_state : now;
+  if ((mask & IBV_QP_CUR_STATE) != 0 && attributes->cur_qp_state != now) return EINVAL;
   // rdma_disconnect asks for SQD on an RNIC, also after the end of the connection.
-  if (nd::verbs_lib::ActsAsIwarp() && state == IBV_QPS_SQD && abi->state == IBV_QPS_ERR) return 0;
+  if (nd::verbs_lib::ActsAsIwarp() && state == IBV_QPS_SQD && now == IBV_QPS_ERR) return 0;
   // The kernel leaves queue pairs of iWARP to their driver.
-  if (nd::verbs_lib::ActsAsIwarp() ? !nd::verbs_lib::MayChange(abi->state, state)
-                                   : !nd::verbs_lib::MayModify(abi->qp_type, abi->state, state, mask)) {
+  if (nd::verbs_lib::ActsAsIwarp() ? !nd::verbs_lib::MayChange(now, state)
+                                   : !nd::verbs_lib::MayModify(abi->qp_type, now, state, mask)) {
     return EINVAL;
   }
   if (nd::verbs_lib::PointsNowhere(*queue_pair, *attributes, mask)) return EINVAL;
@@ -347,7 +349,7 @@ NDBROKER_PUBLIC int ibv_modify_qp(ibv_qp* abi, ibv_qp_attr* attributes, int mask
   queue_pair->has_rights |= tells_rights;
   nd::verbs_lib::Merge(*attributes, mask, &queue_pair->attributes);
   if ((mask & IBV_QP_STATE) == 0) return 0;
-  if (state == IBV_QPS_RESET && abi->state != IBV_QPS_RESET) {
+  if (state == IBV_QPS_RESET && queue_pair->state() != IBV_QPS_RESET) {
     queue_pair->LeavePeer();
     queue_pair->ForgetKeptBack();
     if (const nd::Status status = queue_pair->Renew(); !status.ok()) return nd::verbs_lib::ErrnoOf(status);
@@ -364,9 +366,12 @@ NDBROKER_PUBLIC int ibv_modify_qp(ibv_qp* abi, ibv_qp_attr* attributes, int mask
 }
 
 NDBROKER_PUBLIC int ibv_query_qp(ibv_qp* abi, ibv_qp_attr* attributes, int, ibv_qp_init_attr* init) {
-  const auto* queue_pair = FromAbi(abi);
+  auto* queue_pair = FromAbi(abi);
+  // A forked child has the mutex as it was; nothing is changed there.
+  std::unique_lock changes(queue_pair->changes_mutex, std::defer_lock);
+  if (!nd::verbs_lib::InForkedChild()) changes.lock();
   *attributes = queue_pair->attributes;
-  attributes->qp_state = attributes->cur_qp_state = abi->state;
+  attributes->qp_state = attributes->cur_qp_state = queue_pair->state();
   attributes->cap = queue_pair->init.cap;
   *init = queue_pair->init;
   return 0;

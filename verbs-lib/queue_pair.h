@@ -77,7 +77,11 @@ struct QueuePair {
 
   std::mutex mutex;  // Guards `real`, `sender` and `sender_by_number` against their replacement.
 
+  std::mutex changes_mutex;  // One ibv_modify_qp at a time, as the kernel does for devices.
+
   ibv_qp& base() { return abi.qp_base; }
+  // Any thread: the library moves a queue pair, too.
+  ibv_qp_state state() { return __atomic_load_n(&base().state, __ATOMIC_RELAXED); }
   // A copy of `real` or of `sender`, for the connection manager.
   nd::QueuePair pair(bool of_sends = false);
   // Opens a fresh queue pair of the library under the same number.

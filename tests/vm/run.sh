@@ -65,7 +65,7 @@ for part in $PARTS; do
       in_vm "answers of rxe and siw" "timeout 2400 bash $HERE/guest/answers.sh /run/nd $FOLDER/answers"
       for kind in rxe siw; do
         [ -z "${NDBROKER_ANSWERS:-}" ] || cp "$FOLDER/answers/$kind.txt" "$NDBROKER_ANSWERS/"
-        python3 "$HERE/../verbs-programs/answers/compare.py" $kind "$HERE/../verbs-programs/answers/$kind.txt" "$FOLDER/answers/$kind.txt" /dev/null ||
+        python3 "$HERE/../verbs-programs/answers/compare.py" $kind "$HERE/../verbs-programs/answers/$kind.txt" "$FOLDER/answers/$kind.txt" "$HERE/../verbs-programs/answers/differences.txt" ||
           { echo "FAIL tests/vm: $kind answers otherwise than tests/verbs-programs/answers/$kind.txt says"; FAILED=1; }
       done
       ;;
