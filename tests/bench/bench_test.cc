@@ -14,7 +14,7 @@ namespace nd::perf {
 namespace {
 
 TEST(Stamp, EveryByteCounts) {
-  for (const std::size_t size : {1U, 7U, 8U, 15U, 16U, 17U, 64U, 4096U}) {
+  for (const std::size_t size : {1U, 7U, 8U, 15U, 16U, 17U, 64U, 265U, 4096U}) {
     std::vector<std::byte> message(size);
     FillPattern(message.data(), size);
     Stamp(message.data(), size, 0x0102030405060708);
@@ -76,6 +76,19 @@ TEST(Meter, WarmUpCountsNeitherAsTimeNorAsRequests) {
   EXPECT_LT(sample.seconds + 0.1, whole.Microseconds() / 1e6);
   EXPECT_EQ(276u, sample.operations);
   EXPECT_TRUE(sample.window_rates.empty());
+}
+
+TEST(Meter, LooksAtTheClockAfterEvery16thTick) {
+  Options options;
+  options.metric = Metric::kRate;
+  Sample sample;
+  Meter meter(options, &sample);
+  const Stopwatch whole;
+  meter.Tick(0);
+  std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  for (std::uint32_t posted = 1; posted <= 31; ++posted) meter.Tick(posted);
+  ASSERT_EQ(1u, sample.window_rates.size());
+  EXPECT_GE(sample.window_rates[0] * whole.Microseconds() / 1e6, 16);
 }
 
 TEST(LatencyClock, ABatchIsOneValueAndTheWarmUpIsNone) {

@@ -142,15 +142,15 @@ Status Link::Poll() {
 }
 
 Status Link::Wait() {
-  const auto deadline = std::chrono::steady_clock::now() + kStuck;
+  Patience patience;
   const std::size_t messages = messages_.size();
   const std::uint32_t outstanding = outstanding_;
-  for (std::uint32_t spins = 1;; ++spins) {
+  for (;;) {
     if (Status status = Poll(); !status.ok()) return status;
     if (messages_.size() != messages || outstanding_ != outstanding) return Status::Ok();
     if (waiting_ != Waiting::kPoll) {
       if (Status status = Sleep(); !status.ok()) return status;
-    } else if (spins % 4096 == 0 && std::chrono::steady_clock::now() > deadline) {
+    } else if (patience.Ended()) {
       return {StatusCode::kIoTimeout, "nothing completed for 30 seconds"};
     }
   }

@@ -18,6 +18,23 @@ namespace nd::perf {
 // A longer silence means an error, not slowness.
 inline constexpr std::chrono::seconds kStuck{30};
 
+// Of a loop that polls. Most loops end before it reads the clock, which takes as long as a short Write.
+class Patience {
+ public:
+  // Called in each round. Returns true when the loop has taken longer than kStuck.
+  bool Ended() {
+    if (++rounds_ % kRoundsBetweenLooks != 0) return false;
+    const auto now = std::chrono::steady_clock::now();
+    if (rounds_ == kRoundsBetweenLooks) end_ = now + kStuck;
+    return now > end_;
+  }
+
+ private:
+  static constexpr std::uint64_t kRoundsBetweenLooks = 4096;
+  std::uint64_t rounds_ = 0;
+  std::chrono::steady_clock::time_point end_;
+};
+
 class Link {
  public:
   // Makes the completion queue and memory: `slots` for sending, as many for Writes and Reads of the peer,

@@ -108,6 +108,7 @@ class Meter {
       counted_from_ = start_ = posted;
       return;
     }
+    if (++ticks_ % kTicksBetweenLooks != 0) return;
     const double microseconds = period_.Microseconds();
     if (microseconds < kPeriodUs) return;
     sample_->window_rates.push_back((posted - start_) / microseconds * 1e6);
@@ -121,10 +122,13 @@ class Meter {
 
  private:
   static constexpr double kPeriodUs = 5000;
+  // To read the clock takes as long as a short Write.
+  static constexpr std::uint32_t kTicksBetweenLooks = 16;
   const std::uint32_t warmup_;
   Sample* const sample_;
   Progress progress_;
   Stopwatch whole_, period_;
+  std::uint32_t ticks_ = 0;         // Since the warm-up.
   std::uint32_t start_ = 0;         // Of the current period.
   std::uint32_t counted_from_ = 0;  // The last tick of the warm-up.
 };

@@ -36,7 +36,7 @@ Status ReadActive(Link& link, const Options& options, Sample* sample) {
     const std::uint32_t slot = i % options.window;
     if (Status status = link.AwaitRequests(options.window - 1); !status.ok()) return status;
     meter.Tick(i);
-    if (i >= options.window && !check(slot, i % 64 == 0)) return Mismatch(i - options.window + 1);
+    if (i >= options.window && !check(slot, IsExamined(i + 1))) return Mismatch(i - options.window + 1);
     clock.Begin(i);
     if (Status status = link.Read(slot, slot); !status.ok()) return status;
     if (!latency) continue;

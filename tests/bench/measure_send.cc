@@ -26,7 +26,7 @@ Status PingPong(Link& link, const Options& options, Sample* sample) {
     if (!message.ok()) return message.status();
     clock.End(i);
     if (!HasStamp(*message, options.size, i + 1)) return Mismatch(i + 1);
-    if (i % 64 == 0 && !IsWhole(*message, options.size, i + 1)) return Mismatch(i + 1);
+    if (IsExamined(i + 1) && !IsWhole(*message, options.size, i + 1)) return Mismatch(i + 1);
     if (Status status = link.Repost(*message); !status.ok()) return status;
   }
   return link.AwaitVerdict();
@@ -64,7 +64,7 @@ Status SendPassive(Link& link, const Options& options) {
     if (!message.ok()) return message.status();
     well = well && HasStamp(*message, options.size, i + 1);
     if (options.touch) read_bytes += ReadAll(*message, options.size);
-    if (i % 64 == 0) well = well && IsWhole(*message, options.size, i + 1);
+    if (IsExamined(i + 1)) well = well && IsWhole(*message, options.size, i + 1);
     if (echo) {
       Stamp(link.slot(0), options.size, i + 1);
       // The last message has no answer, and its slot is written again.

@@ -9,17 +9,17 @@ namespace {
 
 // Waits until the Write of that number is in memory. Polling moves data where the transport needs it.
 Status AwaitMemory(Link& link, const Options& options, std::uint64_t number) {
-  const auto deadline = std::chrono::steady_clock::now() + kStuck;
+  Patience patience;
   const std::byte* memory = link.exposed(0);
-  for (std::uint32_t spins = 1; !HasStamp(memory, options.size, number); ++spins) {
+  while (!HasStamp(memory, options.size, number)) {
     if (Status status = link.Poll(); !status.ok()) return status;
-    if (spins % 4096 == 0 && std::chrono::steady_clock::now() > deadline) {
+    if (patience.Ended()) {
       return {StatusCode::kIoTimeout, "the other end's write did not arrive within 30 seconds"};
     }
   }
   // The last byte does not prove the bytes before it: the bytes of one message may be written in any order.
-  while (number % 64 == 1 && !IsWhole(memory, options.size, number)) {
-    if (std::chrono::steady_clock::now() > deadline) return Mismatch(number);
+  while (IsExamined(number) && !IsWhole(memory, options.size, number)) {
+    if (patience.Ended()) return Mismatch(number);
   }
   return Status::Ok();
 }
