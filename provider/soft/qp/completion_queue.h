@@ -120,6 +120,7 @@ class SoftCompletionQueue final : public CompletionQueue {
   std::atomic<bool> lost_{false};   // Written under lock_.
   std::atomic<bool> armed_{false};  // Written under lock_.
   NotifyType armed_type_ = NotifyType::kErrors;
+  std::atomic<std::uint32_t> takes_{0};    // Polls that found completions in the ring; about so many.
   std::atomic<std::uint32_t> waiters_{0};  // Threads in Wait that sleep or are about to. Grows under lock_.
 };
 

@@ -123,6 +123,30 @@ TEST(PollTest, APollEndsWithTheFirstQueuePairThatHasSomethingAndTheNextOneGoesOn
   second->Drop();
 }
 
+TEST(PollTest, WritesThatCompleteInTheirPostDoNotKeepAMessageAway) {
+  End a({}, false), b({}, false);
+  HandOffs both = MakeHandOffs(Link::kShared);
+  ASSERT_TRUE(a.qp->Attach(std::move(both.active)).ok());
+  ASSERT_TRUE(b.qp->Attach(std::move(both.passive)).ok());
+  Memory of_a(a, 4096, true), of_b(b, 4096, true);
+  const Sge here = of_a.At(0, 8), into = of_a.At(64, 8), there = of_b.At(0, 8);
+  const auto write = [&] { return a.qp->Write(nullptr, {&here, 1}, of_b.Address(), of_b.token(), 0).ok(); };
+  Completion done;
+  for (int i = 0; i < 2; ++i) {  // The first one asks for the memory.
+    Acquaint(a, b);
+    ASSERT_TRUE(write());
+    ASSERT_TRUE(a.Until([&] { return b.cq->Poll({&done, 1}) == 0 && a.cq->Poll({&done, 1}) == 1; }));
+  }
+  ASSERT_TRUE(a.qp->Receive(Tag(7), {&into, 1}).ok());
+  ASSERT_TRUE(b.qp->Send(nullptr, {&there, 1}, 0).ok());
+  int written = 0;
+  for (done = {}; done.request_context != Tag(7) && written < 100; ++written) {
+    ASSERT_TRUE(write());
+    ASSERT_EQ(a.cq->Poll({&done, 1}), 1u) << "the Write was not complete";
+  }
+  EXPECT_LT(written, 100) << "the message did not come";
+}
+
 class MessagePathTest : public QpTest {};
 
 // A Send behind each kind of request arrives behind it, whichever way either one takes.
