@@ -54,11 +54,15 @@ function(nd_executable name)
 endfunction()
 
 function(nd_settings name)
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
+  if(MSVC)
+    target_compile_options(${name} PRIVATE /W3 /permissive- /utf-8 /bigobj /Zc:__cplusplus)
+    return()
+  endif()
   # GCC 12 forgets that a precompiled header is a system header, and warns about the inlined inside of the C++ library.
   set(wrong_with_pch -Wno-array-bounds -Wno-restrict -Wno-stringop-overflow -Wno-stringop-overread
                      -Wno-maybe-uninitialized)
   set(werror $<AND:$<BOOL:${NDBROKER_WERROR}>,$<NOT:$<BOOL:${NDBROKER_PCH}>>>)
-  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
   target_compile_options(${name} PRIVATE -Wall -Wextra -Wconversion
                          $<$<CXX_COMPILER_ID:GNU>:-Wshadow=local>
                          # Clang's -Wconversion means more than GCC's.
@@ -118,7 +122,7 @@ function(nd_test name)
   if(NDBROKER_UNITY)
     nd_unity(${name})
     # Optimizing a test takes longer than the test gains.
-    target_compile_options(${name} PRIVATE -O0)
+    target_compile_options(${name} PRIVATE $<IF:$<BOOL:${MSVC}>,/Od,-O0>)
   endif()
   target_link_libraries(${name} PRIVATE ${ARG_LIBS} GTest::gtest GTest::gtest_main)
   if(WIN32)
