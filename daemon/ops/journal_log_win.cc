@@ -1,28 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 // The event log stands for the journal: a service writes to it, besides to its log file, which is its stderr.
-// The event log gets no lines for debugging.
 #include "daemon/ops/journal_log.h"
 
 #include <windows.h>
 
 #include <cstdio>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "base/os/service_control_win.h"
+#include "daemon/ops/event_log_win.h"
 
 namespace nd::ops {
 namespace {
 
-// The only message of events.mc: "%1".
-constexpr DWORD kLine = 1;
-
 HANDLE& Source() {
   static HANDLE source = nullptr;
   return source;
-}
-
-WORD TypeOf(int priority) {
-  if (priority <= 3) return EVENTLOG_ERROR_TYPE;
-  return priority == 4 ? EVENTLOG_WARNING_TYPE : EVENTLOG_INFORMATION_TYPE;
 }
 
 const char* LevelOf(int priority) {
@@ -41,17 +36,33 @@ void OpenJournal(const std::string&) {
   Source() = ::RegisterEventSourceA(nullptr, "ndbrokerd");
 }
 
-void SendToJournal(int priority, std::string_view message, const LogFields&) {
+std::optional<LogEvent> EventOf(int priority, std::string_view message, const LogFields& fields) {
+  const bool about_event = !fields.event.empty();
+  if (priority > 6 && !about_event) return std::nullopt;
+  LogEvent event{EVENTLOG_INFORMATION_TYPE, about_event ? kAboutEvent : kLine, {std::string(message)}};
+  if (priority <= 3) {
+    event.type = EVENTLOG_ERROR_TYPE;
+  } else if (priority == 4) {
+    event.type = EVENTLOG_WARNING_TYPE;
+  }
+  if (about_event)
+    event.strings.insert(event.strings.end(), {std::string(fields.event), std::string(fields.object)});
+  return event;
+}
+
+void SendToJournal(int priority, std::string_view message, const LogFields& fields) {
   const std::string text(message);
   SYSTEMTIME now;
   ::GetSystemTime(&now);
   std::fprintf(stderr, "%04u-%02u-%02uT%02u:%02u:%02u.%03uZ %s %s\n", now.wYear, now.wMonth, now.wDay,
                now.wHour, now.wMinute, now.wSecond, now.wMilliseconds, LevelOf(priority), text.c_str());
   std::fflush(stderr);
-  if (Source() == nullptr || priority > 6) return;
-  const char* const texts[] = {text.c_str()};
-  ::ReportEventA(Source(), TypeOf(priority), 0, kLine, nullptr, 1, 0, const_cast<const char**>(texts),
-                 nullptr);
+  const std::optional<LogEvent> event = EventOf(priority, message, fields);
+  if (Source() == nullptr || !event) return;
+  std::vector<const char*> strings;
+  for (const std::string& string : event->strings) strings.push_back(string.c_str());
+  ::ReportEventA(Source(), event->type, 0, event->id, nullptr, static_cast<WORD>(strings.size()), 0,
+                 strings.data(), nullptr);
 }
 
 }  // namespace nd::ops

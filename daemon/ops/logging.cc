@@ -96,7 +96,7 @@ std::vector<std::string> NewestLogLines(std::size_t most) {
   if (Newest() == nullptr) return {};
   std::vector<std::string> lines = Newest()->last_formatted(most);
   for (std::string& line : lines) {
-    while (line.ends_with('\n')) line.pop_back();
+    while (line.ends_with('\n') || line.ends_with('\r')) line.pop_back();  // The end of a line on any system.
   }
   return lines;
 }

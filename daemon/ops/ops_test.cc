@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rate limit of the log, sanitized text, and values from /proc.
+// The end of the broker without memory, the fields of the journal, and values from /proc.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -22,17 +22,6 @@
 namespace nd::ops {
 namespace {
 
-TEST(RateLimit, AllowsABurstThenCountsSuppressedLines) {
-  RateLimit limit;
-  const Time start{};
-  for (std::uint32_t i = 0; i < RateLimit::kBurst; ++i) EXPECT_EQ(limit.Admit("a", start), 0u);
-  EXPECT_EQ(limit.Admit("a", start), std::nullopt);
-  EXPECT_EQ(limit.Admit("a", start), std::nullopt);
-  EXPECT_EQ(limit.Admit("b", start), 0u) << "causes are counted apart";
-  EXPECT_EQ(limit.Admit("a", start + RateLimit::kPeriod), 2u);
-  EXPECT_EQ(limit.Admit("a", start + RateLimit::kPeriod), 0u);
-}
-
 // After the failure no code of the process runs any more, in any thread.
 TEST(MemoryDeathTest, RefusedAllocationEndsTheProgramWithAMessage) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -50,16 +39,6 @@ TEST(MemoryDeathTest, RefusedAllocationEndsTheProgramWithAMessage) {
     std::_Exit(0);
   };
   EXPECT_EXIT(ask(), ::testing::KilledBySignal(SIGABRT), "out of memory: .* to be started again");
-}
-
-TEST(Printable, ReplacesCharactersThatCouldForgeALine) {
-  EXPECT_EQ(Printable("a\nb\x1b[31m\xff"), "a?b?[31m?");
-  EXPECT_EQ(Printable("abcdef", 3), "abc");
-}
-
-TEST(LogLevel, AcceptsItsNames) {
-  EXPECT_TRUE(IsLogLevel("warning"));
-  EXPECT_FALSE(IsLogLevel("loud"));
 }
 
 TEST(Journal, FieldsNameTheSubjectOfALine) {
@@ -86,27 +65,6 @@ TEST(Journal, IsUsedOnlyWhenSystemdNamesThisStream) {
   for (const char* bad : {"", ":", "x:y", "12"}) EXPECT_FALSE(IsJournalStream(bad, write.get())) << bad;
   EXPECT_FALSE(IsJournalStream(nullptr, write.get()));
   EXPECT_FALSE(IsJournalStream(right.c_str(), -1));
-}
-
-TEST(Log, RemembersItsNewestLines) {
-  StartLogging("info");
-  EXPECT_EQ(LogLevel(), "info");
-  EXPECT_FALSE(LogsToJournal());
-  LogInfo("one\ntwo");
-  LogDebug("not at this level");
-  LogError("three");
-  const std::vector<std::string> lines = NewestLogLines();
-  ASSERT_EQ(lines.size(), 2u);
-  EXPECT_TRUE(lines[0].ends_with("info one?two")) << lines[0];
-  EXPECT_TRUE(lines[1].ends_with("error three")) << lines[1];
-  testing::internal::CaptureStderr();
-  for (std::size_t i = 0; i < kRememberedLines; ++i) LogInfo("line " + std::to_string(i));
-  testing::internal::GetCapturedStderr();
-  EXPECT_EQ(NewestLogLines().size(), kRememberedLines);
-  EXPECT_TRUE(NewestLogLines(1).at(0).ends_with("line 1999"));
-  EXPECT_TRUE(NewestLogLines().at(0).ends_with("line 0"));
-  SetLogLevel("off");
-  EXPECT_EQ(LogLevel(), "off");
 }
 
 TEST(Process, CountsItsDescriptors) {

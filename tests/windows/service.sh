@@ -16,11 +16,20 @@ state_is() { wine sc query ndbrokerd | tr -d '\r' | grep -q "STATE.*$1"; }
 registered() { wine reg query 'HKLM\SYSTEM\CurrentControlSet\Services\EventLog\Application\ndbrokerd' > "$build/reg.log" 2>&1; }
 # Wine shows the list as a mode: administrators are the group.
 owner_only() { case $(stat -c %a "$data/ndbrokerd.toml") in *0) return 0 ;; esac && return 1; }
-export -f service state_is registered owner_only
+# Wine's event log stores nothing, and shows the calls.
+events_are_reported() {
+  local text string
+  text=$(WINEDEBUG=-all,warn+eventlog wine "$build/bin/ops_test.exe" --gtest_filter=EventLog.LineIsAlsoInTheFile 2>&1)
+  for string in 'killed by the administrator' connection.killed c-12; do
+    grep -a "warn:eventlog:ReportEventW L\"$string\"" <<< "$text" || return 1
+  done
+}
+export -f service state_is registered owner_only events_are_reported
 export build data
 
 service_life() {
   echo
+  step service-events-are-reported 0 bash -c events_are_reported
   step service-start-before-install 1 bash -c 'service start'
   step service-install 0 bash -c 'service install --adapter-address 127.0.0.5 --tcp-port 4975'
   step service-install-again 1 bash -c 'service install'
