@@ -2,10 +2,10 @@
 // Ends of connections, streams and registrations: no data is lost, no descriptor stays open, and no thread
 // sleeps for ever.
 #include <algorithm>
-#include <barrier>
 #include <future>
 #include <thread>
 
+#include "base/os/semaphore.h"
 #include "provider/soft/qp/testing.h"
 #include "provider/soft/qp/testing_os.h"
 
@@ -13,6 +13,18 @@ namespace nd::provider::soft {
 namespace {
 
 using ms = std::chrono::milliseconds;
+
+// Two threads wait for each other, again and again. Not std::barrier: see base/os/semaphore_win.cc.
+class Meeting {
+ public:
+  void Arrive(bool active) {
+    here_[active].Post();
+    here_[!active].Wait();
+  }
+
+ private:
+  os::Semaphore here_[2];
+};
 
 class EndTest : public ::testing::TestWithParam<Link> {
  protected:
@@ -189,7 +201,7 @@ TEST_P(EndTest, ShortConnectionsAlwaysEnd) {
   a = std::make_unique<End>();
   b = std::make_unique<End>();
   HandOffs both;
-  std::barrier meet(2);
+  Meeting meeting;
   std::atomic<bool> failed{false}, over{false};
   // Each connection takes some ten switches between threads, which are slow on a busy host.
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
@@ -205,14 +217,14 @@ TEST_P(EndTest, ShortConnectionsAlwaysEnd) {
       Sge in = m.At(0, 64), out = m.At(4096, 16);
       const std::size_t count = static_cast<std::size_t>(i * 7) % kDeep + 1;
       for (std::size_t n = 0; n < count; ++n) ASSERT_TRUE(qp->Receive(nullptr, {&in, 1}).ok());
-      meet.arrive_and_wait();
+      meeting.Arrive(active);
       bool good = qp->Attach(std::move(active ? both.active : both.passive)).ok();
       const bool goes_first = active == (i % 3 != 0);
       for (std::size_t n = 0; n < count; ++n) good = good && qp->Send(nullptr, {&out, 1}, 0).ok();
       // All completions of both directions; from here on no thread polls.
       good = good && PollFor(*self.cq, 2 * count);
       if (!good) failed = true;
-      meet.arrive_and_wait();
+      meeting.Arrive(active);
       if (failed) break;
       std::promise<Status> said;
       std::future<Status> finished = said.get_future();
@@ -226,7 +238,7 @@ TEST_P(EndTest, ShortConnectionsAlwaysEnd) {
       EXPECT_FALSE(failed) << "connection " << i << (active ? " active" : " passive");
       qp->Drop();
       if (active && std::chrono::steady_clock::now() > end) over = true;
-      meet.arrive_and_wait();
+      meeting.Arrive(active);
     }
   };
   std::thread left([&] { run(*a, true); }), right([&] { run(*b, false); });
