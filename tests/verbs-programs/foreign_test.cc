@@ -295,8 +295,9 @@ TEST(Foreign, AWaitEndsWithOtherSignals) {
 // One page that can be unmapped while it is registered. Where it is, nothing else is mapped.
 struct Page {
   static constexpr std::size_t kSize = 4096;
+  // Where nothing else is, and where the sanitizers let a program have memory.
   static void* Place() {
-    static std::uintptr_t next = 0x200000000000;
+    static std::uintptr_t next = 0x7e9000000000;
     return reinterpret_cast<void*>(next += 1 << 20);
   }
   // Of its own memory, or of a file.

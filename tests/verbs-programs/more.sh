@@ -177,16 +177,22 @@ broker_death() {
 }
 more broker-death slow ib_send_bw
 
-# A connection of rdma_cm outlives its broker, and the new broker tells nobody that it ended. rping compares its data.
+# A connection of rdma_cm outlives its broker, and the new broker tells nobody that it ended. rping compares its data, as often as
+# NDBROKER_VERBS_PINGS says.
 rping_restart() {
-  local side address
+  # On a busy machine each ping waits for a processor four times.
+  local side address i pings=${NDBROKER_VERBS_PINGS:-20000} patience=$((patience * 4))
   side=$(side_of "$1") address=$(address_of "$1")
-  (launch "$side" rping -s -a "$address" -C 20000 -V) > "$work/server.log" 2>&1 &
+  (launch "$side" rping -s -a "$address" -C $pings -V) > "$work/server.log" 2>&1 &
   local waiter=$!
   head_start
-  (launch near rping -c -a "$address" -C 20000 -V) > "$work/client.log" 2>&1 &
+  (launch near rping -c -a "$address" -C $pings -V) > "$work/client.log" 2>&1 &
   local client=$!
-  sleep 0.5
+  for i in $(seq 200); do
+    NDBROKER_DIR=$work/near "$ndctl" -o csv connection list | grep -q "$address" && break
+    sleep 0.05
+  done
+  sleep 0.1
   kill -9 "${broker[near]}" "${broker[far]}"
   wait "${broker[near]}" "${broker[far]}" 2> /dev/null
   kill -0 $client; local early=$?  # It had ended before the broker.

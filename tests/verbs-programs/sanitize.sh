@@ -46,8 +46,9 @@ chmod +x "$work/bin/ndctl"
 faults=handle_segv=0:handle_sigbus=0:handle_sigfpe=0
 export ASAN_OPTIONS=detect_leaks=0:strict_string_checks=1:$faults:log_path=$work/reports/asan
 export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1:log_path=$work/reports/ubsan
-export TSAN_OPTIONS="suppressions=$PWD/tests/tsan.supp ignore_noninstrumented_modules=1 second_deadlock_stack=1 die_after_fork=0 ${faults//:/ } log_path=$work/reports/tsan"
-# Such programs start slowly.
+export TSAN_OPTIONS="suppressions=$PWD/tests/tsan.supp ignore_noninstrumented_modules=1 second_deadlock_stack=1 die_after_fork=0 report_thread_leaks=0 ${faults//:/ } log_path=$work/reports/tsan"
+# Such programs are slow.
+export NDBROKER_VERBS_PINGS=${NDBROKER_VERBS_PINGS:-2000}
 export NDBROKER_VERBS_PATIENCE=${NDBROKER_VERBS_PATIENCE:-120} NDBROKER_VERBS_HEAD_START=${NDBROKER_VERBS_HEAD_START:-2.5}
 failed=0
 run() {
