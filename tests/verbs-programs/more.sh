@@ -189,7 +189,7 @@ rping_restart() {
   (launch near rping -c -a "$address" -C $pings -V) > "$work/client.log" 2>&1 &
   local client=$!
   for i in $(seq 200); do
-    NDBROKER_DIR=$work/near "$ndctl" -o csv connection list | grep -q "$address" && break
+    NDBROKER_DIR=$work/near "$ndctl" -o csv connection list | grep -q ",Connected,$near:.*,active," && break
     sleep 0.05
   done
   sleep 0.1
