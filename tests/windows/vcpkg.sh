@@ -50,7 +50,7 @@ foreign=$(sed -nE 's/^  (FLAGS|LINK_FLAGS) = //p' "$scratch/build/build.ninja" |
   grep -xE -- '-(W[a-z].*|f[a-z].*|O0|static|municode|isystem.*|Wl,.*)' | sort -u || true)
 [ -z "$foreign" ] || fail "options of another compiler: $foreign"
 for program in ndbrokerd.exe ndctl.exe ndbrokernd.dll ndbroker-ndprobe.exe; do
-  grep -q "^build bin/$program[ :|]" "$scratch/build/build.ninja" || fail "$program is not built"
+  grep -q "^build bin/${program}[ :|]" "$scratch/build/build.ninja" || fail "$program is not built"
 done
 ! configured || fail "it did not miss the source of gRPC"
 tr '\n' ' ' < "$scratch/log" | grep -qE 'Give the +source of the +gRPC' || fail "it does not say how to give the source of gRPC"
