@@ -61,7 +61,7 @@ fi
 # The numbers that a program prints name the ports that the administrator sees, beside the name of the program.
 run -- ibv_rc_pingpong -g 0 -p 18777 -n 100 > /dev/null & server=$!
 sleep 1
-timeout 20 "$ndctl" run -- ibv_rc_pingpong -g 0 -p 18777 -n 100 127.0.0.1 > "$work/client" 2>&1
+timeout 60 "$ndctl" run -- ibv_rc_pingpong -g 0 -p 18777 -n 100 127.0.0.1 > "$work/client" 2>&1
 wait $server
 check "the history has the name of the program" '"$ndctl" -o csv history | grep -q ",ibv_rc_pingpong,"'
 for number in $(sed -n 's/.* QPN \(0x[0-9a-f]*\),.*/\1/p' "$work/client"); do

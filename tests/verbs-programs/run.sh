@@ -19,7 +19,7 @@ if [ -z "${NDBROKER_VERBS_ISOLATED:-}" ]; then
   exit 77
 fi
 
-patience=${NDBROKER_VERBS_PATIENCE:-40}
+patience=${NDBROKER_VERBS_PATIENCE:-100}
 work=$(mktemp -d)
 near=10.91.0.1 far=10.91.0.2
 pids=()
