@@ -377,16 +377,16 @@ TEST_F(BorrowedTest, ASendRefersToLentMemory) {
     const Memory to(*b_, kSharedSize, false, kEveryRight);
     const Sge in = to.At(0, kSharedSize);
     const Sge out{data + 64, static_cast<std::uint32_t>(kSharedSize - 64), from->local_token()};
-    // The first one asks for the process of the peer.
-    for (const bool known : {false, true}) {
+    // The first one asks for the process of the peer, and the answer takes some polls.
+    for (int sent = 0; sent < (is_lent ? 100 : 3) && !SendsByReference(Layout()); ++sent) {
       std::memset(to.data, 0, kSharedSize);
       ASSERT_TRUE(b_->qp->Receive(Tag(9), {&in, 1}).ok());
       ASSERT_TRUE(a_->qp->Send(Tag(1), {&out, 1}, 0).ok());
       EXPECT_EQ(WithB(), StatusCode::kSuccess);
       EXPECT_EQ(std::memcmp(to.data, data + 64, kSharedSize - 64), 0);
-      // The peer may be unable to map other memory of the program.
-      EXPECT_EQ(SendsByReference(Layout()), is_lent && known);
+      EXPECT_FALSE(sent == 0 && SendsByReference(Layout())) << "the peer may be unable to map the memory";
     }
+    EXPECT_EQ(SendsByReference(Layout()), is_lent) << "other memory of the program is never referred to";
   }
 }
 
