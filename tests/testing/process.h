@@ -68,8 +68,8 @@ std::string MakeTempDirectory(const std::string& prefix);
 void RemoveTree(const std::string& path);
 // 0: the system does not tell.
 std::size_t CountDescriptors(pid_t pid);
-// The limit of open files becomes as high as this user may set it, up to some hundred thousand.
-void AllowManyDescriptors();
+// The limit of open files becomes as high as this user may set it, up to some hundred thousand. Returns it.
+std::size_t AllowManyDescriptors();
 // Returns true as soon as `condition` is true; false after Scaled(timeout). One poll counts as a second at
 // most: a virtual machine may be stopped for a minute, in which nothing happens that the condition waits for.
 template <typename F>

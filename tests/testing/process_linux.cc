@@ -138,14 +138,15 @@ void IgnoreBrokenStreams() {
   std::signal(SIGPIPE, SIG_IGN);
 }
 
-void AllowManyDescriptors() {
+std::size_t AllowManyDescriptors() {
   rlimit limit{};
   ::getrlimit(RLIMIT_NOFILE, &limit);
   const rlim_t most = std::max<rlim_t>(limit.rlim_max, 1 << 18);
   const rlimit high{most, most};
-  if (::setrlimit(RLIMIT_NOFILE, &high) == 0) return;
+  if (::setrlimit(RLIMIT_NOFILE, &high) == 0) return most;
   limit.rlim_cur = limit.rlim_max;
   ::setrlimit(RLIMIT_NOFILE, &limit);
+  return limit.rlim_cur;
 }
 
 std::string BinaryDirectory() {
