@@ -304,6 +304,8 @@ TEST_P(D04Own, ND_095_ForeignClientThatSendsBeforeTheAnswer) {
   const Listener l = w.Listening();
   IwarpPeer hasty = IwarpPeer::Dial(w.p(7000));
   ASSERT_TRUE(hasty.SendMpa(false, 0x40, 2, "hasty"));
+  ASSERT_TRUE(
+      Eventually([&] { return w.broker_p().Admin("ListListeners").Number("items.0.backlog_used") == 1; }));
   ASSERT_TRUE(hasty.SendMessage("data"));
   EXPECT_TRUE(hasty.ClosedByPeer());
   IwarpPeer patient = IwarpPeer::Dial(w.p(7000));
