@@ -56,8 +56,8 @@ class EventLoop::Impl {
 
   TimerId At(Time when, Callback callback) {
     const std::uint64_t id = ++last_timer_;
-    timers_.emplace(std::pair(when, id), std::move(callback));
-    timer_times_.emplace(id, when);
+    timers_.emplace(std::pair(when - pauses_, id), std::move(callback));
+    timer_times_.emplace(id, when - pauses_);
     return TimerId{id};
   }
 
@@ -97,7 +97,7 @@ class EventLoop::Impl {
     runner_.store(std::this_thread::get_id(), std::memory_order_relaxed);
     const auto started = std::chrono::steady_clock::now();
     const Duration lost = started - std::exchange(last_wake_, started) - wait;
-    if (wait >= Duration::zero() && lost >= kPause) PostponeTimers(lost);
+    if (wait >= Duration::zero() && lost >= kPause) pauses_ += lost;
     RunTimers();
     if (count == 1 && turns_.empty()) {
       RunFd(events[0]);
@@ -126,7 +126,9 @@ class EventLoop::Impl {
   static constexpr Duration kLook = std::chrono::microseconds(200);
   // One callback should not take longer while other work waits.
   static constexpr Duration kTurn = std::chrono::microseconds(100);
-  // A round that begins so much later than it should has been held up by the host.
+  // A round that begins so much later than it should has been held up by the host: a virtual machine can be
+  // stopped for a minute, and so can this process. No client could answer in time meanwhile, and what it sent
+  // before may be unread.
   static constexpr Duration kPause = std::chrono::seconds(1);
 
   struct Watched {
@@ -153,28 +155,17 @@ class EventLoop::Impl {
     }
     if (!timers_.empty()) {
       const Duration until =
-          std::max<Duration>(timers_.begin()->first.first - clock_.Now(), Duration::zero());
+          std::max<Duration>(timers_.begin()->first.first + pauses_ - clock_.Now(), Duration::zero());
       timeout = timeout < Duration::zero() ? until : std::min(timeout, until);
     }
     return timeout;
-  }
-
-  // A virtual machine can be stopped for a minute, and so can this process. No client could answer in time
-  // meanwhile, and what it sent before may be unread.
-  void PostponeTimers(Duration lost) {
-    std::map<std::pair<Time, std::uint64_t>, Callback> later;
-    for (auto& [key, callback] : timers_) {
-      later.emplace_hint(later.end(), std::pair(key.first + lost, key.second), std::move(callback));
-    }
-    timers_ = std::move(later);
-    for (auto& [id, when] : timer_times_) when += lost;
   }
 
   // Until those that are due have run, or for so long that it is time to look for descriptors.
   void RunTimers() {
     const Time now = clock_.Now();
     // Timers made by these callbacks wait for the next round, so that one cannot starve the descriptors.
-    while (!timers_.empty() && timers_.begin()->first.first <= now) {
+    while (!timers_.empty() && timers_.begin()->first.first + pauses_ <= now) {
       const auto first = timers_.begin();
       pending_due_.push_back({first->first.second, std::move(first->second)});
       timers_.erase(first);
@@ -268,7 +259,7 @@ class EventLoop::Impl {
   std::uint64_t last_registration_ = kWake;
   std::unordered_map<int, std::uint64_t> registrations_;  // By descriptor.
   std::unordered_map<std::uint64_t, std::shared_ptr<Watched>> watches_;
-  std::map<std::pair<Time, std::uint64_t>, Callback> timers_;
+  std::map<std::pair<Time, std::uint64_t>, Callback> timers_;  // By a time that stands still in pauses.
   std::unordered_map<std::uint64_t, Time> timer_times_;
   std::deque<std::pair<std::uint64_t, Callback>> pending_due_;  // Timers whose time has come.
   std::uint64_t last_timer_ = 0;
@@ -280,6 +271,7 @@ class EventLoop::Impl {
   std::atomic<std::thread::id> runner_{};  // The thread in RunOnce().
   std::atomic<bool> stop_{false};
   std::chrono::steady_clock::time_point last_wake_ = std::chrono::steady_clock::now();
+  Duration pauses_{};  // All of them together.
   Duration longest_round_{};
   Rounds rounds_;
 };

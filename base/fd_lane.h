@@ -43,8 +43,9 @@ struct FdMessage {
 
 // With `blocking` false, DEVICE_BUSY when there is no datagram. CONNECTION_DISCONNECTED on hang-up.
 // REMOTE_ERROR when the datagram is longer than `buffer` or has more than kMaxFdsPerMessage descriptors: the
-// sender broke the protocol and everything it sent has been closed.
-Result<FdMessage> ReceiveWithFds(int socket, std::span<std::byte> buffer, bool blocking);
+// sender broke the protocol, and everything it sent is closed, or in `*of_wrong`: a close may block.
+Result<FdMessage> ReceiveWithFds(int socket, std::span<std::byte> buffer, bool blocking,
+                                 std::vector<UniqueFd>* of_wrong = nullptr);
 
 // Connected pair of non-blocking close-on-exec SEQPACKET sockets.
 Status MakeSeqpacketPair(UniqueFd* a, UniqueFd* b);

@@ -66,7 +66,8 @@ Status SendOne(int socket, std::span<const std::byte> message, std::span<const i
 }
 
 // `sender`: null when the socket does not tell it.
-Result<FdMessage> ReceiveOne(int socket, std::span<std::byte> buffer, bool blocking, std::uint32_t* sender) {
+Result<FdMessage> ReceiveOne(int socket, std::span<std::byte> buffer, bool blocking, std::uint32_t* sender,
+                             std::vector<UniqueFd>* of_wrong = nullptr) {
   iovec io{buffer.data(), buffer.size()};
   ControlBuffer control{};
   msghdr header{};
@@ -104,6 +105,7 @@ Result<FdMessage> ReceiveOne(int socket, std::span<std::byte> buffer, bool block
   // There was room for the agreed number, so fewer mean a full table.
   message.lost_fds = truncated && message.fds.size() < kMaxFdsPerMessage;
   if ((header.msg_flags & MSG_TRUNC) != 0 || (truncated && !message.lost_fds)) {
+    if (of_wrong != nullptr) *of_wrong = std::move(message.fds);
     return Status{StatusCode::kRemoteError, "a message was longer, or carried more descriptors, than agreed",
                   Detail::kProtocol};
   }
@@ -174,8 +176,9 @@ bool TooManyInFlight(const Status& status) {
   return status.native() == ETOOMANYREFS;
 }
 
-Result<FdMessage> ReceiveWithFds(int socket, std::span<std::byte> buffer, bool blocking) {
-  return ReceiveOne(socket, buffer, blocking, nullptr);
+Result<FdMessage> ReceiveWithFds(int socket, std::span<std::byte> buffer, bool blocking,
+                                 std::vector<UniqueFd>* of_wrong) {
+  return ReceiveOne(socket, buffer, blocking, nullptr, of_wrong);
 }
 
 // The kernel gives a name to a socket that sends while it asks for senders, so it asks during this call only.

@@ -230,7 +230,8 @@ Result<FdMessage> ReceiveLongWithSender(int socket, std::span<std::byte> buffer,
   return ReceiveWithSender(socket, buffer, process);
 }
 
-Result<FdMessage> ReceiveWithFds(int socket, std::span<std::byte> buffer, bool blocking) {
+Result<FdMessage> ReceiveWithFds(int socket, std::span<std::byte> buffer, bool blocking,
+                                 std::vector<UniqueFd>* /*of_wrong*/) {
   const auto lane = os::FindAs<PipeObject>(socket);
   if (!lane) return Disconnected();
   if (blocking) lane->WaitUntilReadable();

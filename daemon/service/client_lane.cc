@@ -256,6 +256,7 @@ bool ClientLane::ReadWithSockets(std::size_t* bytes) {
   if (provider::IsSocketsRecord(datagram)) {
     OnSockets(datagram, std::move(message));
   } else if (!message.fds.empty() || message.lost_fds) {
+    Discard(std::move(message.fds));
     End(StatusCode::kRemoteError, "it sent descriptors with a datagram that has none");
   } else {
     *bytes -= datagram.size();  // Counted when it is handled.
@@ -314,7 +315,9 @@ void ClientLane::ReadAheadLater() {
 }
 
 bool ClientLane::ReceiveSockets(std::span<std::byte> buffer, FdMessage* message) {
-  Result<FdMessage> got = ReceiveWithFds(socket_.get(), buffer, /*blocking=*/false);
+  std::vector<UniqueFd> of_wrong;
+  Result<FdMessage> got = ReceiveWithFds(socket_.get(), buffer, /*blocking=*/false, &of_wrong);
+  Discard(std::move(of_wrong));
   if (got.ok()) {
     *message = std::move(*got);
     return true;
@@ -332,11 +335,15 @@ bool ClientLane::ReceiveSockets(std::span<std::byte> buffer, FdMessage* message)
   return false;
 }
 
+void ClientLane::Discard(std::vector<UniqueFd> fds) {
+  if (!fds.empty()) callbacks_.discard(std::move(fds));
+}
+
 void ClientLane::OnSockets(std::span<const std::byte> datagram, FdMessage message) {
   const Result<provider::SocketsRecord> record =
       provider::DecodeSocketsRecord(datagram, message.fds.size(), message.lost_fds);
+  if (!record.ok() || message.lost_fds) Discard(std::exchange(message.fds, {}));
   if (!record.ok()) return End(record.code(), "it sent " + record.status().message());
-  if (message.lost_fds) message.fds.clear();
   callbacks_.sockets(record->op_id, std::move(message.fds));
 }
 

@@ -53,6 +53,8 @@ class ClientLane {
     // Receives the sockets that the client gives (provider/sockets_record.h); none: this process had no room
     // for them. It may end the lane. Null: the client must not send descriptors.
     std::function<void(std::uint64_t op_id, std::vector<UniqueFd> sockets)> sockets = {};
+    // Closes other descriptors of the client, whose close may block. Set with `sockets`.
+    std::function<void(std::vector<UniqueFd>)> discard = {};
     // Receives a datagram of provider/halves_record.h. It may end the lane. Null: the client must not send
     // such datagrams.
     std::function<void(std::span<const std::byte> datagram)> halves = {};
@@ -104,6 +106,7 @@ class ClientLane {
   void HandleNext(std::size_t* bytes);
   // Returns false as ReadWithSockets().
   bool ReceiveSockets(std::span<std::byte> buffer, FdMessage* message);
+  void Discard(std::vector<UniqueFd> fds);
   void OnSockets(std::span<const std::byte> datagram, FdMessage message);
   // Returns true when the datagram has more messages.
   bool OnDatagram(Received& received);

@@ -117,6 +117,33 @@ TEST_F(LaneTest, ALostSocketIsReportedAndTheLaneStays) {
   EXPECT_EQ(given, (std::vector<std::size_t>{1, 0, 1}));
 }
 
+// A close may block for as long as the client wants (SO_LINGER), so the loop does not close them.
+TEST_F(LaneTest, DescriptorsOfAWrongDatagramAreClosedElsewhere) {
+  const std::vector<std::byte> empty_record(sizeof(provider::MessageRecord));
+  const std::vector<std::byte> too_long(provider::kMaxClientDatagram + 1);
+  provider::SocketsRecord two;
+  two.op_id = 5;
+  two.fd_count = 2;
+  const auto wrong_count = EncodeSocketsRecord(two);
+  for (const std::span<const std::byte> wrong : {std::span(empty_record), std::span(too_long), wrong_count}) {
+    UniqueFd broker_end, client;
+    ASSERT_TRUE(MakeSeqpacketPair(&broker_end, &client).ok());
+    std::size_t discarded = 0;
+    bool ended = false;
+    ClientLane::Callbacks callbacks{[] {}, [&](const Status&) { ended = true; }};
+    callbacks.sockets = [](std::uint64_t, std::vector<UniqueFd>) { ADD_FAILURE(); };
+    callbacks.discard = [&](std::vector<UniqueFd> fds) { discarded += fds.size(); };
+    Peer peer;
+    peer.pid = static_cast<std::uint32_t>(::getpid());
+    ClientLane lane(loop_, std::move(broker_end), peer, std::move(callbacks));
+    ASSERT_TRUE(lane.Open());
+    const int socket[] = {client_.get()};
+    ASSERT_TRUE(SendWithFds(client.get(), wrong, socket).ok());
+    EXPECT_TRUE(RunUntil([&] { return ended; }));
+    EXPECT_EQ(discarded, 1u) << wrong.size();
+  }
+}
+
 // They were received together with the message after which reading stopped.
 TEST_F(LaneTest, MessagesBehindAPauseAreHandledWhenItEnds) {
   UniqueFd broker_end, client;

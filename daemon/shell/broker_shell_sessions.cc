@@ -48,6 +48,9 @@ void BrokerShell::AdmitLane(UniqueFd socket, const Peer& peer) {
     callbacks.sockets = [this, id](std::uint64_t op_id, std::vector<UniqueFd> sockets) {
       LaneSockets(id, op_id, std::move(sockets));
     };
+    callbacks.discard = [this, uid = peer.uid](std::vector<UniqueFd> fds) {
+      CloseGiven(uid, std::move(fds));
+    };
   }
   if (manager_->transport() != provider::TransportKind::kNone) {
     record.features |= provider::kHalvesMessages;

@@ -28,7 +28,8 @@ esac
 END
 pretend cmake << 'END'
 while [ "$1" != -B ]; do shift; done
-mkdir -p "$2" "${2%/*}/root/"{lib,include}
+place=${2%/*}/root
+mkdir -p "$2" "$place"/{lib,include}
 END
 pretend ninja << 'END'
 name=$(basename "$2")

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The functions of the C library that allocate memory which programs register: at the beginning of a page,
-// the buffers of rsockets, and with --share-memory all that have the size of a buffer; and those that take
-// such memory back. All other memory is the C library's.
+// and with --share-memory all that have the size of a buffer; and those that take such memory back. All other
+// memory is the C library's.
 #include <dlfcn.h>
 #include <malloc.h>
 #include <sys/mman.h>
