@@ -19,6 +19,33 @@
 #include "base/os/watch_set.h"
 
 namespace nd {
+namespace {
+
+// The given clock without the time in which the host stopped the process. A virtual machine can be stopped
+// for a minute, and so can this process. No client could answer meanwhile, and what it sent before may be
+// unread. Time in which the thread does nothing for longer than it wanted to wait counts as such.
+class RunningClock final : public Clock {
+ public:
+  explicit RunningClock(const Clock& clock) : clock_(clock) {}
+  Time Now() const override {
+    Woke(Duration::zero());
+    return clock_.Now() - stopped_;
+  }
+  // The thread has waited, at most for that time. Negative: until an event.
+  void Woke(Duration waited) const {
+    const auto now = std::chrono::steady_clock::now();
+    const Duration lost = now - std::exchange(last_, now) - waited;
+    if (waited >= Duration::zero() && lost >= kStop) stopped_ += lost;
+  }
+
+ private:
+  static constexpr Duration kStop = std::chrono::seconds(1);
+  const Clock& clock_;
+  mutable std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
+  mutable Duration stopped_{};
+};
+
+}  // namespace
 
 class EventLoop::Impl {
  public:
@@ -56,8 +83,8 @@ class EventLoop::Impl {
 
   TimerId At(Time when, Callback callback) {
     const std::uint64_t id = ++last_timer_;
-    timers_.emplace(std::pair(when - pauses_, id), std::move(callback));
-    timer_times_.emplace(id, when - pauses_);
+    timers_.emplace(std::pair(when, id), std::move(callback));
+    timer_times_.emplace(id, when);
     return TimerId{id};
   }
 
@@ -96,8 +123,7 @@ class EventLoop::Impl {
     const std::size_t count = watched_.Take(events, wait);
     runner_.store(std::this_thread::get_id(), std::memory_order_relaxed);
     const auto started = std::chrono::steady_clock::now();
-    const Duration lost = started - std::exchange(last_wake_, started) - wait;
-    if (wait >= Duration::zero() && lost >= kPause) pauses_ += lost;
+    clock_.Woke(wait);
     RunTimers();
     if (count == 1 && turns_.empty()) {
       RunFd(events[0]);
@@ -126,10 +152,6 @@ class EventLoop::Impl {
   static constexpr Duration kLook = std::chrono::microseconds(200);
   // One callback should not take longer while other work waits.
   static constexpr Duration kTurn = std::chrono::microseconds(100);
-  // A round that begins so much later than it should has been held up by the host: a virtual machine can be
-  // stopped for a minute, and so can this process. No client could answer in time meanwhile, and what it sent
-  // before may be unread.
-  static constexpr Duration kPause = std::chrono::seconds(1);
 
   struct Watched {
     FdCallback callback;
@@ -155,7 +177,7 @@ class EventLoop::Impl {
     }
     if (!timers_.empty()) {
       const Duration until =
-          std::max<Duration>(timers_.begin()->first.first + pauses_ - clock_.Now(), Duration::zero());
+          std::max<Duration>(timers_.begin()->first.first - clock_.Now(), Duration::zero());
       timeout = timeout < Duration::zero() ? until : std::min(timeout, until);
     }
     return timeout;
@@ -165,7 +187,7 @@ class EventLoop::Impl {
   void RunTimers() {
     const Time now = clock_.Now();
     // Timers made by these callbacks wait for the next round, so that one cannot starve the descriptors.
-    while (!timers_.empty() && timers_.begin()->first.first + pauses_ <= now) {
+    while (!timers_.empty() && timers_.begin()->first.first <= now) {
       const auto first = timers_.begin();
       pending_due_.push_back({first->first.second, std::move(first->second)});
       timers_.erase(first);
@@ -252,7 +274,7 @@ class EventLoop::Impl {
     } while (!common_.empty() && clock_.Now() - began < kLook);
   }
 
-  const Clock& clock_;
+  RunningClock clock_;
   os::WatchSet watched_;
   os::WakeEvent wake_;
   // Every Add() makes a registration with a number of its own; an event names the registration.
@@ -270,8 +292,6 @@ class EventLoop::Impl {
   Time turn_began_{};
   std::atomic<std::thread::id> runner_{};  // The thread in RunOnce().
   std::atomic<bool> stop_{false};
-  std::chrono::steady_clock::time_point last_wake_ = std::chrono::steady_clock::now();
-  Duration pauses_{};  // All of them together.
   Duration longest_round_{};
   Rounds rounds_;
 };

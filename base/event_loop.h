@@ -31,6 +31,8 @@ class EventLoop {
   EventLoop(const EventLoop&) = delete;
   EventLoop& operator=(const EventLoop&) = delete;
 
+  // The clock of the constructor, which stands still while the host stops this process for a second or
+  // longer: nothing is too late because of such a time.
   const Clock& clock() const;
 
   // Watches `fd` (not owned) level-triggered for `wanted` (bits of os/readiness.h); Modify changes the set,
@@ -42,8 +44,7 @@ class EventLoop {
   void Modify(int fd, std::uint32_t wanted);
   void Remove(int fd);
 
-  // Calls back once at or after `when`. Timers due together run in order of `when`, then creation. When the
-  // host stops this process for a second or longer, all of them are postponed by that time.
+  // Calls back once at or after `when` of clock(). Timers due together run in order of `when`, then creation.
   TimerId At(Time when, Callback callback);
   void Cancel(TimerId timer);  // Unknown or spent ids are ignored.
 

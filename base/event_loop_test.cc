@@ -131,19 +131,24 @@ TEST(EventLoop, TimersThatAreDueTogetherDoNotFillARound) {
   EXPECT_EQ(trace, "a1b2cdez");
 }
 
-TEST(EventLoop, APauseOfTheHostPostponesTimers) {
+TEST(EventLoop, TimeStandsStillInAPauseOfTheHost) {
   SystemClock clock;
   EventLoop loop(clock);
   std::string trace;
   loop.At(clock.Now() + milliseconds(200), [&] { trace += "a"; });
   const auto never = loop.At(clock.Now() + milliseconds(300), [&] { trace += "!"; });
-  loop.Post([] { std::this_thread::sleep_for(milliseconds(1100)); });  // Neither a client nor the loop runs.
+  const Time before = loop.clock().Now();
+  loop.Post([&] {
+    std::this_thread::sleep_for(milliseconds(1100));  // Neither a client nor the loop runs.
+    EXPECT_LT(loop.clock().Now() - before, milliseconds(1000)) << "for the rest of the round, too";
+  });
   loop.RunOnce(Duration::zero());
   loop.RunOnce(Duration::zero());
   EXPECT_EQ(trace, "") << "its client has had no time to answer";
   loop.Cancel(never);
   for (int i = 0; i < 100 && trace.empty(); ++i) loop.RunOnce(milliseconds(50));
   EXPECT_EQ(trace, "a");
+  EXPECT_LT(loop.clock().Now(), clock.Now() - milliseconds(1000));
 }
 
 TEST(EventLoop, PostedFunctionsDoNotFillARound) {

@@ -108,7 +108,7 @@ class HttpResponder::Impl {
     if (std::exchange(listener.watched, false)) loop_.Remove(listener.fd.get());
   }
   void Later(Listener& listener) {
-    loop_.At(clock_.Now() + kAcceptPause, [this, &listener] { Resume(listener); });
+    loop_.At(loop_.clock().Now() + kAcceptPause, [this, &listener] { Resume(listener); });
   }
 
   void OnListener(Listener& listener) {
@@ -168,7 +168,7 @@ class HttpResponder::Impl {
   void Arm(Id id, Duration time) {
     Connection& connection = connections_.at(id);
     if (connection.timer) loop_.Cancel(*connection.timer);
-    connection.timer = loop_.At(clock_.Now() + time, [this, id] {
+    connection.timer = loop_.At(loop_.clock().Now() + time, [this, id] {
       connections_.at(id).timer.reset();
       OnDeadline(id);
     });
@@ -250,7 +250,7 @@ class HttpResponder::Impl {
     Connection& connection = connections_.at(id);
     connection.phase = Phase::kAnswer;
     connection.text = EncodeHttpAnswer(answer, connection.head, std::time(nullptr));
-    connection.cut = clock_.Now() + kAnswerTimes * options_.answer_time;
+    connection.cut = loop_.clock().Now() + kAnswerTimes * options_.answer_time;
     Arm(id, options_.answer_time);
     loop_.Modify(connection.fd.get(), os::kWritable);
     WriteAnswer(id);
@@ -269,7 +269,8 @@ class HttpResponder::Impl {
     }
     connection.listener->slots.AwaitReader(id);
     if (connection.sent < connection.text.size()) {
-      if (connection.sent > before) Arm(id, std::min(options_.answer_time, connection.cut - clock_.Now()));
+      if (connection.sent > before)
+        Arm(id, std::min(options_.answer_time, connection.cut - loop_.clock().Now()));
       return;
     }
     // Closing a socket with unread bytes would discard the response at the client.

@@ -10,7 +10,7 @@ namespace nd::service {
 
 Records::Records(const ServicesHost& host) : history_(OpenHistory(host)) {
   if (history_ != nullptr) {
-    history_sink_ = std::make_unique<HistorySink>(host.clock, *history_);
+    history_sink_ = std::make_unique<HistorySink>(host.loop.clock(), *history_);
     host.shell.AddRecordSink(history_sink_.get());
     // A disk may be slow; only requests for the history wait for it.
     host.pulse.Join(
