@@ -46,6 +46,9 @@ unit_sandbox() {
   check "it runs as its own user" test "$(inside id -u ndbroker)" = "$(sed -n 's/^Uid:\t\([0-9]*\).*/\1/p' <<< "$status")"
   check "with CAP_IPC_LOCK and nothing else" grep -q "^CapEff:.*0000000000004000$" <<< "$status"
   check "with a filter of system calls" grep -q "^Seccomp:.2$" <<< "$status"
+  check "its first thread is ahead of applications" [ "$(ps -o nice= -L "$(host_pid)" | sort -nu | head -1 | tr -d ' ')" = -10 ]
+  check "only that one" [ "$(ps -o nice= -L "$(host_pid)" | grep -c -- -10)" = 1 ]
+  check "the thread that serves is not" [ "$(ps -o nice=,comm= -L "$(host_pid)" | awk '$2 == "nd-loop" {print $1}')" = 0 ]
   check "without new privileges" grep -q "^NoNewPrivs:.1$" <<< "$status"
   check "its files are correct (systemd-analyze verify)" inside systemd-analyze verify --man=no ndbrokerd.service
   check "its exposure is at most 2.0: $(exposure)" inside systemd-analyze security --threshold=20 ndbrokerd.service

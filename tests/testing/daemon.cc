@@ -56,6 +56,7 @@ void Daemon::Launch() {
   spawn.output = directory_ + "/log";
   spawn.network_namespace = options_.network_namespace;
   spawn.uid = options_.uid;
+  spawn.nice = options_.nice;
   Probe::Get().Forget(directory());
   process_ = Process::Spawn(spawn);
 }

@@ -21,6 +21,7 @@ struct DaemonOptions {
   std::vector<std::string> rules{};     // Body of each [[rule]].
   int network_namespace = -1;
   std::optional<std::uint32_t> uid{};  // Of the broker.
+  int nice = 0;                        // Of its first thread.
 };
 
 // The counts that must be equal before and after a case.

@@ -19,6 +19,7 @@ struct SpawnOptions {
   std::vector<std::string> arguments;    // [0] is the program's path.
   std::vector<std::string> environment;  // "NAME=value", added to ours.
   std::optional<std::uint32_t> uid;      // Linux.
+  int nice = 0;                          // Linux: of the first thread alone, as in the unit of the package.
   int network_namespace = -1;            // Linux: descriptor of a namespace to enter; borrowed.
   int descriptor3 = -1;                  // Becomes OwnDescriptor3() of the child; borrowed.
   std::string output;                    // File for stdout and stderr; empty: ours.

@@ -27,6 +27,11 @@ namespace {
     std::perror(what);
     _exit(127);
   };
+  if (options.nice != 0) {
+    const sched_param normal{};
+    if (sched_setscheduler(0, SCHED_OTHER | SCHED_RESET_ON_FORK, &normal) != 0) die("sched_setscheduler");
+    if (setpriority(PRIO_PROCESS, 0, options.nice) != 0) die("setpriority");
+  }
   if (options.network_namespace >= 0 && setns(options.network_namespace, CLONE_NEWNET) != 0) die("setns");
   if (options.uid) {
     if (setgroups(0, nullptr) != 0 || setgid(*options.uid) != 0 || setuid(*options.uid) != 0) die("setuid");
