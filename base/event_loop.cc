@@ -27,21 +27,28 @@ namespace {
 class RunningClock final : public Clock {
  public:
   explicit RunningClock(const Clock& clock) : clock_(clock) {}
-  Time Now() const override {
-    Woke(Duration::zero());
-    return clock_.Now() - stopped_;
-  }
-  // The thread has waited, at most for that time. Negative: until an event.
-  void Woke(Duration waited) const {
-    const auto now = std::chrono::steady_clock::now();
-    const Duration lost = now - std::exchange(last_, now) - waited;
-    if (waited >= Duration::zero() && lost >= kStop) stopped_ += lost;
+  Time Now() const override { return After(Duration::zero()); }
+  // The time after the thread has waited, at most for so long. Negative: until an event.
+  Time After(Duration wait) const {
+    const Time now = clock_.Now();
+    if (wait >= Duration::zero() && now - seen_ - wait >= kStop) Notice(now - wait);
+    seen_ = now;
+    return now - stopped_;
   }
 
  private:
   static constexpr Duration kStop = std::chrono::seconds(1);
+
+  void Notice(Time now) const {
+    // A test that advances its clock stops nothing.
+    const Duration ahead = clock_.Now() - std::chrono::steady_clock::now();
+    const Duration lost = now - seen_ - (ahead - std::exchange(ahead_, ahead));
+    if (lost >= kStop) stopped_ += lost;
+  }
+
   const Clock& clock_;
-  mutable std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
+  mutable Time seen_ = clock_.Now();
+  mutable Duration ahead_ = seen_ - std::chrono::steady_clock::now();
   mutable Duration stopped_{};
 };
 
@@ -123,8 +130,7 @@ class EventLoop::Impl {
     const std::size_t count = watched_.Take(events, wait);
     runner_.store(std::this_thread::get_id(), std::memory_order_relaxed);
     const auto started = std::chrono::steady_clock::now();
-    clock_.Woke(wait);
-    RunTimers();
+    RunTimers(clock_.After(wait));
     if (count == 1 && turns_.empty()) {
       RunFd(events[0]);
     } else {
@@ -184,8 +190,7 @@ class EventLoop::Impl {
   }
 
   // Until those that are due have run, or for so long that it is time to look for descriptors.
-  void RunTimers() {
-    const Time now = clock_.Now();
+  void RunTimers(Time now) {
     // Timers made by these callbacks wait for the next round, so that one cannot starve the descriptors.
     while (!timers_.empty() && timers_.begin()->first.first <= now) {
       const auto first = timers_.begin();
