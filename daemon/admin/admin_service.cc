@@ -43,12 +43,7 @@ auto Shared(T value) {
 
 AdminService::AdminService(EventLoop& loop, Worker& worker, WatchHub& hub, BrokerShell& shell,
                            Options options)
-    : loop_(loop),
-      worker_(worker),
-      hub_(hub),
-      shell_(shell),
-      options_(std::move(options)),
-      started_(loop.clock().Now()) {
+    : loop_(loop), worker_(worker), hub_(hub), shell_(shell), options_(std::move(options)) {
   SetMessageAllocatorFor_ListConnections(&connection_memory_);
   SetMessageAllocatorFor_ListQueuePairs(&queue_pair_memory_);
 }
@@ -73,7 +68,7 @@ grpc::ServerUnaryReactor* AdminService::GetStatus(Context* context, const pb::Ge
     reply->set_version(options_.version);
     reply->set_pid(os::ProcessNumber());
     reply->set_boot_epoch(options_.boot_epoch);
-    reply->set_uptime_seconds(std::chrono::duration<double>(now - started_).count());
+    reply->set_uptime_seconds(std::chrono::duration<double>(now - options_.started).count());
     reply->set_config_file(options_.config_file);
     ToProto(core.counters(), reply->mutable_counters());
     reply->set_draining(core.draining());

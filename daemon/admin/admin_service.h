@@ -34,6 +34,7 @@ class AdminService final : public pb::Admin::CallbackService {
     std::uint64_t descriptors_wanted = 0;  // The maximum that the configured limits allow.
     Configuration configuration;
     std::uint32_t boot_epoch = 0;
+    Time started{};  // By the loop's clock.
     std::size_t watch_queue_events = 1024;
     std::function<Status()> reload;       // Runs on the worker and may block.
     SkippingClock* test_clock = nullptr;  // Null: SkipTime fails with NOT_SUPPORTED.
@@ -100,7 +101,6 @@ class AdminService final : public pb::Admin::CallbackService {
   WatchHub& hub_;
   BrokerShell& shell_;
   const Options options_;
-  const Time started_;
   Duration skipped_{};  // Loop thread.
   ArenaMessages<pb::ListRequest, pb::ConnectionList> connection_memory_;
   ArenaMessages<pb::ListRequest, pb::QueuePairList> queue_pair_memory_;

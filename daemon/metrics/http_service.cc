@@ -51,8 +51,7 @@ HttpService::HttpService(EventLoop& loop, Observatory& observatory, BrokerShell&
       pulse_(pulse),
       options_(std::move(options)),
       started_unix_(
-          std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count()),
-      started_(loop.clock().Now()) {}
+          std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count()) {}
 
 HttpService::~HttpService() {
   Stop();
@@ -161,7 +160,7 @@ void HttpService::Handle(const ops::HttpRequest& request, Answer answer) {
   if (path == "/readyz") return Readyz(std::move(answer));
   if (path == "/api/status") {
     return With(false, [this, answer = std::move(answer)](const auto& picture) {
-      const double uptime = std::chrono::duration<double>(picture->at - started_).count();
+      const double uptime = std::chrono::duration<double>(picture->at - options_.started).count();
       answer({200, kJson, StatusJson(*picture, Facts(), uptime)});
     });
   }

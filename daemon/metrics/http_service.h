@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/event_loop.h"
 #include "base/locate.h"
 #include "daemon/config.h"
@@ -29,6 +30,7 @@ class HttpService {
   struct Options {
     MetricsSettings settings;
     std::string version, directory;
+    Time started{};  // By the loop's clock.
     // Returns the reason to refuse this connection to the local socket; empty to serve it. On the thread of
     // the responder.
     std::function<std::string(int fd)> refuse_local;
@@ -64,7 +66,6 @@ class HttpService {
   const ops::Pulse& pulse_;
   const Options options_;
   const double started_unix_;
-  const Time started_;
   Worker worker_{"nd-pages"};
   struct Cache {
     std::shared_ptr<const Picture> picture;

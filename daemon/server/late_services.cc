@@ -133,6 +133,7 @@ Status GrpcServices::StartServers() {
           : [](const std::string& text, const std::string& file) { return ParseConfig(text, file); };
   admin.configuration.load = host_.options.load;
   admin.boot_epoch = host_.boot_epoch;
+  admin.started = host_.started;
   admin.watch_queue_events = config.limits.watch_queue_events;
   admin.reload = host_.reload;
   admin.test_clock = host_.options.test_clock ? &host_.clock : nullptr;
@@ -161,7 +162,7 @@ void GrpcServices::StartPages(UniqueFd metrics) {
   http_ = std::make_unique<HttpService>(
       host_.loop, records_.observatory(), host_.shell, host_.hub, host_.pulse,
       HttpService::Options{
-          options.config.metrics, options.version, options.directory, [this](int fd) {
+          options.config.metrics, options.version, options.directory, host_.started, [this](int fd) {
             // On the thread of the responder; the doors belong to the loop.
             const std::optional<Peer> peer = PeerOf(fd);
             if (peer && !RefusesForeign(kMetricsSocketName, fd, *peer)) return std::string();

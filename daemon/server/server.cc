@@ -148,7 +148,9 @@ Status Server::Impl::Start() {
   shell_ = std::move(made.value());
 
   StartPulse();
-  ServicesHost host{options_, epoch, clock_, loop_, hello_, hub_, *shell_, *pulse_, {}, {}, {}, {}, {}, {}};
+  ServicesHost host{options_, epoch, clock_,  loop_,   loop_.clock().Now(),
+                    hello_,   hub_,  *shell_, *pulse_, {},
+                    {},       {},    {},      {},      {}};
   host.reload = [this] { return Reload(); };
   host.settings = [this] { return Settings(); };
   host.needs_restart = [this](const Config& wanted) {

@@ -34,6 +34,7 @@ struct ServicesHost {
   std::uint32_t boot_epoch = 1;
   SkippingClock& clock;
   EventLoop& loop;
+  Time started;  // By the loop's clock.
   Worker& hello;
   WatchHub& hub;
   BrokerShell& shell;
