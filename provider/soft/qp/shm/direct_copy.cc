@@ -72,7 +72,8 @@ std::byte* ShmSender::FindMapped(const InitiatorRequest& request) {
   const std::uint64_t inside = request.remote_address - entry.base.load(std::memory_order_relaxed);
   const std::uint64_t size = entry.length.load(std::memory_order_relaxed);
   const std::uint64_t offset = entry.buffer_offset.load(std::memory_order_relaxed);
-  const std::uint32_t buffer = entry.buffer.load(std::memory_order_relaxed);
+  std::uint32_t buffer = entry.buffer.load(std::memory_order_relaxed);
+  if (buffer == 0 && !Busy(request)) buffer = entry.borrowed.load(std::memory_order_relaxed);
   const std::uint32_t queue_pair = entry.queue_pair.load(std::memory_order_relaxed);
   if ((allowed & access) != access || inside > size || length > size - inside || buffer == 0 ||
       entry.domain.load(std::memory_order_relaxed) != theirs.domain.load(std::memory_order_relaxed) ||

@@ -70,8 +70,8 @@ class ShmSender {
   // through the ring, which asks for the memory.
   std::optional<PeerPlace> FindPlace(const InitiatorRequest& request, std::uint64_t address,
                                      std::uint32_t length);
-  // The common case: a Buffer of the peer that is mapped here. Null in any other case, and for a request that
-  // fails a check. Both between the two stores of the hazard.
+  // The common case: a Buffer or borrowed memory of the peer that is mapped here. Null in any other case, and
+  // for a request that fails a check. Both between the two stores of the hazard.
   std::byte* FindMapped(const InitiatorRequest& request);
   bool Direct(InitiatorRequest& request, std::size_t* budget, bool* waits);
   bool CopyThere(InitiatorRequest& request, std::byte* remote, std::size_t* budget);
