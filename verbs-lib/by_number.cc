@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "verbs-lib/cm_listener.h"
+#include "verbs-lib/give_way.h"
 #include "verbs-lib/later.h"
 #include "verbs-lib/numbers.h"
 #include "verbs-lib/queue_pair.h"
@@ -69,6 +70,10 @@ std::shared_ptr<ByNumber> ByNumber::Make(Device* device) {
   }
   made->no_port_ = made->TakePort(device->info.addresses.front().WithPort(0));
   return made;
+}
+
+void ByNumber::SetWaiting(bool waiting) {
+  if (waiting_.exchange(waiting) != waiting) waiting ? BeginConnecting() : EndConnecting();
 }
 
 Status ByNumber::TakePort(const Address& local) {
@@ -135,7 +140,8 @@ int ByNumber::Expect(const std::shared_ptr<QueuePair>& queue_pair, const Peer& p
     peer_ = peer;
     expiry_armed_ = false;
     pause_ = kFirstPause;
-    named_ = waiting_ = true;
+    named_ = true;
+    SetWaiting(true);
   }
   dials ? Dial(round) : AwaitRequest(round);
   return 0;
@@ -148,7 +154,8 @@ void ByNumber::Leave(std::function<void()> then) {
     std::lock_guard lock(mutex_);
     if (!named_ && !then) return;  // The port stays held.
     ++round_;
-    named_ = waiting_ = expired_ = false;
+    named_ = expired_ = false;
+    SetWaiting(false);
     connector = std::exchange(connector_, {});
     listener = std::exchange(listener_, {});
   }
@@ -329,7 +336,7 @@ void ByNumber::OnEstablished(Round round) {
   {
     std::lock_guard lock(mutex_);
     if (round != round_) return;
-    waiting_ = false;
+    SetWaiting(false);
     listener = std::exchange(listener_, {});
   }
   // No other peer is expected. The connection keeps the port.

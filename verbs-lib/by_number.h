@@ -47,6 +47,7 @@ class ByNumber : public std::enable_shared_from_this<ByNumber> {
   // by rdma_cm only.
   static std::shared_ptr<ByNumber> Make(Device* device);
   explicit ByNumber(Device* device) : device_(device) {}
+  ~ByNumber() { SetWaiting(false); }
 
   // 0: it has none.
   std::uint16_t port() const { return port_; }
@@ -73,6 +74,8 @@ class ByNumber : public std::enable_shared_from_this<ByNumber> {
   // Each Expect() and Leave() begins a new round; results of an earlier round are dropped.
   using Round = std::uint64_t;
 
+  // Under mutex_.
+  void SetWaiting(bool waiting);
   // Binds `connector` to the port at `local` unless it is bound there already.
   Status TakePort(const Address& local);
   Status StartListening(const Address& local);

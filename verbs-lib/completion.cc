@@ -8,11 +8,15 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstddef>
+#include <span>
+#include <type_traits>
 
 #include "verbs-lib/device.h"
 #include "verbs-lib/export.h"
 #include "verbs-lib/fault_guard.h"
 #include "verbs-lib/forked.h"
+#include "verbs-lib/give_way.h"
 #include "verbs-lib/numbers.h"
 #include "verbs-lib/spin_thread.h"
 #include "verbs-lib/wait.h"
@@ -27,6 +31,22 @@ struct Channel {
 
 // A poll reads no more datagrams than this, so that the program can post receives in between.
 constexpr int kDriveAtOnce = 16;
+
+// The completions of one poll of the library. They have no values before that, which takes as long as the
+// poll.
+class Batch {
+ public:
+  static constexpr std::size_t kSize = 16;
+
+  std::span<const Completion> Poll(nd::CompletionQueue& queue, std::size_t most) {
+    auto* const first = reinterpret_cast<Completion*>(place_.data());
+    return {first, queue.Poll(std::span(first, std::min(most, kSize)))};
+  }
+
+ private:
+  static_assert(std::is_trivially_copyable_v<Completion>);
+  alignas(Completion) std::array<std::byte, kSize * sizeof(Completion)> place_;
+};
 
 }  // namespace
 
@@ -63,20 +83,22 @@ int CompletionQueue::Poll(int count, ibv_wc* out) {
     }
     kept_count.store(kept.size(), std::memory_order_release);
   }
-  std::array<Completion, 16> batch;
+  Batch batch;
   while (taken < count) {
-    const std::size_t wanted = std::min<std::size_t>(batch.size(), static_cast<std::size_t>(count - taken));
-    const std::size_t got = queue.Poll(std::span(batch.data(), wanted));
-    for (std::size_t i = 0; i < got; ++i) {
-      if (ToWorkCompletion(batch[i], &out[taken])) ++taken;
+    const std::size_t wanted = std::min(Batch::kSize, static_cast<std::size_t>(count - taken));
+    const auto done = batch.Poll(queue, wanted);
+    for (const Completion& one : done) {
+      if (ToWorkCompletion(one, &out[taken])) ++taken;
     }
-    if (got < wanted) break;
+    if (done.size() < wanted) break;
   }
-  if (taken == 0 && queue.state() == StatusCode::kBufferOverflow) {
+  if (taken != 0) return taken;
+  if (queue.state() == StatusCode::kBufferOverflow) {
     TellOverrun();
     return -1;
   }
-  return taken;
+  GiveWayToConnecting();
+  return 0;
 }
 
 void CompletionQueue::TellOverrun() {
@@ -88,11 +110,11 @@ void CompletionQueue::TellOverrun() {
 }
 
 void CompletionQueue::TakeAll() {
-  std::array<Completion, 16> batch;
-  for (std::size_t got; (got = queue.Poll(batch)) != 0;) {
-    for (std::size_t i = 0; i < got; ++i) {
+  Batch batch;
+  for (std::span<const Completion> done; !(done = batch.Poll(queue, Batch::kSize)).empty();) {
+    for (const Completion& one : done) {
       ibv_wc completion;
-      if (ToWorkCompletion(batch[i], &completion)) kept.push_back(completion);
+      if (ToWorkCompletion(one, &completion)) kept.push_back(completion);
     }
   }
 }

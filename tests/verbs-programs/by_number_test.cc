@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Queue pairs connected by number, as a program of libibverbs sees them. by_number_test.sh runs it by 'ndctl
 // run'.
+#include <sched.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
@@ -8,6 +10,7 @@
 #include <filesystem>
 #include <fstream>
 #include <set>
+#include <string>
 #include <thread>
 #include <utility>
 
@@ -46,6 +49,53 @@ TEST(ByNumber, RequestsThatArePostedBeforeThePeerIsThereWait) {
   EXPECT_EQ(StatusOf(b.received, 3), IBV_WC_SUCCESS);
   EXPECT_STREQ(b.text(), "early");
   EXPECT_EQ(StatusOf(a.sent, 2), IBV_WC_SUCCESS);
+}
+
+// While one lives, the threads of this process share one processor, and each keeps it until it sleeps or
+// gives way.
+class OneProcessor {
+ public:
+  OneProcessor() {
+    sched_getaffinity(0, sizeof before_, &before_);
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    int first = 0;
+    while (!CPU_ISSET(first, &before_)) ++first;
+    CPU_SET(first, &one);
+    good_ = CPU_COUNT(&before_) > 1 && SetAll(one, SCHED_FIFO, 1);  // The broker has the last one.
+  }
+  ~OneProcessor() { SetAll(before_, SCHED_OTHER, 0); }
+  bool good() const { return good_; }
+
+ private:
+  static bool SetAll(const cpu_set_t& processors, int policy, int priority) {
+    bool good = true;
+    for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task")) {
+      const pid_t number = std::stoi(thread.path().filename());
+      const sched_param parameter{priority};
+      good = sched_setaffinity(number, sizeof processors, &processors) == 0 &&
+             sched_setscheduler(number, policy, &parameter) == 0 && good;
+    }
+    return good;
+  }
+
+  cpu_set_t before_;
+  bool good_ = false;
+};
+
+TEST(ByNumber, PollsGiveWayToTheThreadsThatConnect) {
+  End a, b;
+  const OneProcessor one;
+  if (!one.good()) GTEST_SKIP() << "one processor, or a user that may not choose SCHED_FIFO";
+  ASSERT_EQ(b.Receive(1), 0);
+  Connect(a, b);
+  ASSERT_EQ(a.Send(2, "at once"), 0);
+  ibv_wc completion{};
+  int got = 0;
+  for (const auto until = Clock::now() + std::chrono::seconds(3); got == 0 && Clock::now() < until;)
+    got = ibv_poll_cq(b.received, 1, &completion);
+  EXPECT_EQ(got, 1);
+  EXPECT_EQ(completion.status, IBV_WC_SUCCESS);
 }
 
 TEST(ByNumber, ReceiverMayStayInRtr) {

@@ -26,8 +26,9 @@ start_broker() {  # NAME, then options; in the place of the former broker, which
   export NDBROKER_DIR=$work/$1
   start_again "${@:2}"
 }
+last_processor=$(taskset -cp $$ | sed 's/.*[ ,-]//')
 start_again() {
-  "$build/bin/ndbrokerd" --dir "$NDBROKER_DIR" --adapter-address 127.0.0.1 "$@" > "$NDBROKER_DIR.log" 2>&1 & pids+=($!)
+  taskset -c "$last_processor" "$build/bin/ndbrokerd" --dir "$NDBROKER_DIR" --adapter-address 127.0.0.1 "$@" > "$NDBROKER_DIR.log" 2>&1 & pids+=($!)
   for _ in $(seq 100); do grep -qs ^READY "$NDBROKER_DIR.log" && return; sleep 0.1; done
   echo "FAIL: the broker did not start"; cat "$NDBROKER_DIR.log"; exit 1
 }
