@@ -149,8 +149,8 @@ class SoftQueuePair final : public QueuePair, public std::enable_shared_from_thi
   }
   // The common cases of NextToStart(), for the next request. `op`: its operation.
   [[gnu::always_inline]] bool MayStart(const InitiatorRequest& next, Op op) {
-    const std::uint32_t access = op == Op::kRead ? kAllowLocalWrite | kRdmaReadSink : 0u;
-    const bool plain = op <= Op::kRead && !stopped_ && (next.flags & kOpReadFence) == 0 &&
+    const std::uint32_t access = IsAnswered(op) ? kAllowLocalWrite | kRdmaReadSink : 0u;
+    const bool plain = op <= Op::kCompareSwap && !stopped_ && (next.flags & kOpReadFence) == 0 &&
                        next.status == StatusCode::kSuccess;
     return plain &&
            (next.is_inline || (next.list.count == 1 && CheckAgain(&sent_from_, next.list.sges[0], access)));

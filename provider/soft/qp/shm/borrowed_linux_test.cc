@@ -132,6 +132,30 @@ TEST_F(BorrowedTest, TheInitiatorDoesAllOperationsAlone) {
   EXPECT_TRUE(memory.Given());
 }
 
+TEST_F(BorrowedTest, AtomicOperationsNeedTheRightOfTheRegion) {
+  Connect();
+  const Shared memory;
+  const auto region = Register(memory, kReadRights | kAllowRemoteWrite);
+  ReadThroughTheRing(*region, memory.Address());
+  const Sge before = mine_->At(8, 8);
+  ASSERT_TRUE(a_->qp->FetchAdd(Tag(3), before, memory.Address(), region->remote_token(), 5, 0).ok());
+  EXPECT_EQ(Alone(), StatusCode::kDeviceBusy) << "b answers";
+  EXPECT_EQ(WithB(), StatusCode::kAccessViolation);
+  EXPECT_EQ(memory.mapping.data()[0], std::byte{0});
+}
+
+TEST_F(BorrowedTest, AtomicOperationsNeedMemoryForTheValueBefore) {
+  Connect();
+  const Shared memory;
+  const auto region = Register(memory);
+  ReadThroughTheRing(*region, memory.Address());
+  const Memory constant(*a_, 8, false, kAllowRemoteRead);
+  const Sge before = constant.At(0, 8);
+  ASSERT_TRUE(a_->qp->FetchAdd(Tag(3), before, memory.Address(), region->remote_token(), 5, 0).ok());
+  EXPECT_EQ(Alone(), StatusCode::kAccessViolation);
+  EXPECT_EQ(memory.mapping.data()[0], std::byte{0});
+}
+
 TEST_F(BorrowedTest, MemoryThatIsRegisteredAgainIsMappedAlready) {
   Connect();
   const Shared memory;
@@ -396,9 +420,11 @@ TEST(BorrowedHostile, MemoryThatIsNotAsTheTableSaysLeadsToTheRing) {
     const char* name;
     bool read_only;
     std::uint64_t offset;
+    bool atomic = false;
   };
-  for (const Lie& lie : {Lie{"cannot be written", true, 0}, Lie{"ends before", false, kSharedSize - 4},
-                         Lie{"far behind the end", false, ~std::uint64_t{0} - 3}}) {
+  for (const Lie& lie :
+       {Lie{"cannot be written", true, 0}, Lie{"ends before", false, kSharedSize - 4},
+        Lie{"far behind the end", false, ~std::uint64_t{0} - 3}, Lie{"is not aligned", false, 4, true}}) {
     HandOffs both = MakeHandOffs(Link::kShared);
     Mapping segment = Mapping::Map(both.passive.fds[0].get(), kSegmentSize, true).value();
     auto& layout = *reinterpret_cast<Segment*>(segment.data());
@@ -406,7 +432,7 @@ TEST(BorrowedHostile, MemoryThatIsNotAsTheTableSaysLeadsToTheRing) {
     Mapping table = Mapping::Map(table_fd.get(), kRegionTableSize, true).value();
     const std::uint32_t stag = 0x12345678;
     auto& entry = reinterpret_cast<RegionEntry*>(table.data())[SlotOf(stag)];
-    entry.access = kAllowRemoteWrite | kAllowRemoteRead;
+    entry.access = kAllowRemoteWrite | kAllowRemoteRead | kAllowRemoteAtomic;
     entry.base = 4096;
     entry.length = kSharedSize;
     entry.buffer_offset = lie.offset;
@@ -424,9 +450,15 @@ TEST(BorrowedHostile, MemoryThatIsNotAsTheTableSaysLeadsToTheRing) {
     ASSERT_TRUE(end.qp->Attach(std::move(both.active)).ok());
     Memory mine(end, 4096, false, kEveryRight);
     const Sge from = mine.At(0, 8);
-    ASSERT_TRUE(end.qp->Write(Tag(1), {&from, 1}, 4096, stag, 0).ok());
-    ASSERT_TRUE(end.Until([&] { return layout.ring[0].slots[1].stamp.load() == 1; })) << lie.name;
-    EXPECT_EQ(layout.ring[0].slots[1].kind, RecordKind::kWrite) << lie.name;
+    // The memory of the peer is there when the first one has asked for it.
+    for (std::uint32_t record = 1; record <= 2; ++record) {
+      ASSERT_TRUE((lie.atomic ? end.qp->FetchAdd(Tag(1), from, 4096, stag, 1, 0)
+                              : end.qp->Write(Tag(1), {&from, 1}, 4096, stag, 0))
+                      .ok());
+      const Slot& slot = layout.ring[0].slots[record];
+      ASSERT_TRUE(end.Until([&] { return slot.stamp.load() == 1; })) << lie.name;
+      EXPECT_EQ(slot.kind, lie.atomic ? RecordKind::kFetchAdd : RecordKind::kWrite) << lie.name;
+    }
     EXPECT_EQ(end.closed.load(), 0) << lie.name;
   }
 }

@@ -18,6 +18,20 @@ namespace {
 // A copy that takes longer than that releases the lock in between.
 constexpr std::uint32_t kMostAtOnce = 1024 * 1024;
 
+std::uint32_t AccessOf(Op op) {
+  return IsWrite(op) ? kAllowRemoteWrite : IsAtomic(op) ? kAllowRemoteAtomic : kAllowRemoteRead;
+}
+
+// The alignment is checked again, because the place comes from the peer's table.
+bool Aligned(const std::byte* memory) {
+  return reinterpret_cast<std::uintptr_t>(memory) % kAtomicSize == 0;
+}
+
+void OperateInto(std::byte* here, std::byte* there, const InitiatorRequest& request) {
+  const std::uint64_t before = Operate(there, request.op == Op::kCompareSwap, request.operands);
+  std::memcpy(here, &before, kAtomicSize);
+}
+
 }  // namespace
 
 // Returns the memory that the request names; nothing when the request fails a check, or the memory cannot be
@@ -25,9 +39,7 @@ constexpr std::uint32_t kMostAtOnce = 1024 * 1024;
 std::optional<ShmSender::PeerPlace> ShmSender::FindPlace(const InitiatorRequest& request,
                                                          std::uint64_t address, std::uint32_t length) {
   const auto region = ReadRegion(state_.memory.peer_table(), request.token);
-  const std::uint32_t access = IsWrite(request.op)    ? kAllowRemoteWrite
-                               : IsAtomic(request.op) ? kAllowRemoteAtomic
-                                                      : kAllowRemoteRead;
+  const std::uint32_t access = AccessOf(request.op);
   const SideControl& theirs = state_.rings.theirs();
   const std::uint32_t allowed = region ? region->access & ~theirs.denied.load(std::memory_order_relaxed) : 0;
   if (!region || (allowed & access) != access || !region->Contains(address, length) ||
@@ -54,15 +66,12 @@ std::optional<ShmSender::PeerPlace> ShmSender::FindPlace(const InitiatorRequest&
     return std::nullopt;
   }
   std::byte* const memory = mapping->data() + region->buffer_offset + inside;
-  // The alignment is checked again, because the offset comes from the peer's table.
-  if (IsAtomic(request.op) && reinterpret_cast<std::uintptr_t>(memory) % kAtomicSize != 0)
-    return std::nullopt;
+  if (IsAtomic(request.op) && !Aligned(memory)) return std::nullopt;
   return PeerPlace{.here = memory, .borrowed = borrowed != 0};
 }
 
 std::byte* ShmSender::FindMapped(const InitiatorRequest& request) {
-  const bool write = request.op == Op::kWrite;
-  const std::uint32_t access = write ? kAllowRemoteWrite : kAllowRemoteRead;
+  const std::uint32_t access = AccessOf(request.op);
   const std::uint32_t length = request.list.length;
   const SideControl& theirs = state_.rings.theirs();
   const RegionEntry& entry = state_.memory.peer_table()[SlotOf(request.token)];
@@ -84,12 +93,13 @@ std::byte* ShmSender::FindMapped(const InitiatorRequest& request) {
   // The values are of one entry only if it is still live.
   std::atomic_thread_fence(std::memory_order_acquire);
   if (entry.stag.load(std::memory_order_relaxed) != request.token) return nullptr;
-  const Mapping* const mapping = state_.memory.PeerBuffer(buffer, write);
+  const Mapping* const mapping = state_.memory.PeerBuffer(buffer, request.op != Op::kRead);
   if (mapping == nullptr || offset > mapping->size() || inside > mapping->size() - offset ||
       length > mapping->size() - offset - inside) {
     return nullptr;
   }
-  return mapping->data() + offset + inside;
+  std::byte* const memory = mapping->data() + offset + inside;
+  return IsAtomic(request.op) && !Aligned(memory) ? nullptr : memory;
 }
 
 bool ShmSender::CopyAtOnce(InitiatorRequest& posted) {
@@ -104,10 +114,12 @@ bool ShmSender::CopyAtOnce(InitiatorRequest& posted) {
   hazard.store(posted.token, std::memory_order_relaxed);
   std::atomic_thread_fence(std::memory_order_seq_cst);
   std::byte* const there = FindMapped(posted);
-  if (there != nullptr) {
+  auto* const memory = static_cast<std::byte*>(here.address);
+  if (there != nullptr && IsAtomic(posted.op)) {
+    OperateInto(memory, there, posted);
+  } else if (there != nullptr) {
     const bool write = posted.op == Op::kWrite;
-    std::memcpy(write ? there : static_cast<std::byte*>(here.address),
-                write ? static_cast<const std::byte*>(here.address) : there, here.length);
+    std::memcpy(write ? there : memory, write ? memory : there, here.length);
   }
   hazard.store(0, std::memory_order_release);
   if (there == nullptr) return false;
@@ -170,8 +182,7 @@ bool ShmSender::CopyThere(InitiatorRequest& request, std::byte* remote, std::siz
     if (write) {
       std::memcpy(remote + moved, piece.data(), piece.size());
     } else if (IsAtomic(request.op)) {
-      const std::uint64_t before = Operate(remote, request.op == Op::kCompareSwap, request.operands);
-      std::memcpy(piece.data(), &before, kAtomicSize);
+      OperateInto(piece.data(), remote, request);
     } else {
       std::memcpy(piece.data(), remote + moved, piece.size());
     }

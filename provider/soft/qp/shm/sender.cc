@@ -74,7 +74,7 @@ bool ShmSender::StartAtOnce() {
     return false;
   }
   if (posted.op == Op::kSend) return posted.list.length <= kReferencePiece && SendAtOnce(posted, position);
-  const bool one_sided = posted.op == Op::kWrite || posted.op == Op::kRead;
+  const bool one_sided = posted.op == Op::kWrite || IsAnswered(posted.op);
   return one_sided && state_.memory.peer_table() != nullptr && CopyAtOnce(posted);
 }
 

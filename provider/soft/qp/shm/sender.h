@@ -24,8 +24,8 @@ class ShmSender {
     return requests.next != requests.head || busy() || !state_.responses.empty();
   }
   // The common cases of a request that was just posted, with nothing ahead of it: a Send of one record, and a
-  // Write or Read of mapped memory, which is complete afterwards. Returns false in any other case, which is
-  // for Transmit().
+  // Write, Read or atomic operation of mapped memory, which is complete afterwards. Returns false in any
+  // other case, which is for Transmit().
   bool StartAtOnce();
   // Answers Reads and starts requests within a budget. Returns true when data moved.
   bool Transmit();
