@@ -8,9 +8,10 @@
 set -euo pipefail
 libraries=$(readlink -m "$1") jobs=$2
 cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")"
-toolchain=$PWD/mingw.cmake
 work=$libraries.work
 root=$work/root
+# A copy: the folders of CMake name this file, and the next run may belong to another tree.
+toolchain=$work/mingw.cmake
 # The mingw-w64 of Debian 12 assumes an older Windows unless a source says otherwise.
 system="-D_WIN32_WINNT=0x0A00 -DWINVER=0x0A00 -DNTDDI_VERSION=0x0A000000 -D_UNICODE -DUNICODE -DGRPC_ARES=0 -DNOMINMAX -DWIN32_LEAN_AND_MEAN"
 launcher=()
@@ -110,6 +111,7 @@ grpc() {
 mkdir -p "$work"
 exec 9> "$work/lock"
 flock 9
+cp mingw.cmake "$toolchain"
 if [ ! -d "$libraries" ]; then
   for step in fetch googletest abseil protobuf re2 prometheus sqlite headers grpc; do
     once "$step"

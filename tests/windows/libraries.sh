@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # deploy/windows/libraries.sh with programs that only pretend to build: a run that fails leaves no folder of libraries, and
-# the next one goes on with the step that failed.
+# the next one goes on with the step that failed, also when it belongs to another tree and the first one is gone.
 # usage: tests/windows/libraries.sh
 set -euo pipefail
 cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../.."
@@ -26,10 +26,15 @@ case $* in
     printf '#!/bin/sh\n' > sqlite3-1/configure && chmod +x sqlite3-1/configure ;;
 esac
 END
+# CMake reads the toolchain that a folder was made with, whatever a later call names.
 pretend cmake << 'END'
+for argument in "$@"; do
+  case $argument in -DCMAKE_TOOLCHAIN_FILE=*) toolchain=${argument#*=} ;; esac
+done
 while [ "$1" != -B ]; do shift; done
-place=${2%/*}/root
-mkdir -p "$2" "$place"/{lib,include}
+mkdir -p "$2" "${2%/*}"/root/{lib,include}
+[ -e "$2/toolchain" ] || echo "$toolchain" > "$2/toolchain"
+cat "$(cat "$2/toolchain")"
 END
 pretend ninja << 'END'
 name=$(basename "$2")
@@ -41,11 +46,14 @@ END
 for name in make x86_64-w64-mingw32-ar; do pretend "$name" < /dev/null; done
 pretend x86_64-w64-mingw32-gcc-posix <<< 'touch "${@: -1}"'
 
-# build FAILING: sets steps to those of this run.
+# build FAILING: with the recipe of a tree of its own. Sets steps to those of this run.
 build() {
-  local status=0
+  local status=0 tree
+  tree=$(mktemp -d "$place/tree-XXX")
   rm -f "$place/steps"
-  FAILING=$1 deploy/windows/libraries.sh "$place/libraries" 2 > "$place/log" 2>&1 || status=$?
+  cp deploy/windows/{libraries.sh,mingw.cmake} "$tree"
+  FAILING=$1 "$tree/libraries.sh" "$place/libraries" 2 > "$place/log" 2>&1 || status=$?
+  rm -r "$tree"
   steps=$(tr '\n' ' ' < "$place/steps")
   return "$status"
 }
