@@ -123,25 +123,50 @@ struct WatchPort::Parts {
     }
   }
 
+  // The readiness that the packet reports; 0: the packet is of no use any more, and the descriptor is asked
+  // again.
+  std::uint32_t Reported(std::uint64_t number) {
+    const auto found = requests.find(number);
+    if (found == requests.end()) return 0;
+    const auto watching = watches.find(found->second->fd);
+    const bool current = watching != watches.end() && watching->second.request == number;
+    if (current) {
+      const Watch& watch = watching->second;
+      const std::uint32_t ready = ReadinessOf(*found->second, watch) & (watch.wanted | kFailed | kHungUp);
+      if (ready != 0) return ready;
+    }
+    EndWaits(*found->second);
+    requests.erase(found);
+    if (current) Arm(watching->first, watching->second);
+    return 0;
+  }
+
   // Returns true when the packet reports a descriptor.
   bool Report(std::uint64_t number, WatchSet::Ready* out) {
+    const std::uint32_t ready = Reported(number);
+    if (ready == 0) return false;
     const auto found = requests.find(number);
-    if (found == requests.end()) return false;
-    const std::unique_ptr<PortRequest> request = std::move(found->second);
+    const int fd = found->second->fd;
+    EndWaits(*found->second);
     requests.erase(found);
-    EndWaits(*request);
-    const auto watching = watches.find(request->fd);
-    if (watching == watches.end() || watching->second.request != number) return false;
-    Watch& watch = watching->second;
+    Watch& watch = watches.at(fd);
     watch.request = 0;
-    const std::uint32_t ready = ReadinessOf(*request, watch) & (watch.wanted | kFailed | kHungUp);
-    if (ready == 0) {
-      Arm(request->fd, watch);
-      return false;
-    }
     *out = {watch.tag, ready};
-    if (watch.until == WatchSet::Until::kRemoved) to_renew.push_back(request->fd);
+    if (watch.until == WatchSet::Until::kRemoved) to_renew.push_back(fd);
     return true;
+  }
+
+  // Whether Take() would report a descriptor. Packets of no use leave the port, because it would stay
+  // signalled.
+  bool HasReport() {
+    OVERLAPPED_ENTRY packet;
+    ULONG arrived = 0;
+    while (::GetQueuedCompletionStatusEx(port.get(), &packet, 1, &arrived, 0, FALSE) && arrived != 0) {
+      if (Reported(reinterpret_cast<std::uint64_t>(packet.lpOverlapped)) == 0) continue;
+      ::PostQueuedCompletionStatus(port.get(), 0, 0, packet.lpOverlapped);
+      return true;
+    }
+    return false;
   }
 
   void Forget(int fd) {
@@ -299,7 +324,7 @@ std::size_t WatchPort::Take(std::span<WatchSet::Ready> out, Duration timeout) {
 
 std::uint32_t WatchPort::Ready() {
   parts_->Renew();
-  return ::WaitForSingleObject(parts_->port.get(), 0) == WAIT_OBJECT_0 ? kReadable : 0;
+  return parts_->HasReport() ? kReadable : 0;
 }
 
 int WatchPort::Signals(std::uint32_t wanted, HANDLE (&handles)[2]) {

@@ -27,7 +27,8 @@ class WatchPort final : public Object {
   // As WatchSet::Take().
   std::size_t Take(std::span<WatchSet::Ready> out, Duration timeout);
 
-  // As a watched descriptor of another set.
+  // As a watched descriptor of another set: readable while one of its own is ready. What the driver has
+  // reported of a socket counts until Take().
   std::uint32_t Ready() override;
   int Signals(std::uint32_t wanted, HANDLE (&handles)[2]) override;
 

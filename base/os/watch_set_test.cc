@@ -157,6 +157,25 @@ TEST_F(WatchSetTest, SetIsReadableWhileItsDescriptorsAreReady) {
   EXPECT_EQ(Wait(wait, milliseconds(10)), 0);
 }
 
+TEST_F(WatchSetTest, SetIsNotReadableForAConditionThatIsGone) {
+  ASSERT_TRUE(set_.Add(event_.handle(), kReadable, 1, kRemoved));
+  ASSERT_TRUE(set_.Add(lane_.get(), kReadable, 2, kRemoved));
+  Watched wait[] = {{set_.handle()}};
+  for (int i = 0; i < 3; ++i) {
+    event_.Set();
+    EXPECT_EQ(Wait(wait, seconds(10)), 1);
+    event_.Clear();
+    EXPECT_EQ(Wait(wait, Duration::zero()), 0);
+    ASSERT_EQ(Send(lane_peer_.get(), "x", 1), 1);
+    EXPECT_EQ(Wait(wait, seconds(10)), 1);
+    char byte;
+    EXPECT_EQ(Receive(lane_.get(), &byte, 1), 1);
+    EXPECT_EQ(Wait(wait, Duration::zero()), 0);
+  }
+  event_.Set();
+  EXPECT_EQ(Take(1, seconds(10)), kReadable);
+}
+
 TEST_F(WatchSetTest, DescriptorAddedByAnotherThreadEndsTheWait) {
   event_.Set();
   std::thread adder([&] {
