@@ -58,6 +58,23 @@ TEST_F(PipeListenerTest, ClientLearnsTheOwnerOfThePipe) {
   EXPECT_TRUE(owner == UserNumber() || owner == 0u);
 }
 
+// The system decides by this list. Wine keeps it and lets every user in.
+TEST_F(PipeListenerTest, PipeHasTheAccessListOfItsClients) {
+  for (const auto clients : {PipeListener::Clients::kOwner, PipeListener::Clients::kEveryone}) {
+    const bool everyone = clients == PipeListener::Clients::kEveryone;
+    const std::wstring name = PipeName((everyone ? "everyone-" : "owner-") + path_);
+    const auto made = PipeListener::Make(name, clients);
+    ASSERT_TRUE(made);
+    const Handle pipe(::CreateFileW(name.c_str(), kClientOfPipe, 0, nullptr, OPEN_EXISTING, 0, nullptr));
+    ASSERT_TRUE(pipe);
+    FileAccess access;
+    ASSERT_TRUE(AccessOf(pipe.get(), &access));
+    EXPECT_TRUE(access.ours);
+    EXPECT_EQ(access.others_read, everyone);
+    EXPECT_EQ(access.others_write, everyone);
+  }
+}
+
 TEST_F(PipeListenerTest, ShutDownEndsAWaitAndIsSeenByThePeer) {
   const UniqueFd client = Connect();
   ASSERT_TRUE(ClientWaits(seconds(20)));
