@@ -7,7 +7,7 @@
 # usage: tests/windows/networkdirect.sh
 set -euo pipefail
 cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../.."
-deploy/windows/build.sh plain_broker nd_pair nd_spi_dll ndbroker-ndprobe faulting_nd
+deploy/windows/build.sh ndbrokerd nd_pair nd_spi_dll ndbroker-ndprobe faulting_nd
 build=build/windows
 WINEPREFIX=$(mktemp -d)
 export WINEPREFIX DISPLAY='' WINEDEBUG=-all
@@ -15,9 +15,6 @@ trap 'wineserver -k 2> /dev/null || true; wineserver -w 2> /dev/null || true; rm
 # Programs that start before the prefix is complete fail.
 wineboot -i > "$build/wineboot.log" 2>&1
 wineserver -w
-# A broker ends with its input, which this script keeps open.
-mkfifo "$WINEPREFIX/input"
-exec 9<> "$WINEPREFIX/input"
 failed=0
 dll=$(echo "Z:$(readlink -f "$build/bin")" | tr / '\\')
 # The programs and the DLL of broker B in them find broker B here.
@@ -37,7 +34,7 @@ await() {
 broker() {
   local log=$build/networkdirect-$1.log
   cat > "$WINEPREFIX/$1.toml"
-  wine "$build/bin/plain_broker.exe" "Z:$WINEPREFIX/$1.toml" "C:\\$1" < "$WINEPREFIX/input" > "$log" 2>&1 &
+  wine "$build/bin/ndbrokerd.exe" --config "Z:$WINEPREFIX/$1.toml" --dir "C:\\$1" --log-level debug < /dev/null > "$log" 2>&1 &
   broker_pid=$!
   await "$log" "$2"
 }

@@ -3,11 +3,13 @@
 # Builds for Windows and runs each test program under Wine, in a Wine prefix of its own, then pairs of processes that
 # exchange data: over TCP two on Windows and one on Windows with one on Linux, and over shared memory two on Windows, to
 # which a third one hands the connection. Then the same through real brokers of both systems (brokers.sh), ends of clients
-# and brokers with data under way (kill.sh), ndperf beside that of Linux (perf.sh), a program with
-# ndbroker.dll (sdk.sh), the conformance suite (conformance.sh), an adapter through its Network Direct DLL (networkdirect.sh),
-# the Network Direct provider (nd.sh), Microsoft's programs over it where their sources can be had (ms.sh), and the lives of the
-# service (service.sh) and of the installer (installer.sh). Prints a table; exit 0: all passed.
-# usage: tests/windows/run.sh [programs|pairs|brokers|kill|perf|sdk|conformance|networkdirect|nd|ms|service|installer]...     default: all
+# and brokers with data under way (kill.sh), brokers and programs that are refused (refusals.sh), ndperf beside that of
+# Linux (perf.sh), a program with ndbroker.dll (sdk.sh), the conformance suite (conformance.sh), an adapter through its
+# Network Direct DLL (networkdirect.sh), the Network Direct provider (nd.sh), Microsoft's programs over it where their
+# sources can be had (ms.sh), and the lives of the service (service.sh) and of the installer (installer.sh). Prints a
+# table; exit 0: all passed.
+# usage: tests/windows/run.sh [PART...]     default: all of
+#   programs pairs brokers kill refusals perf sdk conformance networkdirect nd ms service installer
 set -euo pipefail
 cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../.."
 deploy/windows/build.sh
@@ -99,6 +101,7 @@ brokers() {
 source tests/windows/brokers.sh
 source tests/windows/conformance.sh
 source tests/windows/kill.sh
+source tests/windows/refusals.sh
 source tests/windows/perf.sh
 source tests/windows/sdk.sh
 source tests/windows/service.sh
@@ -108,6 +111,7 @@ for part in programs pairs brokers; do
   ! wants "$part" || "$part"
 done
 ! wants kill || kills
+! wants refusals || refusals
 ! wants perf || perf
 ! wants sdk || sdk
 ! wants conformance || conformance
