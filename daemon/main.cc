@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <map>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -60,15 +61,16 @@ nd::Result<nd::Config> Load(const Flags& flags) {
   return Apply(flags, flags.config.empty() ? nd::Config::Default() : nd::LoadConfig(flags.config));
 }
 
-// Writes the lines of a text to the journal as errors, or to standard error unchanged.
-void Complain(const std::string& text) {
+// Writes the lines of a text to the journal as errors, or to standard error.
+void Complain(std::string_view text) {
+  while (text.ends_with('\n')) text.remove_suffix(1);
   if (!nd::ops::LogsToJournal()) {
-    std::fprintf(stderr, "%s\n", text.c_str());
+    std::fprintf(stderr, "%.*s\n", static_cast<int>(text.size()), text.data());
     return;
   }
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = std::min(text.find('\n', at), text.size());
-    nd::ops::LogError(std::string_view(text).substr(at, end - at));
+    nd::ops::LogError(text.substr(at, end - at));
     at = end + 1;
   }
 }
@@ -180,12 +182,16 @@ int Run(int argc, char** argv) {
   app.add_option("--log-level", flags.log_level, "trace, debug, info, warning, error or off")
       ->check(CLI::IsMember({"trace", "debug", "info", "warning", "error", "off"}));
   app.set_version_flag("--version", "ndbrokerd " NDBROKER_VERSION);
+  nd::ops::StartLogging("info");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? kStopped : kUsage;
+    std::ostringstream answer, complaint;
+    const int code = app.exit(error, answer, complaint);
+    std::fputs(answer.str().c_str(), stdout);
+    if (code != 0) Complain(complaint.str());
+    return code == 0 ? kStopped : kUsage;
   }
-  nd::ops::StartLogging("info");
   if (!flags.check.empty()) {
     const nd::Result<nd::Config> config = nd::LoadConfig(flags.check);
     if (config.ok()) {

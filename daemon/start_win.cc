@@ -16,6 +16,7 @@
 #include "base/os/file.h"
 #include "base/os/firewall_win.h"
 #include "base/os/service_control_win.h"
+#include "daemon/ops/event_log_win.h"
 #include "daemon/server/runtime_dir_win.h"
 
 namespace nd {
@@ -88,7 +89,7 @@ std::string RemoveFiles(const std::string& directory) {
 
 // A service has no standard error. The log goes to a file in the directory of the broker; at a start with a
 // long one the file begins anew, and its former content is kept once.
-void LogToFile(const std::string& directory) {
+void OpenLog(const std::string& directory) {
   const std::string log = In(directory, "ndbrokerd.log");
   static_cast<void>(nd::service::MakeRuntimeDirectory(directory));  // The broker reports a failure.
   os::FileFacts facts;
@@ -96,7 +97,7 @@ void LogToFile(const std::string& directory) {
     ::MoveFileExW(os::WidePath(log).c_str(), os::WidePath(log + ".old").c_str(), MOVEFILE_REPLACE_EXISTING);
   }
   os::EnsureFile(log);
-  static_cast<void>(::_wfreopen(os::WidePath(log).c_str(), L"a", stderr));
+  ops::LogToFile(log);
 }
 
 int Report(const char* done, const Status& status) {
@@ -157,15 +158,14 @@ int StartProgram(int argc, char** argv, int (*program)(int argc, char** argv)) {
     for (int i = 3; i + 1 < argc; ++i) {
       if (std::string_view(argv[i]) == "--dir") directory = argv[i + 1];
     }
-    const Result<int> code = control::Run(Facts().name, [&] {
-      LogToFile(directory);
+    const Status status = control::Run(Facts().name, [&] {
+      OpenLog(directory);
       return program(static_cast<int>(arguments.size()) - 1, arguments.data());
     });
-    if (code.ok()) return *code;
     std::fprintf(stderr,
                  "ndbrokerd: %s; start the broker without \"--service run\", or as a service with "
                  "\"--service start\"\n",
-                 code.status().message().c_str());
+                 status.message().c_str());
     return 2;
   }
   if (verb == "install") return Install(argc - 3, argv + 3);

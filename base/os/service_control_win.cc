@@ -85,7 +85,6 @@ struct Running {
   std::mutex mutex;
   SERVICE_STATUS_HANDLE handle = nullptr;
   SERVICE_STATUS status{SERVICE_WIN32_OWN_PROCESS, SERVICE_START_PENDING, 0, NO_ERROR, 0, 0, kWaitHint};
-  int exit_code = 0;
 
   static Running& The() {
     static auto* const running = new Running;
@@ -135,8 +134,10 @@ void WINAPI ServiceMain(DWORD, wchar_t**) {
   running.handle = ::RegisterServiceCtrlHandlerExW(running.name.c_str(), OnControl, nullptr);
   if (running.handle == nullptr) return;
   Report(State::kStarting);
-  running.exit_code = running.program();
-  running.Tell(SERVICE_STOPPED, 0, running.exit_code);
+  const int code = running.program();
+  running.Tell(SERVICE_STOPPED, 0, code);
+  // At once: an installer replaces the program's file now, and the end of libraries can take long.
+  ::TerminateProcess(::GetCurrentProcess(), static_cast<UINT>(code));
 }
 
 const wchar_t kSources[] = L"SYSTEM\\CurrentControlSet\\Services\\EventLog\\Application\\";
@@ -255,15 +256,15 @@ Status Stop(const std::wstring& name) {
   return service.ok() ? StopAndWait(service->get()) : service.status();
 }
 
-Result<int> Run(const std::wstring& name, std::function<int()> program) {
+Status Run(const std::wstring& name, std::function<int()> program) {
   Running& running = Running::The();
   running.name = name;
   running.program = std::move(program);
   const SERVICE_TABLE_ENTRYW services[] = {{running.name.data(), ServiceMain}, {nullptr, nullptr}};
-  if (::StartServiceCtrlDispatcherW(services) != 0) return running.exit_code;
+  ::StartServiceCtrlDispatcherW(services);
   const DWORD error = ::GetLastError();
   if (error != ERROR_FAILED_SERVICE_CONTROLLER_CONNECT) return Failed("the service cannot run", error);
-  return Status(StatusCode::kInvalidDeviceRequest, "the service control manager did not start this process");
+  return {StatusCode::kInvalidDeviceRequest, "the service control manager did not start this process"};
 }
 
 void Report(State state) {

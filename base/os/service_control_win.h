@@ -30,9 +30,10 @@ Status Start(const std::wstring& name);
 // SUCCESS also when it does not run.
 Status Stop(const std::wstring& name);
 
-// Runs `program` as the service; the manager stops it by a request (requests.h). Returns its exit code.
-// INVALID_DEVICE_REQUEST: the manager did not start this process.
-Result<int> Run(const std::wstring& name, std::function<int()> program);
+// Runs `program` as the service; the manager stops it by a request (requests.h). The process ends with the
+// exit code of the program. Returns only a failure. INVALID_DEVICE_REQUEST: the manager did not start this
+// process.
+Status Run(const std::wstring& name, std::function<int()> program);
 
 enum class State { kStarting, kRunning, kStopping };
 // In a process that is no service only kStopping has an effect: a process that does not end within ten

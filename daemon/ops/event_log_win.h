@@ -29,4 +29,8 @@ struct LogEvent {
 // level. Pure.
 std::optional<LogEvent> EventOf(int priority, std::string_view message, const LogFields& fields);
 
+// Each line of SendToJournal() is appended to this file, and not written to standard error. At most once,
+// before the first line. False: it cannot be opened.
+bool LogToFile(const std::string& path);
+
 }  // namespace nd::ops

@@ -4,6 +4,10 @@
 #include <gtest/gtest.h>
 #include <windows.h>
 
+#include <fstream>
+#include <sstream>
+
+#include "base/os/self.h"
 #include "daemon/ops/journal_log.h"
 
 namespace nd::ops {
@@ -36,6 +40,15 @@ TEST(EventLog, LineIsAlsoInTheFile) {
   SendToJournal(4, "killed by the administrator", {"connection.killed", "c-12"});
   const std::string line = testing::internal::GetCapturedStderr();
   EXPECT_TRUE(line.ends_with("Z warning killed by the administrator\n")) << line;
+
+  const std::string file = testing::TempDir() + "event-log-test-" + std::to_string(os::ProcessNumber());
+  ASSERT_TRUE(LogToFile(file));
+  SendToJournal(3, "no memory", {});
+  SendToJournal(6, "serves", {});
+  std::ostringstream text;
+  text << std::ifstream(file).rdbuf();
+  EXPECT_NE(text.view().find("Z error no memory\n"), std::string::npos) << text.view();
+  EXPECT_TRUE(text.view().ends_with("Z info serves\n")) << text.view();
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The event log stands for the journal: a service writes to it, besides to its log file, which is its stderr.
+// The event log stands for the journal: a service writes to it, besides to its log file.
 #include "daemon/ops/journal_log.h"
 
 #include <windows.h>
@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/os/access_win.h"
 #include "base/os/service_control_win.h"
 #include "daemon/ops/event_log_win.h"
 
@@ -18,6 +19,12 @@ namespace {
 HANDLE& Source() {
   static HANDLE source = nullptr;
   return source;
+}
+
+// A file of its own: a service has no standard error, and Wine cannot open that again.
+std::FILE*& File() {
+  static std::FILE* file = stderr;
+  return file;
 }
 
 const char* LevelOf(int priority) {
@@ -30,6 +37,13 @@ const char* LevelOf(int priority) {
 
 bool IsJournalStream(const char*, int) {
   return os::service::IsThisProcess();
+}
+
+bool LogToFile(const std::string& path) {
+  std::FILE* const file = ::_wfopen(os::WidePath(path).c_str(), L"a");
+  if (file == nullptr) return false;
+  File() = file;
+  return true;
 }
 
 void OpenJournal(const std::string&) {
@@ -54,9 +68,9 @@ void SendToJournal(int priority, std::string_view message, const LogFields& fiel
   const std::string text(message);
   SYSTEMTIME now;
   ::GetSystemTime(&now);
-  std::fprintf(stderr, "%04u-%02u-%02uT%02u:%02u:%02u.%03uZ %s %s\n", now.wYear, now.wMonth, now.wDay,
+  std::fprintf(File(), "%04u-%02u-%02uT%02u:%02u:%02u.%03uZ %s %s\n", now.wYear, now.wMonth, now.wDay,
                now.wHour, now.wMinute, now.wSecond, now.wMilliseconds, LevelOf(priority), text.c_str());
-  std::fflush(stderr);
+  std::fflush(File());
   const std::optional<LogEvent> event = EventOf(priority, message, fields);
   if (Source() == nullptr || !event) return;
   std::vector<const char*> strings;

@@ -2,14 +2,14 @@
 # For tests/windows/run.sh: pairs of processes with real brokers. Sets `failed` to 1 for a pair that fails.
 declare -A broker_directory broker_system broker_address
 
-# broker NAME windows|linux ADDRESS PORT: starts one and waits until it serves.
+# broker NAME windows|linux ADDRESS PORT [DIRECTORY]: starts one and waits until it serves.
 broker() {
   local name=$1 log=$build/broker-$1.log
   broker_system[$name]=$2
   broker_address[$name]=$3
   mkdir -p "$WINEPREFIX/drive_c/brokers"
   if [ "$2" = windows ]; then
-    broker_directory[$name]="C:\\brokers\\$name"
+    broker_directory[$name]=${5:-C:\\brokers\\$name}
     wine "$build/bin/ndbrokerd.exe" --dir "${broker_directory[$name]}" --adapter-address "$3" --tcp-port "$4" \
       --log-level debug < /dev/null > "$log" 2>&1 &
   else

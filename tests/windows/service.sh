@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # SPDX-License-Identifier: Apache-2.0
 # For tests/windows/run.sh: the life of the service, through the service control manager of Wine.
 data=$WINEPREFIX/drive_c/ProgramData/NdBroker
@@ -24,7 +25,9 @@ events_are_reported() {
     grep -a "warn:eventlog:ReportEventW L\"$string\"" <<< "$text" || return 1
   done
 }
-export -f service state_is registered owner_only events_are_reported
+# The newest line of the pattern in the log file of the service.
+logged() { grep -a -- "$1" "$data/ndbrokerd.log" | tail -1 | grep -a .; }
+export -f service state_is registered owner_only events_are_reported logged
 export build data
 
 service_life() {
@@ -38,6 +41,7 @@ service_life() {
   step service-start 0 bash -c 'service start'
   step service-start-again 0 bash -c 'service start'
   step service-runs 0 bash -c 'state_is RUNNING'
+  step service-log-has-its-start 0 bash -c 'logged " info ndbrokerd .* serves C:"'
   broker_directory[service]='C:\ProgramData\NdBroker'
   broker_system[service]=windows
   exchange service-serves service service 127.0.0.5:7475
@@ -45,9 +49,20 @@ service_life() {
   step service-is-stopped 0 bash -c 'state_is STOPPED'
   echo 'wrong = = 1' >> "$data/ndbrokerd.toml"
   step service-start-with-wrong-configuration 1 bash -c 'service start'
+  step service-log-names-the-wrong-line 0 bash -c 'logged " error .*ndbrokerd.toml:[0-9]*"'
   sed -i '$d' "$data/ndbrokerd.toml"
+  broker beside windows 127.0.0.8 4975 "${broker_directory[service]}"
+  step service-start-beside-another-broker 1 bash -c 'service start'
+  step service-log-names-the-other-broker 0 bash -c 'logged " error another ndbrokerd (pid [0-9]*) already serves"'
+  kill "${broker_pid[beside]}"
+  wait "${broker_pid[beside]}" || true
   step service-uninstall 0 bash -c 'service uninstall'
   step service-event-source-is-gone 1 bash -c registered
   step service-files-are-gone 1 test -e "$data"
   step service-uninstall-again 1 bash -c 'service uninstall'
+  step service-install-with-a-wrong-option 0 bash -c 'service install --adapter-adress 127.0.0.5'
+  step service-start-with-a-wrong-option 1 bash -c 'service start'
+  step service-log-names-the-wrong-option 0 bash -c 'logged " error .*--adapter-adress"'
+  step service-uninstall-after-that 0 bash -c 'service uninstall'
+  step service-files-are-gone-again 1 test -e "$data"
 }
