@@ -5,6 +5,7 @@
 # host except for packages.
 #
 # usage: deploy/windows/build.sh [TARGET...]      without targets: all that docs/windows.md lists
+#        deploy/windows/build.sh --warm           builds nothing; exit 0: the libraries are in the cache
 #   NDBROKER_JOBS    compilers at a time (default: one for each processor)
 #   XDG_CACHE_HOME   libraries are kept in ndbroker-windows there (default: ~/.cache)
 set -euo pipefail
@@ -12,12 +13,12 @@ cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../.."
 source deploy/setup.sh
 
 case ${1-} in
-  -h | --help) sed -n '3,10s/^# \{0,1\}//p' deploy/windows/build.sh && exit 0 ;;
+  -h | --help) sed -n '3,11s/^# \{0,1\}//p' deploy/windows/build.sh && exit 0 ;;
 esac
 
 jobs=${NDBROKER_JOBS:-$(nproc)}
 toolchain=$PWD/deploy/windows/mingw.cmake
-install_packages deploy/packages.txt deploy/packages-windows.txt
+[ "${1-}" = --warm ] || install_packages deploy/packages.txt deploy/packages-windows.txt
 
 # The libraries depend on the compiler, on the versions of their sources and on their recipe.
 key=$({
@@ -27,6 +28,7 @@ key=$({
     libgrpc++-dev libprotobuf-dev libre2-dev libsqlite3-dev prometheus-cpp-dev libz-mingw-w64-dev
 } | sha256sum | cut -c1-16)
 libraries=${XDG_CACHE_HOME:-$HOME/.cache}/ndbroker-windows/$key
+[ "${1-}" != --warm ] || exec test -d "$libraries"
 if [ ! -d "$libraries" ]; then
   mkdir -p "${libraries%/*}"
   log=$(mktemp "$libraries-XXXXXX.log")
