@@ -156,9 +156,13 @@ struct WatchPort::Parts {
     return true;
   }
 
-  // Whether Take() would report a descriptor. Packets of no use leave the port, because it would stay
-  // signalled.
+  // Whether Take() would report a descriptor. The thread pool posts the packet of a signal some time after
+  // it. Packets of no use leave the port, because it would stay signalled.
   bool HasReport() {
+    for (const auto& [fd, watch] : watches) {
+      if (watch.request == 0 || watch.object->kind() == Object::Kind::kSocket) continue;
+      if ((watch.object->Ready() & (watch.wanted | kFailed | kHungUp)) != 0) return true;
+    }
     OVERLAPPED_ENTRY packet;
     ULONG arrived = 0;
     while (::GetQueuedCompletionStatusEx(port.get(), &packet, 1, &arrived, 0, FALSE) && arrived != 0) {

@@ -172,6 +172,11 @@ TEST_F(WatchSetTest, SetIsNotReadableForAConditionThatIsGone) {
     EXPECT_EQ(Receive(lane_.get(), &byte, 1), 1);
     EXPECT_EQ(Wait(wait, Duration::zero()), 0);
   }
+  for (int i = 0; i < 100; ++i) {
+    event_.Set();
+    EXPECT_EQ(Wait(wait, Duration::zero()), 1) << "at once";
+    event_.Clear();
+  }
   event_.Set();
   EXPECT_EQ(Take(1, seconds(10)), kReadable);
 }
