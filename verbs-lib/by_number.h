@@ -74,7 +74,7 @@ class ByNumber : public std::enable_shared_from_this<ByNumber> {
   // Each Expect() and Leave() begins a new round; results of an earlier round are dropped.
   using Round = std::uint64_t;
 
-  // Under mutex_.
+  // Under mutex_, or when nobody else has this object any more.
   void SetWaiting(bool waiting);
   // Binds `connector` to the port at `local` unless it is bound there already.
   Status TakePort(const Address& local);
