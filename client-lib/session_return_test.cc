@@ -203,6 +203,31 @@ TEST(SessionReturn, ObjectsClosedDuringTheReturnAreClosedAtTheNewBroker) {
   EXPECT_EQ(closed, (std::vector<session::Handle>{back, {777}}));
 }
 
+TEST(SessionReturn, AListenerAcceptsWhileOtherObjectsStillReturn) {
+  FakeBroker broker;
+  Adapter adapter = broker.Open();
+  Watch watch(adapter);
+  Listener listener = adapter.CreateListener().value();
+  ASSERT_TRUE(listener.Bind(kHere).ok());
+  ASSERT_TRUE(listener.Listen().ok());
+  CompletionQueue queue = adapter.CreateCompletionQueue(16).value();
+  QueuePairOptions options;
+  options.receive_cq = options.initiator_cq = &queue;
+  const QueuePair returning = adapter.CreateQueuePair(options).value();
+  broker.Kill();
+  watch.Await(1);
+  broker.On<session::CreateQueuePairOp>([](const session::ClientMessage&) { return std::nullopt; });
+  broker.Start();
+  const auto on_its_way = broker.Await<session::CreateQueuePairOp>(2);
+  Result<Connector> connector = adapter.CreateConnector();
+  ASSERT_TRUE(connector.ok()) << connector.status().ToString();
+  EXPECT_TRUE(listener.GetConnectionRequest(*connector).ok());
+  EXPECT_FALSE(adapter.connected()) << "one object has not returned";
+  broker.Send(session::Completion{on_its_way.id, {}, {}});
+  watch.Await(2);
+  EXPECT_TRUE(adapter.connected());
+}
+
 TEST(SessionReturn, BringsListenersAndSharedEndpointsToTheNewBroker) {
   FakeBroker broker;
   Adapter adapter = broker.Open();

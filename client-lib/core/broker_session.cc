@@ -51,6 +51,10 @@ Status BrokerSession::Unreachable(const Status& why) {
           Detail::kBrokerUnreachable};
 }
 
+bool BrokerSession::TakesOperations() const {
+  return (state_ == State::kUp || state_ == State::kReturning) && link_ && !link_->over;
+}
+
 Status BrokerSession::Submit(session::Operation op, std::uint32_t epoch, Done done, Sender sender,
                              Ticket* ticket) {
   // An object that is restored already may be closed while others are being restored.
@@ -69,8 +73,7 @@ std::shared_ptr<MappedCounters> BrokerSession::spares(std::uint32_t epoch) const
   if (in_child()) return nullptr;
   std::lock_guard lock(mutex_);
   const bool named = session::Handle::NameOf(last_op_ + 1).value != 0;
-  return state_ == State::kUp && link_ && !link_->over && epoch == epoch_ && named ? link_->lane.counters()
-                                                                                   : nullptr;
+  return TakesOperations() && epoch == epoch_ && named ? link_->lane.counters() : nullptr;
 }
 
 bool BrokerSession::Pass(Link& link, std::span<const std::byte> bytes, Sender sender) {
@@ -92,8 +95,8 @@ Status BrokerSession::Send(session::ClientMessage message, bool early, std::uint
   std::shared_ptr<Link> link;
   {
     std::lock_guard lock(mutex_);
-    const bool open = state_ == State::kUp || (state_ == State::kConnecting && early);
-    if (!open || !link_ || link_->over || (epoch != 0 && epoch != epoch_)) return Unreachable();
+    const bool open = TakesOperations() || (early && state_ == State::kConnecting && link_ && !link_->over);
+    if (!open || (epoch != 0 && epoch != epoch_)) return Unreachable();
     message.op_id = ++last_op_;
     if (number != nullptr) *number = message.op_id;
     link = link_;

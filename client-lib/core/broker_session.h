@@ -178,7 +178,8 @@ class BrokerSession final : public std::enable_shared_from_this<BrokerSession> {
  private:
   struct Link;
   class Daemon;
-  enum class State { kConnecting, kUp, kDown };
+  // kReturning: the listeners and shared endpoints are back, the other objects are not yet.
+  enum class State { kConnecting, kReturning, kUp, kDown };
 
   // `reached`: set when a broker accepted the connection. May be null.
   Status ConnectLink(bool* reached = nullptr);
@@ -191,6 +192,8 @@ class BrokerSession final : public std::enable_shared_from_this<BrokerSession> {
               session::OpId* number = nullptr);
   // Returns false when only a sender that waits can send it.
   static bool Pass(Link& link, std::span<const std::byte> bytes, Sender sender);
+  // Under mutex_: whether operations on objects of this epoch can be sent.
+  bool TakesOperations() const;
   Result<Reply> CallWithin(session::ClientMessage message, const char* what, Duration timeout);
   void TearDown(const Status& why);
   void Keep();

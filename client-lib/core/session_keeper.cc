@@ -201,7 +201,8 @@ bool BrokerSession::Reconnect() {
   }
 }
 
-// Listeners and shared endpoints first: connections that came through them rejoin them at their port.
+// Listeners and shared endpoints first: connections that came through them rejoin them at their port. New
+// connections need not wait for the others: a listener accepts as soon as it is back.
 void BrokerSession::BringBack() {
   if (const auto device = IntroducedDevice()) device->OnDaemonBack();
   std::vector<std::shared_ptr<Target>> all;
@@ -213,6 +214,10 @@ void BrokerSession::BringBack() {
     return target->rank() == Target::Rank::kEndpoint;
   });
   BringBack({all.begin(), rest});
+  {
+    std::lock_guard lock(mutex_);
+    state_ = State::kReturning;
+  }
   BringBack({rest, all.end()});
 }
 

@@ -67,6 +67,7 @@ struct End {
   std::uint64_t next = 0;  // The number of the next message.
   double sent_at = 0;
   std::atomic<bool> lost = false;
+  const std::shared_ptr<std::atomic<bool>> left = std::make_shared<std::atomic<bool>>(false);  // The peer.
 };
 
 // All ends of a process, their memory and their queue.
@@ -130,7 +131,7 @@ int RunEcho(const std::vector<std::string>& arguments) {
     while (ended == 0) {
       // Connections that carried no message come and go. The others stay, so that they can be counted.
       for (std::size_t i = expected; i < all.size(); ++i) {
-        if (all[i]->lost && all[i]->next == 0) {
+        if (*all[i]->left && all[i]->next == 0) {
           std::swap(all[i], all.back());
           ends.Drop(std::move(all.back()));
           all.pop_back();
@@ -141,6 +142,7 @@ int RunEcho(const std::vector<std::string>& arguments) {
         std::this_thread::sleep_for(milliseconds(2));
         continue;
       }
+      end->connector.SetDisconnectCallback([left = end->left](DisconnectReason) { *left = true; });
       Status status = listener.GetConnectionRequest(end->connector);
       if (status.ok()) status = end->connector.Accept(end->pair);
       if (status.ok()) {

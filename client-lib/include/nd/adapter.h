@@ -86,7 +86,8 @@ class Adapter {
 
   // True while the session with the broker stands. Established queue pairs do not depend on it.
   bool connected() const;
-  // `callback` runs on the dispatch thread when the session is lost and when it is restored.
+  // `callback` runs on the dispatch thread when the session is lost and when it is restored with all its
+  // objects. New objects can be made, and listeners accept, somewhat earlier.
   void SetSessionCallback(std::function<void(bool connected)> callback);
   // `callback` runs on the dispatch thread when the adapter changes. Changes while the broker is away are not
   // told.
