@@ -36,12 +36,13 @@ class LateStoreTest : public ::testing::Test {
     const std::uint32_t before = armed.exchange(0);
     Send();
     Stamp().store(0);
+    segment().side[1].fences.store(0);
     armed.store(before);
   }
   void Arrive() { Stamp().store(1); }
   Interest Sleep(Sleeper sleeper) {
     const bool barrier = queue_pair_.Arm();
-    return queue_pair_.Settle(sleeper, barrier && GlobalBarrier());
+    return queue_pair_.Settle(sleeper, !barrier || GlobalBarrier());
   }
   std::uint64_t received() { return queue_pair_.counters().rx_sends.load(); }
 
@@ -73,6 +74,27 @@ TEST_F(LateStoreTest, ASleeperLooksASecondTimeAndNotAThird) {
     EXPECT_FALSE(second.runnable);
     EXPECT_EQ(second.deadline, Time::max()) << "an idle connection costs nothing";
   }
+}
+
+// A peer of an earlier version never says that it fences.
+TEST_F(LateStoreTest, ASleeperNeedsNeitherBarrierNorSecondLookWhileThePeerFences) {
+  Deferred none;
+  Send();  // With a doorbell.
+  queue_pair_.Drive(true, &none);
+  EXPECT_FALSE(queue_pair_.Arm());
+  EXPECT_EQ(queue_pair_.Settle(Sleeper::kWaiter, true).deadline, Time::max());
+  int without_doorbell = 0;
+  do {
+    segment().side[0].armed = 0;
+    ASSERT_TRUE(sleeper_.qp->Receive(nullptr, {}).ok());
+    Send();
+    queue_pair_.Drive(false, &none);
+  } while (!queue_pair_.Arm() && ++without_doorbell < 1000);
+  EXPECT_GT(without_doorbell, 1);
+  EXPECT_LT(without_doorbell, 100) << "fences that nobody needs";
+  const Interest left = queue_pair_.Settle(Sleeper::kWaiter, GlobalBarrier());
+  EXPECT_LE(left.deadline, In(kStoresSettle));
+  EXPECT_EQ(received(), sent_);
 }
 
 TEST_F(LateStoreTest, TheThreadLooksForAnEventLoop) {

@@ -98,9 +98,9 @@ class SoftQueuePair final : public QueuePair, public std::enable_shared_from_thi
   std::uint32_t poll_cost() const { return poll_cost_; }
   bool DriveBlocking(Deferred* deferred);
   // Called before a thread sleeps, in two steps with one barrier for all queue pairs between them
-  // (ArmForSleep). Arm() returns true when the barrier is needed.
+  // (ArmForSleep). Arm() returns true when the barrier is needed; `ordered`: it was made, or is not needed.
   bool Arm();
-  Interest Settle(Sleeper sleeper, bool barrier);
+  Interest Settle(Sleeper sleeper, bool ordered);
   // The visit of the progress thread. Returns false when the application polls, so that this queue pair is
   // left to the polls.
   bool Serve(Deferred* deferred);

@@ -166,11 +166,11 @@ bool SoftQueuePair::Arm() {
   return transport_ && !transport_dead_ && transport_->Arm();
 }
 
-Interest SoftQueuePair::Settle(Sleeper sleeper, bool barrier) {
+Interest SoftQueuePair::Settle(Sleeper sleeper, bool ordered) {
   BiasedGuard guard(lock_);
   Interest now;
   if (transport_ && !transport_dead_) {
-    now = transport_->Settle(barrier, sleeper != Sleeper::kEventLoop);
+    now = transport_->Settle(ordered, sleeper != Sleeper::kEventLoop);
     now.deadline = std::min(now.deadline, disconnect_deadline_);
   }
   // Arm may send and may find the end; the next round then frees the transport.

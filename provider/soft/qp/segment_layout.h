@@ -41,9 +41,13 @@ struct SideControl {
   std::atomic<std::uint32_t> closed;  // Not 0: the other side begins no direct access.
   // Not 0: this side announces its records in the ready page of the other side. Earlier versions never do.
   std::atomic<std::uint32_t> announces;
+  // Not 0: this side makes a whole fence between what it publishes and its look at `armed` of the other side.
+  // Earlier versions never say so.
+  std::atomic<std::uint32_t> fences;
 };
 static_assert(offsetof(SideControl, mark) == 136 && offsetof(SideControl, segment) == 208 &&
-              offsetof(SideControl, announces) == 224 && sizeof(SideControl) == 256);
+              offsetof(SideControl, announces) == 224 && offsetof(SideControl, fences) == 228 &&
+              sizeof(SideControl) == 256);
 
 enum class RecordKind : std::uint8_t {
   kSend = 1,          // A piece of a Send: bytes here, or in a buffer of the sender (kByReference).

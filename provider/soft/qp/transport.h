@@ -53,10 +53,10 @@ class Transport {
   // Called after the first round. Returns true when the peer wakes this side although nobody has armed, so
   // that interest() may be watched at once.
   virtual bool ArmedFromStart() = 0;
-  // Returns the interest to watch after arming. `barrier`: the barrier was made. `keeps_time`: the sleeper
-  // comes back at the deadline; for another one the progress thread keeps it, whose call interest() then
-  // demands.
-  virtual Interest Settle(bool barrier, bool keeps_time) = 0;
+  // Returns the interest to watch after arming. `ordered`: the barrier was made, or no Arm() needed it.
+  // `keeps_time`: the sleeper comes back at the deadline; for another one the progress thread keeps it, whose
+  // call interest() then demands.
+  virtual Interest Settle(bool ordered, bool keeps_time) = 0;
   // The remaining work after data was moved. Also runnable when a thread consumed the wake-up of a sleeper,
   // because the peer sends no other one until Arm() is called again.
   virtual Interest interest() const = 0;

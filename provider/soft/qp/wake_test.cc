@@ -48,7 +48,7 @@ class VisitTest : public ::testing::Test {
     EXPECT_TRUE(visited_.Serve(&none) || visited_.Serve(&none));
     const bool barrier = visited_.Arm();
     meanwhile();
-    return visited_.Settle(Sleeper::kProgressThread, barrier && GlobalBarrier());
+    return visited_.Settle(Sleeper::kProgressThread, !barrier || GlobalBarrier());
   }
 
   HeldUpThread held_up_;

@@ -347,12 +347,12 @@ void PollSet::ExpectSleep() {
 }
 
 std::vector<Interest> ArmForSleep(std::span<SoftQueuePair* const> queue_pairs, Sleeper sleeper) {
-  bool barrier = false;
-  for (SoftQueuePair* queue_pair : queue_pairs) barrier |= queue_pair->Arm();
-  barrier = barrier && GlobalBarrier();
+  bool unordered = false;
+  for (SoftQueuePair* queue_pair : queue_pairs) unordered |= queue_pair->Arm();
+  const bool ordered = !unordered || GlobalBarrier();
   std::vector<Interest> interests;
   interests.reserve(queue_pairs.size());
-  for (SoftQueuePair* queue_pair : queue_pairs) interests.push_back(queue_pair->Settle(sleeper, barrier));
+  for (SoftQueuePair* queue_pair : queue_pairs) interests.push_back(queue_pair->Settle(sleeper, ordered));
   return interests;
 }
 

@@ -13,6 +13,9 @@ namespace {
 constexpr std::uint32_t kFirstOutstanding = 16;
 constexpr std::uint32_t kLine = 64, kMostPrefetched = 4 * kLine;
 
+// A doorbell costs as much as so many fences and more.
+constexpr std::uint32_t kFencesAfterDoorbell = 32;
+
 // Asks for the cache line of a store that comes later. The store then need not wait for it.
 void PrefetchForStore(const std::byte& line) {
 #if defined(__x86_64__)
@@ -40,6 +43,7 @@ ShmRings::ShmRings(SoftQueuePair& queue_pair, Mapping segment, UniqueFd socket, 
       published_(std::make_unique_for_overwrite<Published[]>(kFirstOutstanding)),
       published_mask_(kFirstOutstanding - 1) {
   if (mine().armed.load(std::memory_order_relaxed) != 0) armed_ = kArmed;  // By the broker.
+  if (!barrier_) StartFences();
   mine().number.store(queue_pair.number(), std::memory_order_release);
   PublishProtection();
 }
@@ -147,11 +151,12 @@ void ShmRings::AskForAcknowledgements() {
   std::uint32_t expected = kArmedForRecords;
   // It stays 0 if the peer is ringing.
   mine().armed.compare_exchange_strong(expected, kArmed, std::memory_order_seq_cst);
-  must_look_again_ = true;
+  const bool fences = PeerFences();
+  must_look_again_ = must_look_again_ || !fences;
   if (!outstanding()) return;
   // Either the peer sees the new value when it has consumed the next slot, or this side sees what it
   // consumed.
-  if (!GlobalBarrier()) armed_ = 0;  // Somebody arms again.
+  if (!fences && !GlobalBarrier()) armed_ = 0;  // Somebody arms again.
   if (AcknowledgementWaits()) Acknowledge();
 }
 
@@ -159,6 +164,18 @@ void ShmRings::RingBell() {
   if (theirs().armed.exchange(0, std::memory_order_acq_rel) == 0) return;
   // A full socket contains doorbells already; a broken one is noticed at the next read.
   os::Send(socket_.get(), &kDoorbell, 1);
+  StartFences();
+}
+
+void ShmRings::StartFences() {
+  fences_left_ = kFencesAfterDoorbell;
+  mine().fences.store(1, std::memory_order_release);
+}
+
+void ShmRings::FenceBeforeLook() {
+  // The end is visible before this side looks without a fence for the first time.
+  if (barrier_ && --fences_left_ == 0) mine().fences.store(0, std::memory_order_relaxed);
+  std::atomic_thread_fence(std::memory_order_seq_cst);
 }
 
 void ShmRings::AnnounceIn(std::shared_ptr<const Mapping> page, std::uint32_t place) {

@@ -159,20 +159,22 @@ class ShmRings {
     const Due due = std::exchange(doorbell_due_, Due::kNothing);
     if (ready_ != nullptr && due == Due::kRecord) [[unlikely]]
       ready_->store(++announced_, std::memory_order_release);
-    if (!barrier_) [[unlikely]]
-      std::atomic_thread_fence(std::memory_order_seq_cst);
+    if (fences_left_ != 0) [[unlikely]]
+      FenceBeforeLook();
     std::atomic_signal_fence(std::memory_order_seq_cst);
     const std::uint32_t armed = theirs().armed.load(std::memory_order_relaxed);
     if (armed != 0 && (due == Due::kRecord || armed != kArmedForRecords)) [[unlikely]]
       RingBell();
   }
-  // Asks the peer to ring before this side sleeps. The caller makes the barrier and looks at the ring again.
-  // `acknowledgements`: something waits for the end of records of this side.
-  void Arm(bool acknowledgements) {
+  // Asks the peer to ring before this side sleeps. The caller looks at the ring again, after a barrier if the
+  // result is true. `acknowledgements`: something waits for the end of records of this side.
+  bool Arm(bool acknowledgements) {
     armed_ = acknowledgements || !barrier_ ? kArmed : kArmedForRecords;
     const std::uint32_t before = mine().armed.exchange(armed_, std::memory_order_seq_cst);
+    if (PeerFences()) return false;
     const bool more = before == 0 || (before == kArmedForRecords && armed_ == kArmed);
     must_look_again_ = must_look_again_ || (barrier_ && more);
+    return true;
   }
   // This side asked for more than before, and the barrier may have left out the peer. Somebody has to examine
   // the ring again, see kStoresSettle.
@@ -212,6 +214,16 @@ class ShmRings {
   // outstanding make room too.
   bool Widen();
   void RingBell();
+  // A peer that this side had to wake sleeps soon again, and its barrier costs a system call. So after a
+  // doorbell this side makes fences for a while, and says so.
+  void StartFences();
+  void FenceBeforeLook();
+  // After `armed` was set. What the peer published before it said so is visible here; what it publishes from
+  // now on is followed by its fence. Either that sees `armed`, or this side sees the publication.
+  bool PeerFences() const {
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    return theirs().fences.load(std::memory_order_acquire) != 0;
+  }
   // The bytes of a claimed slot are not those of the memory, which is gone.
   void Withhold(std::uint64_t request);
   Ring& out() { return *out_; }
@@ -232,7 +244,8 @@ class ShmRings {
   std::atomic<std::uint16_t>* ready_ = nullptr;
   std::uint16_t announced_ = 0;
   std::shared_ptr<const Mapping> ready_page_;
-  std::uint32_t armed_ = 0;  // 0: a doorbell was taken.
+  std::uint32_t armed_ = 0;        // 0: a doorbell was taken.
+  std::uint32_t fences_left_ = 0;  // Not 0: mine().fences is set.
   bool must_look_again_ = false;
   bool write_in_ring_ = false, request_in_ring_ = false;
   // Behind the last one in the ring.

@@ -136,14 +136,13 @@ bool ShmTransport::ProgressQuiet(QuietWords* words) {
 bool ShmTransport::Arm() {
   // It would wake this side for a record that a poll has taken.
   if (state_.rings.DoorbellComes()) state_.memory.ReadSocket(true);
-  state_.rings.Arm(AwaitsAcknowledgements());
-  return true;
+  return state_.rings.Arm(AwaitsAcknowledgements());
 }
 
-Interest ShmTransport::Settle(bool barrier, bool keeps_time) {
+Interest ShmTransport::Settle(bool ordered, bool keeps_time) {
   // Either the next publication of the peer sees the flag, or this side sees the publication now, or at the
   // second look.
-  rearm_at_ = barrier ? Time::max() : Time(std::chrono::steady_clock::now()) + kStoresSettle;
+  rearm_at_ = ordered ? Time::max() : Time(std::chrono::steady_clock::now()) + kStoresSettle;
   if (keeps_time && state_.rings.TakeLookAgain()) {
     look_again_at_ = Time(std::chrono::steady_clock::now()) + kStoresSettle;
   } else if (look_again_at_ != Time::max() && Time(std::chrono::steady_clock::now()) >= look_again_at_) {

@@ -30,7 +30,7 @@ class ShmTransport final : public Transport {
   bool Progress(bool look_at_fd) override;
   bool Arm() override;
   bool ArmedFromStart() override { return state_.rings.armed(); }
-  Interest Settle(bool barrier, bool keeps_time) override;
+  Interest Settle(bool ordered, bool keeps_time) override;
   Interest interest() const override;
   void FindQuietWords(QuietWords* words) const override;
   bool ProgressQuiet(QuietWords* words) override;
