@@ -13,7 +13,7 @@ WIRE = ("0.4 us of the library between the receive and the send of a small messa
         "and the copy from the buffer in which it is checked")
 STREAM = ("the copies of the kernel, 41 % of the sending and 36 % of the receiving core; the copy from the buffer into the target is "
           "22 % of the receiving core, and without half of it 1.02 times as much came through")
-WAKE = "four system calls a message (ring, wait, read the doorbell, barrier) where the floor makes two"
+WAKE = "three system calls a message (ring, wait, read the doorbell) where the floor makes two"
 
 REASONS = {
     "S": SMALL, "S1": FENCE, "S2": FENCE, "S4": FENCE, "S6": POST, "S7": COPY, "S11": POST,
