@@ -29,6 +29,26 @@ class FdLane : public ::testing::Test {
   std::array<std::byte, 64> buffer_{};
 };
 
+// A caller that asks all the time finds each message and the hang-up.
+TEST_F(FdLane, MayHaveMessageMissesNothingForLong) {
+  const auto found = [&] {
+    const Time deadline = Time(std::chrono::steady_clock::now()) + std::chrono::seconds(10);
+    while (!os::MayHaveMessage(b_.get()) ||
+           ReceiveWithFds(b_.get(), buffer_, false).code() == StatusCode::kDeviceBusy) {
+      if (Time(std::chrono::steady_clock::now()) > deadline) return false;
+    }
+    return true;
+  };
+  for (int i = 0; i < 100; ++i) {
+    SCOPED_TRACE(i);
+    ASSERT_TRUE(SendWithFds(a_.get(), Text("one"), {}).ok());
+    ASSERT_TRUE(found());
+    for (int j = 0; j < i; ++j) os::MayHaveMessage(b_.get());
+  }
+  a_.reset();
+  EXPECT_TRUE(found());
+}
+
 TEST_F(FdLane, DescriptorsArriveWithTheirMessage) {
   UniqueFd near, far;
   ASSERT_TRUE(os::MakeStreamPair(&near, &far, /*blocking=*/false));

@@ -51,6 +51,16 @@ TEST_F(PipeListenerTest, ClientIsAcceptedWithItsUserAndItsProcess) {
   EXPECT_EQ(Accept(listener_.get()).result, Accepted::Result::kNone);
 }
 
+TEST_F(PipeListenerTest, QuietPipeIsKnownToBeQuietWithoutACall) {
+  const UniqueFd client = Connect();
+  ASSERT_TRUE(ClientWaits(seconds(20)));
+  const Accepted accepted = Accept(listener_.get());
+  EXPECT_TRUE(MayHaveMessage(client.get()));
+  int calls = 0;
+  for (int i = 0; i < 640; ++i) calls += MayHaveMessage(client.get()) ? 1 : 0;
+  EXPECT_LE(calls, 10);
+}
+
 TEST_F(PipeListenerTest, ClientLearnsTheOwnerOfThePipe) {
   const UniqueFd client = Connect();
   const std::optional<std::uint32_t> owner = PeerUser(client.get());

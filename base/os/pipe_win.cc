@@ -11,6 +11,8 @@ namespace nd::os {
 namespace {
 
 constexpr DWORD kBuffer = 64 * 1024;
+// The end of a read of a thread that has ended may stay unwritten.
+constexpr unsigned kLooksBetweenCalls = 64;
 
 Handle MakeEvent(bool set) {
   return Handle(::CreateEventW(nullptr, /*bManualReset=*/TRUE, set, nullptr));
@@ -132,6 +134,13 @@ void PipeObject::AskForMessage() {
   asking_ =
       ::ReadFile(pipe_.get(), &nothing, 0, nullptr, &asked_) != 0 || ::GetLastError() == ERROR_IO_PENDING;
   if (!asking_) ::SetEvent(message_event_.get());  // There is one already, or the other end is closed.
+}
+
+bool PipeObject::MayHaveMessage() {
+  const std::lock_guard lock(read_mutex_);
+  if (AsksStill()) return ++looks_ % kLooksBetweenCalls == 0;
+  AskForMessage();
+  return true;
 }
 
 void PipeObject::WaitUntilReadable() {

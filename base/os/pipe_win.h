@@ -43,6 +43,8 @@ class PipeObject final : public Object {
   bool Receive(std::size_t most, std::vector<std::byte>* message, bool* too_long);
   // Closes the connection; every later call fails with EPIPE, and callers that wait return.
   void ShutDown();
+  // As MayHaveMessage() of socket.h.
+  bool MayHaveMessage();
   // Returns when Receive() has a result.
   void WaitUntilReadable();
 
@@ -58,6 +60,8 @@ class PipeObject final : public Object {
   bool Peek(DWORD* waiting, DWORD* first) const;
   // A read of no bytes ends when there is a message, and leaves the message there.
   void AskForMessage();
+  // The system writes the end of that read to memory.
+  bool AsksStill() const { return asking_ && !HasOverlappedIoCompleted(&asked_); }
 
   Handle pipe_;  // Changed once, with both mutexes held.
   const Carrier carrier_;
@@ -66,6 +70,7 @@ class PipeObject final : public Object {
   Handle message_event_, read_event_, written_event_;
   OVERLAPPED asked_{}, written_{};
   bool asking_ = false;
+  unsigned looks_ = 0;
   std::vector<std::byte> outgoing_;  // Of the write in flight.
 };
 

@@ -77,6 +77,9 @@ struct ReceivedMessage {
   bool too_long = false;  // The buffer contains only the beginning of the message.
 };
 ReceivedMessage ReceiveMessage(int socket, std::span<std::byte> buffer);
+// Of kind kMessages, for a caller that asks all the time. False: as far as is known without a call of the
+// system, ReceiveMessage() has no result. What was sent just now can be missed, and is found by a later call.
+bool MayHaveMessage(int socket);
 
 enum class Direction { kReceive, kSend, kBoth };
 void ShutDown(int socket, Direction direction);

@@ -164,6 +164,11 @@ ReceivedMessage ReceiveMessage(int socket, std::span<std::byte> buffer) {
   return {size, (message.msg_flags & MSG_CTRUNC) != 0, (message.msg_flags & MSG_TRUNC) != 0};
 }
 
+// Only a call knows.
+bool MayHaveMessage(int) {
+  return true;
+}
+
 void ShutDown(int socket, Direction direction) {
   static_assert(static_cast<int>(Direction::kReceive) == SHUT_RD &&
                 static_cast<int>(Direction::kSend) == SHUT_WR &&

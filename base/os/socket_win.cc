@@ -297,6 +297,11 @@ ReceivedMessage ReceiveMessage(int socket, std::span<std::byte> buffer) {
   return {-1, false, false};
 }
 
+bool MayHaveMessage(int socket) {
+  const auto pipe = FindAs<PipeObject>(socket);
+  return !pipe || pipe->MayHaveMessage();
+}
+
 void ShutDown(int socket, Direction direction) {
   if (const auto pipe = FindAs<PipeObject>(socket))
     return pipe->ShutDown();  // A pipe has no single directions.

@@ -169,7 +169,8 @@ class ShmRings {
   // Asks the peer to ring before this side sleeps. The caller looks at the ring again, after a barrier if the
   // result is true. `acknowledgements`: something waits for the end of records of this side.
   bool Arm(bool acknowledgements) {
-    armed_ = acknowledgements || !barrier_ ? kArmed : kArmedForRecords;
+    const bool can_ask_later = barrier_ || theirs().fences.load(std::memory_order_relaxed) != 0;
+    armed_ = acknowledgements || !can_ask_later ? kArmed : kArmedForRecords;
     const std::uint32_t before = mine().armed.exchange(armed_, std::memory_order_seq_cst);
     if (PeerFences()) return false;
     const bool more = before == 0 || (before == kArmedForRecords && armed_ == kArmed);

@@ -76,6 +76,8 @@ bool SharedMemory::GiveReadyPage(int page, std::uint32_t place) {
 
 void SharedMemory::ReadSocket(bool until_doorbell) {
   if (hung_up_) return;
+  // A doorbell that has been rung is taken now. The rest can wait for the next look.
+  if (until_doorbell && !rings_.DoorbellComes() && !os::MayHaveMessage(rings_.socket())) return;
   for (int i = 0; i < kDatagramsPerLook; ++i) {
     ShareMessage message;
     const auto bytes = std::as_writable_bytes(std::span(&message, 1));
