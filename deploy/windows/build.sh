@@ -17,6 +17,8 @@ case ${1-} in
 esac
 
 jobs=${NDBROKER_JOBS:-$(nproc)}
+# Clones of this tree share what ccache holds.
+export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1
 toolchain=$PWD/deploy/windows/mingw.cmake
 [ "${1-}" = --warm ] || install_packages deploy/packages.txt deploy/packages-windows.txt
 

@@ -20,5 +20,6 @@ mkdir -p "$stripped"
 for program in "${programs[@]}"; do
   x86_64-w64-mingw32-strip -o "$stripped/$program" "$bin/$program"
 done
+cp deploy/windows/NdBroker/NdBroker.ps[dm]1 "$stripped"
 wixl --arch x64 -D Version="$version" -D Bin="$stripped" -o "$file" deploy/windows/ndbroker.wxs
 say "$file: $(stat -c %s "$file") bytes"

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # For tests/windows/run.sh, after service.sh: the life of the installer under Wine's Windows Installer.
 programs="$WINEPREFIX/drive_c/Program Files/NdBroker"
+module="$WINEPREFIX/drive_c/Program Files/WindowsPowerShell/Modules/NdBroker"
 version=$(sed -n 's/^project(ndbroker VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
 newer=${version%.*}.$((${version##*.} + 1))
 
@@ -14,7 +15,7 @@ installer() {
 version_is() { wine reg query 'HKLM\Software\Microsoft\Windows\CurrentVersion\Uninstall' /s | tr -d '\r' | grep -q "DisplayVersion.* $1$"; }
 # With a blank in its path the program must stand between quotation marks.
 quoted() { wine reg query 'HKLM\SYSTEM\CurrentControlSet\Services\ndbrokerd' /v ImagePath | grep -q '"C:\\Program Files\\NdBroker\\ndbrokerd.exe" --service run'; }
-nothing_is_left() { ! state_is . && ! registered && ! find "$programs" "$data" 2> /dev/null | grep .; }
+nothing_is_left() { ! state_is . && ! registered && ! find "$programs" "$data" "$module" 2> /dev/null | grep .; }
 # The installed ndctl and the installed service.
 installed_ctl() { wine "$programs/ndctl.exe" "$@"; }
 # Wine says that its catalogue took the entry and does not list it; ndctl notices. The DLL is the one beside ndctl.exe.
@@ -26,7 +27,7 @@ serves_at() {
 # Ports and connections survive an upgrade with the journal and its key.
 same_key() { cmp "$data/reattach.key" "$build/reattach.key"; }
 export -f installer version_is quoted nothing_is_left installed_ctl provider_is_noticed break_installation serves_at same_key
-export programs
+export programs module
 
 installer_life() {
   deploy/windows/msi.sh "$version" "$WINEPREFIX/drive_c/ndbroker.msi" > "$build/msi.log" 2>&1
@@ -37,6 +38,7 @@ installer_life() {
   step installer-version 0 bash -c "version_is $version"
   step installer-event-source 0 bash -c registered
   step installer-configuration-is-private 0 bash -c owner_only
+  step installer-powershell-module 0 bash -c 'cmp deploy/windows/NdBroker/NdBroker.psd1 "$module/NdBroker.psd1" && [ -s "$module/NdBroker.psm1" ]'
   step installer-quotes-the-program 0 bash -c quoted
   broker_directory[service]='C:\ProgramData\NdBroker'
   broker_system[service]=windows
