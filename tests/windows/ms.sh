@@ -112,11 +112,11 @@ wanted() {
   [ $# -eq 0 ] || [[ " $* " == *" ${name%% *} "* ]]
 }
 log_of() { echo "$out/log/$(tr ' ' _ <<< "$1")-$2.log"; }
-# measures NAME BROKERS SERVER: the program, or its client, has printed the result of a size.
+# measures NAME BROKERS SERVER: the program, or its client, has printed the result of a size, or that a phase has ended.
 measures() {
   local log
   log=$(log_of "$1" "$([ "$3" = - ] && echo only || echo "$2-client")")
-  grep -qaE '^ *[0-9]+l? +[0-9]+l? ' "$log"
+  grep -qaE '^ *[0-9]+l? +[0-9]+l? |^Phase 2:' "$log"
 }
 # row NAME BROKERS SERVER CLIENT SECONDS
 row() {
@@ -124,7 +124,7 @@ row() {
   case $1/$2/$3/$4 in
     */0/0 | */-/0) ;;
     ndmval/1/0/114 | "ndmemorytest NdMRDeregister"/?/147/0) result='explained in docs/windows.md' ;;
-    # They move 2 GB or 500,000 messages for each of 23 sizes. When the server's time is over, the client ends somehow.
+    # They move 2 GB or 500,000 messages for each of 23 sizes, or make millions of Writes one after the other. When the server's time is over, the client ends somehow.
     # A program that has not printed the result of any size hangs.
     ndping*/124/* | ndpingpong*/124/* | ndrping*/124/* | ndrpingpong*/124/* | ndmw/*/124/* | ndmrlat/*/124)
       if measures "$@"; then result="no end within $seconds s"; else result="FAILED ($out/log)" failed=1; fi ;;
