@@ -24,7 +24,8 @@ class Mapping;
 Result<UniqueFd> CreateReadOnlyMemfd(const char* name, std::size_t size, Mapping* mapping);
 
 // Checks that `fd` is a memfd with at least those seals and at least `min_size` bytes; ACCESS_VIOLATION with
-// the reason otherwise. Returns its size.
+// the reason otherwise. Returns its size. A memfd of MFD_HUGETLB is refused: a peer that punches holes into
+// it and takes the huge pages of the host ends every process that touches it (SIGBUS).
 Result<std::size_t> CheckSealedMemfd(int fd, std::size_t min_size);
 
 // An owned mmap.

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -21,6 +22,7 @@ namespace nd {
 namespace {
 
 constexpr int kSizeSeals = F_SEAL_GROW | F_SEAL_SHRINK;
+constexpr unsigned long kHugePages = 0x958458f6;  // HUGETLBFS_MAGIC
 
 Status NoMemory(const char* what) {
   return {StatusCode::kInsufficientResources, std::string(what) + ": " + std::strerror(errno),
@@ -72,8 +74,13 @@ Result<std::size_t> CheckSealedMemfd(int fd, std::size_t min_size) {
   if ((seals & (kSizeSeals | F_SEAL_SEAL)) != (kSizeSeals | F_SEAL_SEAL)) {
     return Status{StatusCode::kAccessViolation, "the memfd is not sealed against GROW, SHRINK and SEAL"};
   }
+  struct statfs system;
   struct stat info;
-  if (fstat(fd, &info) != 0) return NoMemory("cannot stat shared memory");
+  if (fstatfs(fd, &system) != 0 || fstat(fd, &info) != 0) return NoMemory("cannot stat shared memory");
+  if (static_cast<unsigned long>(system.f_type) == kHugePages) {
+    return Status{StatusCode::kAccessViolation,
+                  "the memfd has reserved huge pages (MFD_HUGETLB), expected ordinary pages"};
+  }
   if (info.st_size < 0 || static_cast<std::size_t>(info.st_size) < min_size) {
     return Status{StatusCode::kAccessViolation, "the memfd has " + std::to_string(info.st_size) +
                                                     " bytes, expected at least " + std::to_string(min_size)};

@@ -31,6 +31,15 @@ TEST(MemfdSeals, OtherDescriptorsAreRefused) {
   EXPECT_EQ(CheckSealedMemfd(reader.get(), 1).code(), StatusCode::kAccessViolation);
 }
 
+// The size can be sealed, and the pages can still be missing.
+TEST(MemfdSeals, HugePagesAreRefused) {
+  const UniqueFd huge(memfd_create("huge", MFD_ALLOW_SEALING | MFD_HUGETLB));
+  if (!huge) GTEST_SKIP() << "no huge pages in this kernel";
+  ASSERT_EQ(ftruncate(huge.get(), 1 << 30), 0);
+  ASSERT_EQ(fcntl(huge.get(), F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL), 0);
+  EXPECT_EQ(CheckSealedMemfd(huge.get(), 1).code(), StatusCode::kAccessViolation);
+}
+
 TEST(MemfdSeals, ReadOnlySegmentKeepsItsPages) {
   Mapping mine;
   const auto fd = CreateReadOnlyMemfd("page", 4096, &mine);
