@@ -5,20 +5,17 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <charconv>
-#include <cinttypes>
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <utility>
 
 #include "base/memfd.h"
+#include "base/os/own_mappings_linux.h"
 
 #ifndef F_SEAL_FUTURE_WRITE
 #define F_SEAL_FUTURE_WRITE 0x0010
@@ -27,9 +24,6 @@
 namespace nd::os {
 namespace {
 
-struct CloseFile {
-  void operator()(std::FILE* file) const { std::fclose(file); }
-};
 struct CloseDirectory {
   void operator()(DIR* directory) const { ::closedir(directory); }
 };
@@ -37,29 +31,14 @@ struct CloseDirectory {
 // The file whose beginning is mapped at `address`, when it is a memfd and the mapping is shared and has
 // `length` bytes at least.
 std::optional<MemoryNumber> FileAt(std::uintptr_t address, std::size_t length) {
-  const std::unique_ptr<std::FILE, CloseFile> maps(std::fopen("/proc/self/maps", "re"));
-  char* line = nullptr;
-  std::size_t room = 0;
   std::optional<MemoryNumber> found;
-  while (maps && ::getline(&line, &room, maps.get()) > 0) {
-    std::uintptr_t begin = 0, end = 0;
-    char rights[5] = "";
-    std::uint64_t offset = 0, file = 0;
-    unsigned major_number = 0, minor_number = 0;
-    int name = 0;
-    if (std::sscanf(line, "%" SCNxPTR "-%" SCNxPTR " %4s %" SCNx64 " %x:%x %" SCNu64 " %n", &begin, &end,
-                    rights, &offset, &major_number, &minor_number, &file, &name) != 7) {
-      continue;
-    }
-    if (begin < address) continue;
-    // The list is in the order of the addresses.
-    const bool fits = begin == address && end - begin >= length && offset == 0 && rights[3] == 's';
-    if (fits && std::strncmp(line + name, "/memfd:", 7) == 0) {
-      found = MemoryNumber(::makedev(major_number, minor_number), file);
-    }
-    break;
-  }
-  std::free(line);
+  ForEachMapping([&](const OwnMapping& mapping) {
+    if (mapping.begin < address) return true;
+    const bool fits = mapping.begin == address && mapping.end - mapping.begin >= length &&
+                      mapping.offset == 0 && mapping.shared && mapping.memfd;
+    if (fits) found = mapping.file;
+    return false;
+  });
   return found;
 }
 

@@ -24,6 +24,7 @@
 #include <cstring>
 #include <fstream>
 #include <memory>
+#include <mutex>
 #include <new>
 #include <string>
 #include <thread>
@@ -325,6 +326,31 @@ void ForkTwice() {
   waitpid(child, &status, 0);
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
   EXPECT_EQ(here, 5) << "the child writes to its own stack";
+}
+
+// A library has a lock that a child gets unlocked, and frees memory while it holds it.
+std::mutex lock_of_program;
+
+TEST_F(ShareMemory, ForkHandlersTakeALockUnderWhichMemoryIsFreed) {
+  ASSERT_EQ(pthread_atfork([] { lock_of_program.lock(); }, [] { lock_of_program.unlock(); },
+                           [] { lock_of_program.unlock(); }),
+            0);
+  (void)fabric();
+  std::atomic<bool> ends{false};
+  std::thread other([&] {
+    while (!ends) {
+      void* memory = nullptr;
+      const std::lock_guard lock(lock_of_program);
+      if (posix_memalign(&memory, kPage, kPage) == 0) std::free(memory);
+    }
+  });
+  for (int i = 0; i < 100; ++i) {
+    const pid_t child = fork();
+    if (child == 0) _exit(0);
+    ASSERT_EQ(waitpid(child, nullptr, 0), child);
+  }
+  ends = true;
+  other.join();
 }
 
 TEST_F(ShareMemory, ACoroutineOnAlignedMemoryForks) {

@@ -170,11 +170,10 @@ NDBROKER_PUBLIC std::size_t malloc_usable_size(void* memory) noexcept {
   return size != 0 ? size : NDBROKER_NEXT(malloc_usable_size)(memory);
 }
 
-// Ordinary memory becomes zero at once, or perhaps later.
+// Ordinary memory becomes zero at once, or perhaps later. Shared memory does not know the second advice.
 NDBROKER_PUBLIC int madvise(void* memory, std::size_t length, int advice) noexcept {
-  if ((advice == MADV_DONTNEED || advice == MADV_FREE) && nd::share_memory::IsShared(memory, length)) {
-    advice = MADV_REMOVE;
-  }
+  const bool discards = advice == MADV_DONTNEED || advice == MADV_FREE;
+  if (discards && nd::share_memory::Discard(memory, length)) advice = MADV_DONTNEED;
   // A child has a copy anyway, and must not inherit the mapping.
   if (advice == MADV_DOFORK && nd::share_memory::IsShared(memory, length)) return 0;
   return NDBROKER_NEXT(madvise)(memory, length, advice);

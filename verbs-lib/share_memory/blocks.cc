@@ -18,6 +18,7 @@
 
 #include "base/memfd.h"
 #include "base/os/descriptor.h"
+#include "base/os/own_mappings_linux.h"
 
 namespace nd::share_memory {
 namespace {
@@ -82,6 +83,12 @@ void Remove(Block& block) {
   --count;
 }
 
+// Children do not have it.
+bool MapFile(int fd, std::byte* begin, std::size_t size) {
+  return mmap(begin, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) != MAP_FAILED &&
+         madvise(begin, size, MADV_DONTFORK) == 0;
+}
+
 // Reserves the addresses first, because the alignment may be that of huge pages.
 std::byte* MapAligned(int fd, std::size_t alignment, std::size_t size) {
   const std::size_t slack = alignment - PageSize();
@@ -93,8 +100,7 @@ std::byte* MapAligned(int fd, std::size_t alignment, std::size_t size) {
   std::byte* const end = begin + size;
   if (begin != first) munmap(first, static_cast<std::size_t>(begin - first));
   if (end != first + size + slack) munmap(end, static_cast<std::size_t>(first + size + slack - end));
-  if (mmap(begin, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED ||
-      madvise(begin, size, MADV_DONTFORK) != 0) {
+  if (!MapFile(fd, begin, size)) {
     munmap(begin, size);
     return nullptr;
   }
@@ -141,6 +147,29 @@ bool MayBegin(const void* memory) {
          count.load(std::memory_order_acquire) != 0;
 }
 
+// By the memfd and not by the address, where the program may have mapped a file of its own.
+bool PunchHole(const Block& block, std::size_t offset, std::size_t length) {
+  return HasDescriptor(block) && fallocate(block.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                                           static_cast<off_t>(offset), static_cast<off_t>(length)) == 0;
+}
+
+// Whether the range is still that of the memfd: the program may have mapped other memory there.
+bool IsOfFile(const Around& block, os::MemoryNumber file, const void* address, std::size_t length) {
+  const auto first = reinterpret_cast<std::uintptr_t>(block.begin);
+  auto at = reinterpret_cast<std::uintptr_t>(address);
+  const std::uintptr_t end = at + length;
+  os::ForEachMapping([&](const os::OwnMapping& mapping) {
+    if (mapping.end <= at) return true;
+    if (mapping.begin > at || !mapping.shared || mapping.file != file ||
+        mapping.offset + (at - mapping.begin) != at - first) {
+      return false;
+    }
+    at = mapping.end;
+    return at < end;
+  });
+  return at >= end;
+}
+
 // A place for a new block; a block that is not used makes room. Null: all are used.
 Block* Room() {
   Block* room = nullptr;
@@ -164,12 +193,19 @@ std::byte* CopyOf(const Block& block) {
     std::memcpy(copy, block.begin, block.size);
     return copy;
   }
-  // Pages that were never used stay so.
+  // Pages that were never used stay so. The program may have protected others.
   const auto end = static_cast<off_t>(block.size);
   for (off_t from = lseek(block.fd, 0, SEEK_DATA); from >= 0 && from < end;) {
     const off_t to = std::min(lseek(block.fd, from, SEEK_HOLE), end);
     if (to <= from) break;
-    std::memcpy(copy + from, block.begin + from, static_cast<std::size_t>(to - from));
+    while (from < to) {
+      const ssize_t got = pread(block.fd, copy + from, static_cast<std::size_t>(to - from), from);
+      if (got <= 0) {
+        munmap(copy, block.size);
+        return nullptr;
+      }
+      from += got;
+    }
     from = lseek(block.fd, to, SEEK_DATA);
   }
   return copy;
@@ -194,12 +230,23 @@ void InParent() {
   mutex.unlock();
 }
 
-// The addresses are free, because the mapping is not inherited.
-bool PutCopyInPlace(Block& block) {
-  void* const place = mmap(block.begin, block.size, PROT_NONE,
-                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
-  return block.copy != nullptr && place == block.begin &&
-         mremap(block.copy, block.size, block.size, MREMAP_MAYMOVE | MREMAP_FIXED, block.begin) == place;
+// Moves pages of the copy to addresses that are free, because the mapping is not inherited.
+bool Place(const Block& block, std::size_t offset, std::size_t length) {
+  std::byte* const to = block.begin + offset;
+  void* const place =
+      mmap(to, length, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+  return place == to && mremap(block.copy + offset, length, length, MREMAP_MAYMOVE | MREMAP_FIXED, to) == to;
+}
+
+// Where the program has mapped other memory, that memory stays.
+bool PutCopyInPlace(const Block& block) {
+  if (block.copy == nullptr) return false;
+  if (Place(block, 0, block.size)) return true;
+  for (std::size_t at = 0; at < block.size; at += PageSize()) {
+    if (!Place(block, at, PageSize()) && errno != EEXIST) return false;
+  }
+  munmap(block.copy, block.size);
+  return true;
 }
 
 void InChild() {
@@ -220,11 +267,17 @@ void InChild() {
   mutex.unlock();
 }
 
+// Before all other handlers of the program, as the C library has it: BeforeFork() is then the last to take
+// its lock. Others may wait there for a lock of theirs under which another thread allocates or frees.
+bool has_fork_handlers = false;
+__attribute__((constructor)) void RegisterForkHandlers() {
+  has_fork_handlers = pthread_atfork(BeforeFork, InParent, InChild) == 0;
+}
+
 }  // namespace
 
 void Begin(std::size_t most) {
-  static const int registered = pthread_atfork(BeforeFork, InParent, InChild);
-  if (registered != 0) return;
+  if (!has_fork_handlers) return;
   const Lock lock;
   most_bytes = most;
   begun.store(true);
@@ -272,10 +325,19 @@ bool Free(void* memory) {
   Block* const block = Starting(memory);
   if (block == nullptr) return false;
   SetUsed(*block, false);
-  const bool keeps = HasDescriptor(*block) && madvise(block->begin, block->size, MADV_REMOVE) == 0;
+  const bool keeps = PunchHole(*block, 0, block->size) && MapFile(block->fd, block->begin, block->size);
   if (!keeps) Remove(*block);
   errno = error;
   return true;
+}
+
+bool Discard(void* memory, std::size_t length) {
+  if (!MayBegin(memory) || length == 0 || length > SIZE_MAX - PageSize()) return false;
+  length = (length + PageSize() - 1) / PageSize() * PageSize();
+  const Lock lock;
+  const Block* const block = Containing(memory, length);
+  return block != nullptr &&
+         PunchHole(*block, static_cast<std::size_t>(static_cast<std::byte*>(memory) - block->begin), length);
 }
 
 std::size_t SizeOf(const void* memory) {
@@ -309,10 +371,17 @@ bool IsShared(const void* address, std::size_t length) {
 
 Around FindAround(const void* address, std::size_t length) {
   if (count.load(std::memory_order_acquire) == 0) return {};
-  const Lock lock;
-  const Block* const block = Containing(address, length);
-  if (block == nullptr || !HasDescriptor(*block)) return {};
-  return {os::Duplicate(block->fd), block->begin, block->size};
+  Around around;
+  os::MemoryNumber number;
+  {
+    const Lock lock;
+    const Block* const block = Containing(address, length);
+    if (block == nullptr || !HasDescriptor(*block)) return {};
+    around = {os::Duplicate(block->fd), block->begin, block->size};
+    number = block->number;
+  }
+  if (!IsOfFile(around, number, address, length)) return {};
+  return around;
 }
 
 }  // namespace nd::share_memory

@@ -31,7 +31,13 @@ void* Allocate(std::size_t alignment, std::size_t size);
 
 // False: `memory` is not the beginning of a block. The pages go back to the system; address and memfd stay
 // for the next block of that size, so that peers do not gather mappings.
+//
+// A program may have mapped other memory into a block, or protected pages of it. Nothing here touches that
+// memory, and a child has it as of an ordinary program.
 bool Free(void* memory);
+
+// The whole pages of the range become zeros. False: no block contains it.
+bool Discard(void* memory, std::size_t length);
 
 // The bytes of the block that begins at `memory`; 0: none does.
 std::size_t SizeOf(const void* memory);
@@ -48,7 +54,8 @@ struct Around {
 // The range lies in one block, which is still that of its memfd.
 bool IsShared(const void* address, std::size_t length);
 
-// The block that contains the range; without descriptor: there is none.
+// The block that contains the range; without descriptor: there is none, or the program has mapped other
+// memory there. Reads a file about this process.
 Around FindAround(const void* address, std::size_t length);
 
 }  // namespace nd::share_memory

@@ -14,6 +14,7 @@
 #include <cstring>
 #include <set>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/memfd.h"
@@ -48,19 +49,16 @@ bool TrueInChild(Body&& body) {
 
 char* freed_by_handler = nullptr;
 
-// A fork handler of the program. One that is registered before the first Begin() runs while the lock is held.
-void RegisterHandler() {
+// A fork handler that is registered before that of the blocks, and runs while their lock is held.
+__attribute__((constructor(101))) void RegisterEarlyHandler() {
   const auto handler = [] {
     EXPECT_EQ(Allocate(kPage, kPage), nullptr);
-    if (freed_by_handler != nullptr) Free(freed_by_handler);
+    if (freed_by_handler != nullptr) Free(std::exchange(freed_by_handler, nullptr));
   };
-  static const int registered = pthread_atfork(handler, nullptr, nullptr);
-  ASSERT_EQ(registered, 0);
+  pthread_atfork(handler, nullptr, nullptr);
 }
 
-// First of the cases: the process shares nothing before.
 TEST(BlocksTest, BeforeBeginThereAreNone) {
-  RegisterHandler();
   EXPECT_EQ(Allocate(kPage, kPage), nullptr);
   int ordinary = 0;
   EXPECT_FALSE(Free(&ordinary));
@@ -190,21 +188,66 @@ TEST(BlocksTest, AChildHasACopyAndItsParentTheBlock) {
   close(to_child[1]);
 }
 
-TEST(BlocksTest, ForkHandlersOfTheProgramAllocateAndFree) {
-  RegisterHandler();
-  const pid_t program = fork();
-  if (program == 0) {
-    alarm(10);
-    Begin(SIZE_MAX);
-    freed_by_handler = Take(kPage);
-    const Taken kept(kPage);
-    kept.bytes[0] = 5;
-    const bool same = TrueInChild([&] { return kept.bytes[0] == 5 && SizeOf(freed_by_handler) == 0; });
-    _exit(same && SizeOf(freed_by_handler) == 0 && Take(kPage) != nullptr ? 0 : 1);
+// As below the stack of a coroutine.
+TEST(BlocksTest, AProgramThatProtectsPagesForks) {
+  const Taken block(4 * kPage);
+  std::memset(block.bytes, 7, 4 * kPage);
+  ASSERT_EQ(mprotect(block.bytes + kPage, kPage, PROT_NONE), 0);
+  EXPECT_TRUE(TrueInChild([&] { return block.bytes[0] == 7 && block.bytes[3 * kPage] == 7; }));
+}
+
+// Other memory in the middle of a block, as a program that wants the same pages twice maps it.
+struct Replaced {
+  Replaced() : file(memfd_create("of the program", 0)) {
+    EXPECT_EQ(ftruncate(file.get(), kPage), 0);
+    std::memset(block.bytes, 7, 4 * kPage);
+    EXPECT_EQ(mmap(middle, kPage, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file.get(), 0), middle);
+    *middle = 8;
   }
-  int status = -1;
-  waitpid(program, &status, 0);
-  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  Taken block{4 * kPage};
+  UniqueFd file;
+  char* middle = block.bytes + kPage;
+};
+
+TEST(BlocksTest, AChildHasTheMemoryThatTheProgramMappedIntoABlock) {
+  const Replaced replaced;
+  EXPECT_TRUE(TrueInChild([&] {
+    const bool same = replaced.block.bytes[0] == 7 && *replaced.middle == 8 && replaced.middle[kPage] == 7;
+    *replaced.middle = 9;
+    return same;
+  }));
+  EXPECT_EQ(*replaced.middle, 9) << "the program's memory is shared with its children";
+}
+
+TEST(BlocksTest, ThatMemoryIsNotSharedAsTheBlockIs) {
+  const Replaced replaced;
+  EXPECT_FALSE(FindAround(replaced.block.bytes, 4 * kPage).fd);
+  EXPECT_FALSE(FindAround(replaced.middle, 1).fd);
+}
+
+TEST(BlocksTest, TheEndOfABlockDoesNotTouchThatMemory) {
+  Replaced replaced;
+  EXPECT_TRUE(Discard(replaced.block.bytes, kPage));
+  EXPECT_TRUE(Discard(replaced.middle, kPage));
+  EXPECT_EQ(replaced.block.bytes[0], 0);
+  char* const bytes = std::exchange(replaced.block.bytes, nullptr);
+  EXPECT_TRUE(Free(bytes));
+  char first = 0;
+  EXPECT_EQ(pread(replaced.file.get(), &first, 1, 0), 1);
+  EXPECT_EQ(first, 8);
+  const Taken next(4 * kPage);
+  std::memset(next.bytes, 1, 4 * kPage);
+  EXPECT_EQ(pread(replaced.file.get(), &first, 1, 0), 1);
+  EXPECT_EQ(first, 8) << "the next block has memory of the former one";
+}
+
+TEST(BlocksTest, ForkHandlersOfTheProgramAllocateAndFree) {
+  char* const freed = Take(kPage);
+  freed_by_handler = freed;
+  const Taken kept(kPage);
+  kept.bytes[0] = 5;
+  EXPECT_TRUE(TrueInChild([&] { return kept.bytes[0] == 5 && SizeOf(freed) == 0; }));
+  EXPECT_EQ(SizeOf(freed), 0);
 }
 
 TEST(BlocksTest, AProgramThatClosedTheDescriptorKeepsItsMemory) {
