@@ -32,10 +32,10 @@ start_again() {
   for _ in $(seq 100); do grep -qs ^READY "$NDBROKER_DIR.log" && return; sleep 0.1; done
   echo "FAIL: the broker did not start"; cat "$NDBROKER_DIR.log"; exit 1
 }
-run() { timeout 120 "$ndctl" run "$@" > "$work/out" 2> "$work/err"; }
+run() { timeout "${NDBROKER_VERBS_PATIENCE:-120}" "$ndctl" run "$@" > "$work/out" 2> "$work/err"; }
 
 start_broker plain
-timeout 120 "$ndctl" run -- "$test" || { echo "FAIL: the cases"; failed=1; }
+timeout "${NDBROKER_VERBS_PATIENCE:-120}" "$ndctl" run -- "$test" || { echo "FAIL: the cases"; failed=1; }
 left() { "$ndctl" -o csv connection list | grep -c 127.0.0.1; }
 for _ in $(seq 100); do [ "$(left)" = 0 ] && break; sleep 0.1; done
 check "nothing is left at the broker" '[ "$(left)" = 0 ] && ! "$ndctl" -o csv port list | grep 127.0.0.1'
@@ -48,9 +48,9 @@ restart && touch "$work/done"
 wait $waiter
 check "the wait for a peer outlives the broker" '[ $? = 0 ] && ! grep -q SKIPPED "$work/out"'
 if command -v ib_send_bw > /dev/null; then
-  timeout 60 "$ndctl" run -- ib_send_bw -D 3 -q 2 -p 18778 > "$work/server" 2>&1 & server=$!
+  timeout "${NDBROKER_VERBS_PATIENCE:-60}" "$ndctl" run -- ib_send_bw -D 3 -q 2 -p 18778 > "$work/server" 2>&1 & server=$!
   sleep 1
-  timeout 60 "$ndctl" run -- ib_send_bw -D 3 -q 2 -p 18778 127.0.0.1 > "$work/out" 2> "$work/err" & client=$!
+  timeout "${NDBROKER_VERBS_PATIENCE:-60}" "$ndctl" run -- ib_send_bw -D 3 -q 2 -p 18778 127.0.0.1 > "$work/out" 2> "$work/err" & client=$!
   sleep 1
   restart
   wait $client
@@ -62,7 +62,7 @@ fi
 # The numbers that a program prints name the ports that the administrator sees, beside the name of the program.
 run -- ibv_rc_pingpong -g 0 -p 18777 -n 100 > /dev/null & server=$!
 sleep 1
-timeout 60 "$ndctl" run -- ibv_rc_pingpong -g 0 -p 18777 -n 100 127.0.0.1 > "$work/client" 2>&1
+timeout "${NDBROKER_VERBS_PATIENCE:-60}" "$ndctl" run -- ibv_rc_pingpong -g 0 -p 18777 -n 100 127.0.0.1 > "$work/client" 2>&1
 wait $server
 check "the history has the name of the program" '"$ndctl" -o csv history | grep -q ",ibv_rc_pingpong,"'
 for number in $(sed -n 's/.* QPN \(0x[0-9a-f]*\),.*/\1/p' "$work/client"); do

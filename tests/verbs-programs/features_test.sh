@@ -21,5 +21,5 @@ mkdir -m 777 "$work/ndbroker-sysfs-$(id -u)"
 trap 'kill $broker; wait; rm -rf "$work"' EXIT
 for _ in $(seq 100); do grep -qs ^READY "$work/log" && break; sleep 0.1; done
 grep -q ^READY "$work/log" || { echo "FAIL: the broker did not start"; cat "$work/log"; exit 1; }
-NDCTL=$build/bin/ndctl timeout 120 "$build/bin/ndctl" run -- "$build/bin/verbs_features_test" || exit 1
+NDCTL=$build/bin/ndctl timeout "${NDBROKER_VERBS_PATIENCE:-120}" "$build/bin/ndctl" run -- "$build/bin/verbs_features_test" || exit 1
 [ -d "$work/ndbroker-sysfs-$(id -u).1/" ] || { echo "FAIL: a folder that others can write to was used"; exit 1; }

@@ -24,7 +24,7 @@ cases() { "$test" --gtest_list_tests --gtest_filter="$1.*" | sed -n "s/^  /$1./p
 check() {  # CASE OPTION...
   local name=$1 status
   shift
-  timeout 60 "$ndctl" run "$@" -- "$test" --gtest_filter="$name" > "$work/out" 2>&1
+  timeout "${NDBROKER_VERBS_PATIENCE:-60}" "$ndctl" run "$@" -- "$test" --gtest_filter="$name" > "$work/out" 2>&1
   status=$?
   if [ $status = 0 ] && grep -q '1 test from 1 test suite ran' "$work/out"; then echo "ok    $name $*"; return; fi
   echo "FAIL  $name $*: status $status"; sed 's/^/      /' "$work/out" | tail -25; failed=1
@@ -34,7 +34,7 @@ for name in ${*:-$(cases Foreign) $(cases ShareMemory)}; do
   case $name in Foreign.*) check "$name" --no-share-memory;; *) check "$name" --share-memory;; esac
 done
 [ $# = 0 ] || exit $failed
-NDBROKER_DIR=$work/none timeout 60 "$ndctl" run -- "$test" --gtest_filter='WithoutBroker.*' > "$work/out" 2> "$work/err"
+NDBROKER_DIR=$work/none timeout "${NDBROKER_VERBS_PATIENCE:-60}" "$ndctl" run -- "$test" --gtest_filter='WithoutBroker.*' > "$work/out" 2> "$work/err"
 status=$?
 if [ $status != 0 ] || [ "$(grep -c '^ndbroker: ' "$work/err")" != 1 ]; then
   echo "FAIL  without a broker: status $status"; cat "$work/out" "$work/err"; failed=1

@@ -39,16 +39,6 @@ constexpr std::size_t kPage = 4096;
 constexpr int kAll =
     IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
 
-class ShareMemory : public ::testing::Test {
- protected:
-  // The sanitizers' allocator comes first, and shares nothing.
-  void SetUp() override {
-    for (const char* name : {"__asan_init", "__tsan_init"}) {
-      if (dlsym(RTLD_DEFAULT, name) != nullptr) GTEST_SKIP() << name;
-    }
-  }
-};
-
 // What a program allocates and registers.
 struct Allocated {
   explicit Allocated(std::size_t bytes, int access = kAll) : size(bytes) {
@@ -123,7 +113,7 @@ void Exchange(End& end, const Allocated& local, const Allocated& remote, std::si
   }
 }
 
-TEST_F(ShareMemory, ThePeerMapsMemoryThatBeginsWithAPage) {
+TEST(ShareMemory, ThePeerMapsMemoryThatBeginsWithAPage) {
   End a, b;
   Connect(a, b);
   const Allocated local(8 * kPage), remote(8 * kPage + 24);
@@ -136,7 +126,7 @@ TEST_F(ShareMemory, ThePeerMapsMemoryThatBeginsWithAPage) {
       << "the block is longer than the region";
 }
 
-TEST_F(ShareMemory, BuffersOfMallocAreSharedWithTheOptionOnly) {
+TEST(ShareMemory, BuffersOfMallocAreSharedWithTheOptionOnly) {
   (void)fabric();
   const int shared = std::getenv("NDBROKER_VERBS_SHARE_MEMORY") != nullptr ? 1 : 0;
   constexpr std::size_t kLeast = 64 << 10, kMost = 4 << 20;
@@ -154,7 +144,7 @@ TEST_F(ShareMemory, BuffersOfMallocAreSharedWithTheOptionOnly) {
   EXPECT_EQ(std::calloc(too_many, 8), nullptr);
 }
 
-TEST_F(ShareMemory, BuffersOfRsocketsAreShared) {
+TEST(ShareMemory, BuffersOfRsocketsAreShared) {
   const int listener = rsocket(AF_INET, SOCK_STREAM, 0), client = rsocket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in address{};
   address.sin_family = AF_INET;
@@ -177,7 +167,7 @@ TEST_F(ShareMemory, BuffersOfRsocketsAreShared) {
   for (const int socket : {client, server, listener}) rclose(socket);
 }
 
-TEST_F(ShareMemory, OtherMemoryIsOrdinary) {
+TEST(ShareMemory, OtherMemoryIsOrdinary) {
   (void)fabric();
   for (const std::size_t size : {64 * 1024 - 1, 4 * 1024 * 1024 + 1}) {
     void* const memory = std::malloc(size);
@@ -191,7 +181,7 @@ TEST_F(ShareMemory, OtherMemoryIsOrdinary) {
 }
 
 // The device is not open yet.
-TEST_F(ShareMemory, MemoryOfBeforeIsOrdinary) {
+TEST(ShareMemory, MemoryOfBeforeIsOrdinary) {
   void* memory = nullptr;
   ASSERT_EQ(posix_memalign(&memory, kPage, kPage), 0);
   EXPECT_EQ(Mappings(static_cast<char*>(memory)), 0);
@@ -199,7 +189,7 @@ TEST_F(ShareMemory, MemoryOfBeforeIsOrdinary) {
   std::free(memory);
 }
 
-TEST_F(ShareMemory, SendsOfSharedMemoryArrive) {
+TEST(ShareMemory, SendsOfSharedMemoryArrive) {
   End a, b;
   Connect(a, b);
   constexpr std::size_t kSize = 300'000;
@@ -221,7 +211,7 @@ TEST_F(ShareMemory, SendsOfSharedMemoryArrive) {
 }
 
 // Neighbours in memory that is registered again and again belong to other threads, and the peer adds to one.
-TEST_F(ShareMemory, NoWriteIsLostWhileMemoryIsRegisteredAndDeregistered) {
+TEST(ShareMemory, NoWriteIsLostWhileMemoryIsRegisteredAndDeregistered) {
   End a, b;
   Connect(a, b);
   Allocated memory(4 * kPage);
@@ -259,7 +249,7 @@ TEST_F(ShareMemory, NoWriteIsLostWhileMemoryIsRegisteredAndDeregistered) {
 }
 
 // Neither the parent nor the peer writes to the memory of a child, nor the child to theirs.
-TEST_F(ShareMemory, AForkedChildHasACopy) {
+TEST(ShareMemory, AForkedChildHasACopy) {
   End a, b;
   Connect(a, b);
   const Allocated local(2 * kPage), remote(2 * kPage);
@@ -289,7 +279,7 @@ TEST_F(ShareMemory, AForkedChildHasACopy) {
   EXPECT_EQ(std::system("true"), 0);
 }
 
-TEST_F(ShareMemory, AChildHasACopyAlsoOfMemoryThatTheProgramMarksForChildren) {
+TEST(ShareMemory, AChildHasACopyAlsoOfMemoryThatTheProgramMarksForChildren) {
   (void)fabric();
   auto* const memory = static_cast<char*>(valloc(kPage));
   ASSERT_EQ(Mappings(memory), 1);
@@ -310,7 +300,7 @@ TEST_F(ShareMemory, AChildHasACopyAlsoOfMemoryThatTheProgramMarksForChildren) {
 }
 
 // The stack of a thread or a coroutine may be aligned memory.
-constexpr std::size_t kStack = 512 << 10;
+constexpr std::size_t kStack = std::size_t{2} << 20;
 void ForkTwice() {
   volatile int here = 5;
   const pid_t child = fork();
@@ -331,7 +321,7 @@ void ForkTwice() {
 // A library has a lock that a child gets unlocked, and frees memory while it holds it.
 std::mutex lock_of_program;
 
-TEST_F(ShareMemory, ForkHandlersTakeALockUnderWhichMemoryIsFreed) {
+TEST(ShareMemory, ForkHandlersTakeALockUnderWhichMemoryIsFreed) {
   ASSERT_EQ(pthread_atfork([] { lock_of_program.lock(); }, [] { lock_of_program.unlock(); },
                            [] { lock_of_program.unlock(); }),
             0);
@@ -353,7 +343,7 @@ TEST_F(ShareMemory, ForkHandlersTakeALockUnderWhichMemoryIsFreed) {
   other.join();
 }
 
-TEST_F(ShareMemory, ACoroutineOnAlignedMemoryForks) {
+TEST(ShareMemory, ACoroutineOnAlignedMemoryForks) {
   (void)fabric();
   auto* const stack = static_cast<char*>(aligned_alloc(kPage, kStack));
   ucontext_t caller{}, coroutine{};
@@ -367,7 +357,7 @@ TEST_F(ShareMemory, ACoroutineOnAlignedMemoryForks) {
   std::free(stack);
 }
 
-TEST_F(ShareMemory, AThreadOnAlignedMemoryForks) {
+TEST(ShareMemory, AThreadOnAlignedMemoryForks) {
   (void)fabric();
   auto* const stack = static_cast<char*>(aligned_alloc(kPage, kStack));
   ASSERT_EQ(Mappings(stack), 1);
@@ -388,7 +378,7 @@ TEST_F(ShareMemory, AThreadOnAlignedMemoryForks) {
   std::free(stack);
 }
 
-TEST_F(ShareMemory, AProgramFreesItsMemoryBeforeItDeregistersIt) {
+TEST(ShareMemory, AProgramFreesItsMemoryBeforeItDeregistersIt) {
   End a, b;
   Connect(a, b);
   const Allocated local(2 * kPage);
@@ -406,7 +396,10 @@ TEST_F(ShareMemory, AProgramFreesItsMemoryBeforeItDeregistersIt) {
   Exchange(a, local, another, kPage);
 }
 
-TEST_F(ShareMemory, TheFunctionsOfTheAllocatorAgree) {
+TEST(ShareMemory, TheFunctionsOfTheAllocatorAgree) {
+  for (const char* name : {"__asan_init", "__tsan_init"}) {
+    if (dlsym(RTLD_DEFAULT, name) != nullptr) GTEST_SKIP() << "operator new is that of the sanitizer";
+  }
   (void)fabric();
   for (void* memory : {aligned_alloc(kPage, 3 * kPage), memalign(kPage, 3 * kPage), valloc(3 * kPage),
                        pvalloc(2 * kPage + 1), ::operator new(3 * kPage, std::align_val_t(kPage))}) {
@@ -433,7 +426,7 @@ TEST_F(ShareMemory, TheFunctionsOfTheAllocatorAgree) {
   EXPECT_EQ(untouched, &memory);
 }
 
-TEST_F(ShareMemory, MemoryThatIsNotNeededBecomesZero) {
+TEST(ShareMemory, MemoryThatIsNotNeededBecomesZero) {
   (void)fabric();
   auto* const memory = static_cast<char*>(valloc(4 * kPage));
   std::memset(memory, 1, 4 * kPage);
@@ -447,7 +440,7 @@ TEST_F(ShareMemory, MemoryThatIsNotNeededBecomesZero) {
 }
 
 // More blocks than there can be: the others are ordinary memory, and all of it works.
-TEST_F(ShareMemory, ManyAllocations) {
+TEST(ShareMemory, ManyAllocations) {
   End a, b;
   Connect(a, b);
   const Allocated local(kPage);
@@ -466,7 +459,7 @@ bool IsMineInAChild(const char* memory) {
   return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-TEST_F(ShareMemory, AProgramThatClosesEveryDescriptorKeepsItsMemory) {
+TEST(ShareMemory, AProgramThatClosesEveryDescriptorKeepsItsMemory) {
   const pid_t program = fork();
   if (program == 0) {
     (void)fabric();
