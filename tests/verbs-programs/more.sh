@@ -157,6 +157,16 @@ END
 }
 more mpich-ring slow mpicc.mpich mpiexec.hydra
 
+# Until the client of a row is connected.
+await_connection() {
+  local i
+  for i in $(seq 400); do
+    NDBROKER_DIR=$work/near "$ndctl" -o csv connection list | grep -q ",Connected,$near:.*,active," && break
+    sleep 0.05
+  done
+  sleep 0.1
+}
+
 # The broker dies in the middle, and the programs finish. The last of all, because it needs new brokers.
 broker_death() {
   local side address
@@ -166,7 +176,8 @@ broker_death() {
   head_start
   (launch near ib_send_bw -R -D 3 "$address") > "$work/client.log" 2>&1 &
   local client=$!
-  sleep 1.5
+  await_connection
+  sleep 1
   kill -9 "${broker[near]}" "${broker[far]}"
   wait "${broker[near]}" "${broker[far]}" 2> /dev/null
   wait $client
@@ -181,18 +192,14 @@ more broker-death slow ib_send_bw
 # NDBROKER_VERBS_PINGS says.
 rping_restart() {
   # On a busy machine each ping waits for a processor four times.
-  local side address i pings=${NDBROKER_VERBS_PINGS:-20000} patience=$((patience * 4))
+  local side address pings=${NDBROKER_VERBS_PINGS:-20000} patience=$((patience * 4))
   side=$(side_of "$1") address=$(address_of "$1")
   (launch "$side" rping -s -a "$address" -C $pings -V) > "$work/server.log" 2>&1 &
   local waiter=$!
   head_start
   (launch near rping -c -a "$address" -C $pings -V) > "$work/client.log" 2>&1 &
   local client=$!
-  for i in $(seq 200); do
-    NDBROKER_DIR=$work/near "$ndctl" -o csv connection list | grep -q ",Connected,$near:.*,active," && break
-    sleep 0.05
-  done
-  sleep 0.1
+  await_connection
   kill -9 "${broker[near]}" "${broker[far]}"
   wait "${broker[near]}" "${broker[far]}" 2> /dev/null
   kill -0 $client; local early=$?  # It had ended before the broker.

@@ -4,6 +4,7 @@
 #
 # usage: run.sh BUILD_DIR [table] [all | PROGRAM ...]     without a word: the pairs that are quick; table: one at the end
 #   PROGRAM 'answers': answers/answers.sh, which is not in 'all'
+#   NDBROKER_VERBS_WITHOUT: a program that is left out
 #   NDBROKER_VERBS_PROGRAMS: a list in the place of programs.txt (fabtests.sh)
 # Each pair runs on one broker and over two brokers in two network namespaces. Server and client must end with status 0
 # in time; both print a reason otherwise. 77: this host has no network namespaces or none of the programs.
@@ -125,6 +126,7 @@ wanted=("$@") table=
 [ "${1:-}" = table ] && { table=1; wanted=("${@:2}"); }
 selected() {  # NAME, quick or slow
   local one
+  [ "$1" = "${NDBROKER_VERBS_WITHOUT:-}" ] && return 1
   [ ${#wanted[@]} = 0 ] && { [ "$2" = quick ]; return; }
   for one in "${wanted[@]}"; do [ "$one" = all ] && [ "$2" != apart ] || [ "$one" = "$1" ] && return 0; done
   return 1
