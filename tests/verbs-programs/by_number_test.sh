@@ -18,7 +18,7 @@ pids=()
 cleanup() { for pid in "${pids[@]}"; do kill "$pid" 2> /dev/null; done; wait; rm -rf "$work"; }
 trap cleanup EXIT
 failed=0
-check() { if ! eval "$2"; then echo "FAIL: $1"; tail -20 "$work/out" "$work/err" 2> /dev/null; failed=1; fi; }
+check() { if ! eval "$2"; then echo "FAIL: $1"; tail -n 20 "$work/out" "$work/err" 2> /dev/null; failed=1; fi; }
 
 start_broker() {  # NAME, then options; in the place of the former broker, which has the TCP port
   [ ${#pids[@]} = 0 ] || { kill "${pids[-1]}"; wait "${pids[-1]}"; unset "pids[-1]"; }
@@ -51,7 +51,8 @@ if command -v ib_send_bw > /dev/null; then
   timeout "${NDBROKER_VERBS_PATIENCE:-60}" "$ndctl" run -- ib_send_bw -D 3 -q 2 -p 18778 > "$work/server" 2>&1 & server=$!
   sleep 1
   timeout "${NDBROKER_VERBS_PATIENCE:-60}" "$ndctl" run -- ib_send_bw -D 3 -q 2 -p 18778 127.0.0.1 > "$work/out" 2> "$work/err" & client=$!
-  sleep 1
+  for _ in $(seq 400); do "$ndctl" -o csv connection list | grep -q ",Connected,127.0.0.1:" && break; sleep 0.05; done
+  sleep 0.5
   restart
   wait $client
   check "the client survives a restart of the broker" '[ $? = 0 ]'

@@ -396,6 +396,69 @@ TEST(ShareMemory, AProgramFreesItsMemoryBeforeItDeregistersIt) {
   Exchange(a, local, another, kPage);
 }
 
+// Ordinary memory of this side, which the program unmaps before it deregisters it, and shared memory of the
+// peer.
+struct Gone {
+  explicit Gone(std::size_t bytes) : size(bytes) { EXPECT_NE(region, nullptr); }
+  ~Gone() { EXPECT_EQ(ibv_dereg_mr(region), 0); }
+  void Unmap() const { EXPECT_EQ(munmap(data, size), 0); }
+  ibv_wc_status Do(End& end, ibv_wr_opcode opcode, const Allocated& remote) const {
+    ibv_sge piece{reinterpret_cast<std::uintptr_t>(data), static_cast<std::uint32_t>(size), region->lkey};
+    ibv_send_wr request{}, *bad = nullptr;
+    request.wr_id = 4;
+    request.sg_list = &piece;
+    request.num_sge = 1;
+    request.opcode = opcode;
+    request.wr.rdma = {reinterpret_cast<std::uintptr_t>(remote.data), remote.region->rkey};
+    EXPECT_EQ(ibv_post_send(end.queue_pair, &request, &bad), 0);
+    return StatusOf(end.sent, 4);
+  }
+  // One that no other thread maps anything at.
+  static void* Place() {
+    static std::uintptr_t next = 0x7e8000000000;
+    return reinterpret_cast<void*>(next += 16 << 20);
+  }
+  std::size_t size;
+  char* data = static_cast<char*>(
+      mmap(Place(), size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0));
+  ibv_mr* region = ibv_reg_mr(fabric().domain, data, size, kAll);
+};
+
+TEST(ShareMemory, OwnMemoryIsUnmappedBeforeARequestForThatOfThePeer) {
+  for (const ibv_wr_opcode opcode : {IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ}) {
+    End a, b;
+    Connect(a, b);
+    const Allocated local(kPage), remote(kPage);
+    Exchange(a, local, remote, kPage);
+    std::memset(remote.data, 9, kPage);
+    const Gone gone(kPage);
+    EXPECT_EQ(gone.Do(a, IBV_WR_RDMA_READ, remote), IBV_WC_SUCCESS);
+    gone.Unmap();
+    EXPECT_NE(gone.Do(a, opcode, remote), IBV_WC_SUCCESS) << opcode;
+  }
+}
+
+TEST(ShareMemory, OwnMemoryIsUnmappedDuringReadsOfThatOfThePeer) {
+  constexpr std::size_t kSize = std::size_t{1} << 20;
+  End a, b;
+  Connect(a, b);
+  const Allocated local(kSize), remote(kSize);
+  Exchange(a, local, remote, kSize);
+  const Gone gone(kSize);
+  std::atomic<bool> reads{false};
+  std::thread other([&] {
+    while (!reads) std::this_thread::yield();
+    gone.Unmap();
+  });
+  ibv_wc_status status = IBV_WC_SUCCESS;
+  for (int i = 0; i < 1000000 && status == IBV_WC_SUCCESS; ++i) {
+    status = gone.Do(a, IBV_WR_RDMA_READ, remote);
+    reads = i >= 10;
+  }
+  other.join();
+  EXPECT_NE(status, IBV_WC_SUCCESS);
+}
+
 TEST(ShareMemory, TheFunctionsOfTheAllocatorAgree) {
   for (const char* name : {"__asan_init", "__tsan_init"}) {
     if (dlsym(RTLD_DEFAULT, name) != nullptr) GTEST_SKIP() << "operator new is that of the sanitizer";
