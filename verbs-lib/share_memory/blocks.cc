@@ -336,8 +336,9 @@ bool Discard(void* memory, std::size_t length) {
   length = (length + PageSize() - 1) / PageSize() * PageSize();
   const Lock lock;
   const Block* const block = Containing(memory, length);
-  return block != nullptr &&
-         PunchHole(*block, static_cast<std::size_t>(static_cast<std::byte*>(memory) - block->begin), length);
+  if (block == nullptr || block->fd < 0) return false;
+  if (!HasDescriptor(*block)) return madvise(memory, length, MADV_REMOVE) == 0;
+  return PunchHole(*block, static_cast<std::size_t>(static_cast<std::byte*>(memory) - block->begin), length);
 }
 
 std::size_t SizeOf(const void* memory) {

@@ -268,6 +268,8 @@ TEST(BlocksTest, AProgramThatClosedTheDescriptorKeepsItsMemory) {
   ASSERT_EQ(dup2(STDERR_FILENO, number), number) << "another file has the number";
   EXPECT_FALSE(FindAround(bytes, 1).fd);
   EXPECT_TRUE(TrueInChild([&] { return std::strcmp(bytes, "mine") == 0; }));
+  EXPECT_TRUE(Discard(bytes, kPage));
+  EXPECT_EQ(bytes[0], 0);
   EXPECT_TRUE(Free(bytes));
   EXPECT_EQ(fcntl(number, F_GETFD) & FD_CLOEXEC, 0) << "the other file is still open";
   close(number);
