@@ -66,7 +66,21 @@ bool WaitWhile(SC_HANDLE service, DWORD pending, SERVICE_STATUS* status) {
   return false;
 }
 
+// The process of the service, for a wait; empty: it has none, or this user may not wait for it.
+Handle ProcessOf(SC_HANDLE service) {
+  SERVICE_STATUS_PROCESS status{};
+  DWORD needed = 0;
+  if (::QueryServiceStatusEx(service, SC_STATUS_PROCESS_INFO, reinterpret_cast<BYTE*>(&status), sizeof status,
+                             &needed) == 0 ||
+      status.dwProcessId == 0) {
+    return {};
+  }
+  return Handle(::OpenProcess(SYNCHRONIZE, FALSE, status.dwProcessId));
+}
+
+// The process ends some time after it has reported its stop, and only then nobody has its program open.
 Status StopAndWait(SC_HANDLE service) {
+  const Handle process = ProcessOf(service);
   SERVICE_STATUS status{};
   if (::ControlService(service, SERVICE_CONTROL_STOP, &status) == 0) {
     const DWORD error = ::GetLastError();
@@ -75,6 +89,7 @@ Status StopAndWait(SC_HANDLE service) {
   if (!WaitWhile(service, SERVICE_STOP_PENDING, &status) || status.dwCurrentState != SERVICE_STOPPED) {
     return {StatusCode::kIoTimeout, "the service does not stop"};
   }
+  if (process) ::WaitForSingleObject(process.get(), kWaitHint);
   return Status::Ok();
 }
 

@@ -27,7 +27,7 @@ Status Configure(const Facts& facts);
 Status Uninstall(const std::wstring& name);
 // DEVICE_NOT_READY: it did not start, or ended; the message has its exit code.
 Status Start(const std::wstring& name);
-// SUCCESS also when it does not run.
+// Returns when its process has ended, too. SUCCESS also when it does not run.
 Status Stop(const std::wstring& name);
 
 // Runs `program` as the service; the manager stops it by a request (requests.h). The process ends with the
