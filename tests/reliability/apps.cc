@@ -142,7 +142,9 @@ int RunEcho(const std::vector<std::string>& arguments) {
         std::this_thread::sleep_for(milliseconds(2));
         continue;
       }
-      end->connector.SetDisconnectCallback([left = end->left](DisconnectReason) { *left = true; });
+      if (all.size() >= expected) {
+        end->connector.SetDisconnectCallback([left = end->left](DisconnectReason) { *left = true; });
+      }
       Status status = listener.GetConnectionRequest(end->connector);
       if (status.ok()) status = end->connector.Accept(end->pair);
       if (status.ok()) {
