@@ -117,6 +117,8 @@ pair() {
     wait $waiter
     server_status=$?
     [ -n "$stays" ] && server_status=0
+    # This one waits for an event that nobody sends, when the program of its server was late (docs/verbs-programs.md).
+    [[ $name = *-e-iwarp && $status = 124 ]] && continue
     grep -qs 'Correlation coefficient r^2' "$work/client.log" "$work/server.log" || break
   done
   verdict "$name, $where broker(s)" $status $server_status
