@@ -216,6 +216,13 @@ TEST_F(SoftCm, UnansweredConnectTimesOut) {
   EXPECT_EQ(a.cm->handshakes(), 0u);
 }
 
+TEST_F(SoftCm, RefusalThatABusyManagerReadsLateIsARefusal) {
+  Open(a, 1);
+  a.cm->Connect(To(TestAddress(1, 50001), TestAddress(9, 7000)));
+  clock.Skip(std::chrono::seconds(11));
+  EXPECT_EQ(Next(a).status.code(), StatusCode::kConnectionRefused);
+}
+
 // The kernel of the other host answers for a broker that does not accept. That looks like an application that
 // takes its time, so that only the end of that broker ends the wait.
 TEST_F(SoftCm, ConnectThatIsNotAcceptedWaitsLikeOneThatIsNotAnswered) {

@@ -117,6 +117,24 @@ TEST_F(SystemCm, RequestArrivesInPieces) {
   p.cm->Reject(arrived.id, Detail::kPeerRejected, {});
 }
 
+// The manager was busy beyond each deadline, and everything had come before.
+TEST_F(SystemCm, BusyManagerTimesOutNobodyWhoWasInTime) {
+  ASSERT_NO_FATAL_FAILURE(OpenBoth());
+  const UniqueFd peer = Dial();
+  ASSERT_TRUE(peer);
+  Pump([&] { return p.cm->handshakes() == 1; });
+  const Bytes request = ActiveHandshake(HandshakeConfig{}, 50001, 7000, {16, 16}, {}).Start().send;
+  ASSERT_EQ(os::Send(peer.get(), request.data(), request.size()),
+            static_cast<std::ptrdiff_t>(request.size()));
+  clock.Skip(std::chrono::seconds(6));
+  EXPECT_EQ(Next(p).kind, Recorded::kRequest);
+
+  a.cm->Connect(To(TestAddress(1, 50001), TestAddress(2, 7000)));
+  clock.Skip(std::chrono::seconds(11));
+  EXPECT_EQ(Next(p).kind, Recorded::kRequest);
+  EXPECT_TRUE(a.sink.events.empty());
+}
+
 TEST_F(SystemCm, EndOfThePeerIsNoticedInEveryStage) {
   ASSERT_NO_FATAL_FAILURE(OpenBoth());
   Dial().reset();  // Before a request: it is forgotten.

@@ -149,15 +149,15 @@ void TcpCm::EvictOneHalfOpen() {
 }
 
 void TcpCm::OnReady(Connection& connection) {
-  if (connection.stage == Stage::kConnecting) return OnConnectReady(connection);
+  if (connection.stage == Stage::kConnecting) return OnConnectReady(connection, /*told=*/true);
   Examine(connection);
 }
 
-void TcpCm::OnConnectReady(Connection& connection) {
+void TcpCm::OnConnectReady(Connection& connection, bool told) {
   int error = connection.socket->TakeError();
   if (error == 0) {
     if (connection.socket->Peer().well_formed()) return OnTcpConnected(connection);
-    if (!connection.shared) return;
+    if (!connection.shared || !told) return;
     error = ENOTCONN;  // Another process disconnected the shared socket, which would stay writable.
   }
   const CmId id = connection.id;
@@ -377,10 +377,17 @@ void TcpCm::ArmDeadline(Connection& connection) {
 }
 
 void TcpCm::SetTimer(Connection& connection, Duration after) {
-  connection.timer = host_.At(host_.Now() + after, [this, &connection] {
-    connection.timer.reset();
-    OnClosed(connection, Ending::kTimeout);
-  });
+  connection.timer = host_.At(host_.Now() + after, [this, &connection] { OnDeadline(connection); });
+}
+
+void TcpCm::OnDeadline(Connection& connection) {
+  connection.timer.reset();
+  const CmId id = connection.id;
+  const Stage stage = connection.stage;
+  const Deadline missed = connection.armed;
+  stage == Stage::kConnecting ? OnConnectReady(connection, /*told=*/false) : Examine(connection);
+  const bool waits = Find(id) != nullptr && connection.stage == stage && connection.armed == missed;
+  if (waits) OnClosed(connection, Ending::kTimeout);
 }
 
 void TcpCm::ClearTimer(Connection& connection) {

@@ -78,7 +78,8 @@ class TcpCm {
              std::unique_ptr<TcpSocket> socket, bool shared = false);
   void OnAccepted(std::unique_ptr<TcpSocket> socket, const std::string& adapter, PortMode mode);
   void OnReady(Connection& connection);
-  void OnConnectReady(Connection& connection);
+  // `told`: the system reports an event of the socket.
+  void OnConnectReady(Connection& connection, bool told);
   void OnTcpConnected(Connection& connection);
   void Examine(Connection& connection);
   void OnClosed(Connection& connection, Ending ending);
@@ -91,6 +92,8 @@ class TcpCm {
   int Consume(Connection& connection, std::size_t count);
   void ArmDeadline(Connection& connection);
   void SetTimer(Connection& connection, Duration after);
+  // Looks at the socket first: the loop runs timers before descriptors, and a busy one comes late to both.
+  void OnDeadline(Connection& connection);
   void ClearTimer(Connection& connection);
   void Close(Connection& connection, HandshakeStep::Close how);
   void EvictOneHalfOpen();
