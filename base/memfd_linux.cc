@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Linux memfds and their seals.
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
@@ -22,7 +23,6 @@ namespace nd {
 namespace {
 
 constexpr int kSizeSeals = F_SEAL_GROW | F_SEAL_SHRINK;
-constexpr unsigned long kHugePages = 0x958458f6;  // HUGETLBFS_MAGIC
 
 Status NoMemory(const char* what) {
   return {StatusCode::kInsufficientResources, std::string(what) + ": " + std::strerror(errno),
@@ -77,7 +77,7 @@ Result<std::size_t> CheckSealedMemfd(int fd, std::size_t min_size) {
   struct statfs system;
   struct stat info;
   if (fstatfs(fd, &system) != 0 || fstat(fd, &info) != 0) return NoMemory("cannot stat shared memory");
-  if (static_cast<unsigned long>(system.f_type) == kHugePages) {
+  if (system.f_type == HUGETLBFS_MAGIC) {
     return Status{StatusCode::kAccessViolation,
                   "the memfd has reserved huge pages (MFD_HUGETLB), expected ordinary pages"};
   }

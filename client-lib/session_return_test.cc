@@ -10,6 +10,21 @@
 namespace nd::client {
 namespace {
 
+// A listener, which returns first, and a queue pair without a connection.
+struct Unconnected {
+  explicit Unconnected(Adapter& adapter) : listener(adapter.CreateListener().value()) {
+    EXPECT_TRUE(listener.Bind(kHere).ok());
+    EXPECT_TRUE(listener.Listen().ok());
+    queue = adapter.CreateCompletionQueue(16).value();
+    QueuePairOptions options;
+    options.receive_cq = options.initiator_cq = &queue;
+    queue_pair = adapter.CreateQueuePair(options).value();
+  }
+  Listener listener;
+  CompletionQueue queue;
+  QueuePair queue_pair;
+};
+
 TEST(SessionReturn, BringsLiveConnectionsToTheNewBroker) {
   FakeBroker broker;
   Adapter adapter = broker.Open();
@@ -171,13 +186,7 @@ TEST(SessionReturn, ObjectsClosedDuringTheReturnAreClosedAtTheNewBroker) {
   FakeBroker broker;
   Adapter adapter = broker.Open();
   Watch watch(adapter);
-  Listener listener = adapter.CreateListener().value();
-  ASSERT_TRUE(listener.Bind(kHere).ok());
-  ASSERT_TRUE(listener.Listen().ok());
-  CompletionQueue queue = adapter.CreateCompletionQueue(16).value();
-  QueuePairOptions options;
-  options.receive_cq = options.initiator_cq = &queue;
-  QueuePair queue_pair = adapter.CreateQueuePair(options).value();
+  Unconnected own(adapter);
   broker.Kill();
   watch.Await(1);
   broker.On<session::CreateQueuePairOp>([](const session::ClientMessage&) { return std::nullopt; });
@@ -190,8 +199,8 @@ TEST(SessionReturn, ObjectsClosedDuringTheReturnAreClosedAtTheNewBroker) {
   // Listeners return first: this one is back, and the queue pair is being made.
   const auto on_its_way = broker.Await<session::CreateQueuePairOp>(2);
   const session::Handle back = broker.Await<session::ListenOp>(2).listener;
-  EXPECT_TRUE(listener.Close().ok());
-  EXPECT_TRUE(queue_pair.Close().ok());
+  EXPECT_TRUE(own.listener.Close().ok());
+  EXPECT_TRUE(own.queue_pair.Close().ok());
   session::Completion made{on_its_way.id, {}, {}};
   made.reply.handle = {777};
   broker.Send(std::move(made));
@@ -207,13 +216,7 @@ TEST(SessionReturn, AListenerAcceptsWhileOtherObjectsStillReturn) {
   FakeBroker broker;
   Adapter adapter = broker.Open();
   Watch watch(adapter);
-  Listener listener = adapter.CreateListener().value();
-  ASSERT_TRUE(listener.Bind(kHere).ok());
-  ASSERT_TRUE(listener.Listen().ok());
-  CompletionQueue queue = adapter.CreateCompletionQueue(16).value();
-  QueuePairOptions options;
-  options.receive_cq = options.initiator_cq = &queue;
-  const QueuePair returning = adapter.CreateQueuePair(options).value();
+  Unconnected returning(adapter);
   broker.Kill();
   watch.Await(1);
   broker.On<session::CreateQueuePairOp>([](const session::ClientMessage&) { return std::nullopt; });
@@ -221,7 +224,7 @@ TEST(SessionReturn, AListenerAcceptsWhileOtherObjectsStillReturn) {
   const auto on_its_way = broker.Await<session::CreateQueuePairOp>(2);
   Result<Connector> connector = adapter.CreateConnector();
   ASSERT_TRUE(connector.ok()) << connector.status().ToString();
-  EXPECT_TRUE(listener.GetConnectionRequest(*connector).ok());
+  EXPECT_TRUE(returning.listener.GetConnectionRequest(*connector).ok());
   EXPECT_FALSE(adapter.connected()) << "one object has not returned";
   broker.Send(session::Completion{on_its_way.id, {}, {}});
   watch.Await(2);

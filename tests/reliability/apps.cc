@@ -67,7 +67,7 @@ struct End {
   std::uint64_t next = 0;  // The number of the next message.
   double sent_at = 0;
   std::atomic<bool> lost = false;
-  const std::shared_ptr<std::atomic<bool>> left = std::make_shared<std::atomic<bool>>(false);  // The peer.
+  const std::shared_ptr<std::atomic<bool>> left = std::make_shared<std::atomic<bool>>(false);  // By the peer.
 };
 
 // All ends of a process, their memory and their queue.
