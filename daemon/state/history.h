@@ -41,10 +41,11 @@ class History {
     std::string file;
     std::chrono::hours keep = std::chrono::hours(24 * 30);
     std::size_t max_rows = 100'000;
-    std::size_t max_waiting = 16'384;  // Connections.
+    std::size_t max_waiting = 32'768;  // Connections.
     std::size_t max_waiting_audit = 1024;
-    // The longest time that a row waits for others, unless half of max_waiting wait. The connections of an
-    // application that is killed all end within it, and their peers need the processors meanwhile.
+    // The longest time that a row waits for others, unless three quarters of max_waiting wait. The
+    // connections of an application that is killed all end within it, and their peers need the processors
+    // meanwhile.
     std::chrono::milliseconds gather{1000};
     std::chrono::milliseconds retry{1000};  // The pause after a failure; doubles up to 64 times this.
     // Receives one line for each change between writing and not writing, and for a file that is set aside.
@@ -86,7 +87,7 @@ class History {
   template <typename Condition>
   bool Await(std::unique_lock<std::mutex>& lock, std::chrono::milliseconds patience, Condition condition);
   Status Open();
-  std::size_t full() const { return options_.max_waiting / 2; }
+  std::size_t full() const { return options_.max_waiting / 4 * 3; }
   // Waits for rows; returns false at the end.
   bool Gather(bool trimming, Batch* batch);
   // Writes the batch and removes some old rows; *more: there are further old rows.

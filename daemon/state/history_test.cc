@@ -245,13 +245,13 @@ TEST_F(HistoryTest, RowsOfManyConnectionsGatherAndAreThenAllWritten) {
   EXPECT_EQ(history.state().written, 2000u);
 }
 
-TEST_F(HistoryTest, HalfAFullQueueIsWrittenAtOnce) {
+TEST_F(HistoryTest, ThreeQuartersOfAFullQueueAreWrittenAtOnce) {
   auto options = MakeOptions();
   options.gather = std::chrono::minutes(10);
   options.max_waiting = 2000;
   History history(options);
-  for (int n = 0; n < 1000; ++n) history.Add(MakeRow(n));
-  Await([&] { return history.state().written == 1000; });
+  for (int n = 0; n < 1500; ++n) history.Add(MakeRow(n));
+  Await([&] { return history.state().written == 1500; });
 }
 
 TEST_F(HistoryTest, RestartKeepsTheRows) {

@@ -7,6 +7,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <fstream>
+#include <thread>
+
+#include "provider/soft/qp/drive/progress_thread.h"
 #include "provider/soft/qp/testing.h"
 
 namespace nd::provider::soft {
@@ -60,6 +64,44 @@ TEST_P(Death, KilledPeerIsReported) {
   EXPECT_EQ(end.reason.load(), DisconnectReason::kPeerProcessDied);
   close(ready[0]);
   close(ready[1]);
+}
+
+// The end of an application ends all its connections, and their peers have more urgent work than to unmap
+// them.
+TEST(LostConnection, ItsMemoryIsFreedLaterAndAtTheEndOfNoCall) {
+  constexpr int kCount = 100;
+  std::atomic<int> freed = 0, in_this_thread = 0;
+  const std::thread::id caller = std::this_thread::get_id();
+  for (int i = 0; i < kCount; ++i) {
+    ProgressThread::Get()->FreeLater(std::shared_ptr<void>(&freed, [&](void*) {
+      in_this_thread += std::this_thread::get_id() == caller ? 1 : 0;
+      ++freed;
+    }));
+  }
+  EXPECT_EQ(freed, 0);
+  const auto until = std::chrono::steady_clock::now() + kPatience;
+  while (freed != kCount && std::chrono::steady_clock::now() < until) std::this_thread::sleep_for(ms(1));
+  EXPECT_EQ(freed, kCount);
+  EXPECT_EQ(in_this_thread, 0);
+}
+
+TEST(LostConnection, ItsSegmentIsUnmappedLaterAlthoughTheQueuePairStays) {
+  const auto segments = [] {
+    std::ifstream maps("/proc/self/maps");
+    int count = 0;
+    for (std::string line; std::getline(maps, line);)
+      count += line.find("memfd:test-segment") != line.npos ? 1 : 0;
+    return count;
+  };
+  const int before = segments();
+  HandOffs both = MakeHandOffs(Link::kShared);
+  End end;
+  ASSERT_TRUE(end.qp->Attach(std::move(both.passive)).ok());
+  EXPECT_EQ(segments(), before + 1);
+  both.active.fds.clear();  // The socket of a peer that has gone.
+  EXPECT_TRUE(end.Until([&] { return end.closed == 1; }));
+  EXPECT_EQ(segments(), before + 1);
+  EXPECT_TRUE(end.Until([&] { return segments() == before; }));
 }
 
 // A Send without a receive stops the stream, but its end is still reported.

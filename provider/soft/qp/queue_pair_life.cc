@@ -163,7 +163,10 @@ void SoftQueuePair::CloseTransport() {
   Step(&duty_, DutyEvent::kDetach);
   put_off_.store(false, std::memory_order_relaxed);
   if (watch_ != 0) {
-    if (ProgressThread* progress = ProgressThread::Get()) progress->Remove(watch_);
+    if (ProgressThread* progress = ProgressThread::Get()) {
+      progress->Remove(watch_);
+      if (transport_dead_) progress->FreeLater(transport_->TakeMemory());
+    }
     watch_ = 0;
   }
   receive_cq_->RemoveTransport(fd);

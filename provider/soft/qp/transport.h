@@ -9,6 +9,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 
 #include "base/clock.h"
 #include "nd/status.h"
@@ -100,6 +101,8 @@ class Transport {
   virtual void OnProtection() {}
   // The deadline of interest() has passed.
   virtual void OnDeadline(Time now) = 0;
+  // Takes the memory that the transport needs no more once it is lost, to be freed later than the transport.
+  virtual std::shared_ptr<void> TakeMemory() = 0;
   // In a forked child: drops all state and closes nothing.
   virtual void Abandon() = 0;
 };

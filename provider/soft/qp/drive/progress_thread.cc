@@ -19,6 +19,8 @@ ProgressThread* instance = nullptr;
 
 constexpr std::uint64_t kWakeId = 0;
 constexpr std::size_t kVisitsTogether = 64;
+constexpr std::chrono::seconds kFreeAfter{1};
+constexpr std::size_t kFreedTogether = 32;  // Half a millisecond of a processor.
 constexpr auto kAlways = os::WatchSet::Until::kRemoved, kOnce = os::WatchSet::Until::kReported;
 
 }  // namespace
@@ -71,6 +73,26 @@ void ProgressThread::Call(std::uint64_t id) {
   wake_.Set();
 }
 
+void ProgressThread::FreeLater(std::shared_ptr<void> memory) {
+  {
+    std::lock_guard lock(mutex_);
+    lost_.emplace_back(Time(std::chrono::steady_clock::now()) + kFreeAfter, std::move(memory));
+    if (lost_.size() > 1) return;
+  }
+  wake_.Set();
+}
+
+void ProgressThread::FreeSome() {
+  std::vector<std::shared_ptr<void>> freed;
+  std::lock_guard lock(mutex_);
+  if (lost_.empty()) return;
+  const Time now = std::chrono::steady_clock::now();
+  while (!lost_.empty() && lost_.front().first <= now && freed.size() < kFreedTogether) {
+    freed.push_back(std::move(lost_.front().second));
+    lost_.pop_front();
+  }
+}
+
 void ProgressThread::Schedule(std::uint64_t id, Entry& entry, Time when) {
   if (entry.next == when) return;
   timers_.erase({entry.next, id});
@@ -80,9 +102,11 @@ void ProgressThread::Schedule(std::uint64_t id, Entry& entry, Time when) {
 
 Duration ProgressThread::TimeToSleep() {
   std::lock_guard lock(mutex_);
-  if (timers_.empty()) return os::kNoLimit;
+  if (timers_.empty() && lost_.empty()) return os::kNoLimit;
+  const Time next = std::min(timers_.empty() ? Time::max() : timers_.begin()->first,
+                             lost_.empty() ? Time::max() : lost_.front().first);
   const Time now = std::chrono::steady_clock::now();
-  return timers_.begin()->first <= now ? Duration::zero() : timers_.begin()->first - now;
+  return next <= now ? Duration::zero() : next - now;
 }
 
 void ProgressThread::Visit(const std::vector<std::uint64_t>& ids) {
@@ -161,6 +185,7 @@ void ProgressThread::Run() {
     std::sort(due.begin(), due.end());
     due.erase(std::unique(due.begin(), due.end()), due.end());
     Visit(due);
+    FreeSome();
   }
 }
 

@@ -10,10 +10,12 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -38,6 +40,9 @@ class ProgressThread {
   void Remove(std::uint64_t id);
   // Visits it soon.
   void Call(std::uint64_t id);
+  // Frees memory of a connection that was lost, about a second later. An application that ends takes all its
+  // connections with it, and the processors have to tell their peers first.
+  void FreeLater(std::shared_ptr<void> memory);
 
  private:
   struct Entry {
@@ -54,6 +59,7 @@ class ProgressThread {
   void Watch(std::uint64_t id, const Interest& interest);
   void Schedule(std::uint64_t id, Entry& entry, Time when);
   Duration TimeToSleep();
+  void FreeSome();
 
   const os::ForkMark process_;
   os::WatchSet watch_;
@@ -63,6 +69,7 @@ class ProgressThread {
   std::set<std::pair<Time, std::uint64_t>> timers_;
   std::vector<std::uint64_t> called_;
   std::uint64_t next_id_ = 1;
+  std::deque<std::pair<Time, std::shared_ptr<void>>> lost_;  // The memory of lost connections.
 };
 
 }  // namespace nd::provider::soft

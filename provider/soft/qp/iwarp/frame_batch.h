@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "base/os/socket.h"
@@ -65,6 +66,8 @@ class FrameBatch {
   bool Flush();
   // The application gets its memory back. The rest of a partly sent batch must still be sent.
   void CopyRest();
+  // Nothing of this object is used afterwards.
+  std::unique_ptr<std::byte[]> TakeStage() { return std::move(stage_); }
 
  private:
   static constexpr std::size_t kStageSize = 256 * 1024;

@@ -3,6 +3,7 @@
 #include "provider/soft/qp/iwarp/iwarp_transport.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/os/socket.h"
 #include "provider/soft/qp/iwarp/faults.h"
@@ -119,6 +120,11 @@ void IwarpTransport::SayTerminate(EndCode code) {
   std::byte sink[4096];
   for (int i = 0; i < 256 && os::Receive(state_.socket.get(), sink, sizeof sink) > 0; ++i) {
   }
+}
+
+std::shared_ptr<void> IwarpTransport::TakeMemory() {
+  using Bytes = std::unique_ptr<std::byte[]>;
+  return std::make_shared<std::pair<Bytes, Bytes>>(receiver_.TakeBuffer(), state_.batch.TakeStage());
 }
 
 }  // namespace nd::provider::soft

@@ -39,6 +39,7 @@ class IwarpTransport final : public Transport {
     return false;
   }  // Only this process accesses memory, under the lock.
   void OnDeadline(Time now) override { receiver_.arriving().OnDeadline(now); }
+  std::shared_ptr<void> TakeMemory() override;
   void Abandon() override { (void)state_.socket.release(); }
 
  private:

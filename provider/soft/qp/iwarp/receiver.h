@@ -32,6 +32,8 @@ class IwarpReceiver {
   const ArrivingSend& arriving() const { return arriving_; }
   // The Terminate for a connection that this side ends: with the offending segment, if one is known.
   const wire::Terminate& LastWords(EndCode code);
+  // Nothing of this object is used afterwards.
+  std::unique_ptr<std::byte[]> TakeBuffer() { return std::move(buffer_); }
 
  private:
   // --- receiver.cc: the stream

@@ -53,8 +53,7 @@ ShmTransport::ShmTransport(SoftQueuePair& queue_pair, const HandOffRecord& recor
                            UniqueFd socket)
     : state_(queue_pair, record, std::move(segment), std::move(socket)), receiver_(state_), sender_(state_) {}
 
-// A copy of the peer that is running now is awaited by the end of the registration, not here.
-ShmTransport::~ShmTransport() {
+void ShmTransport::Close() {
   if (state_.rings.segment() == nullptr) return;
   state_.rings.mine().closed.store(1, std::memory_order_relaxed);
   // As in PeerTouches().
@@ -63,6 +62,11 @@ ShmTransport::~ShmTransport() {
     return;
   const PeerIdentity identity = state_.peer_process.identity();
   state_.queue_pair.core().former_peers.Keep({state_.rings.TakeMapping(), 1 - state_.rings.side(), identity});
+}
+
+std::shared_ptr<void> ShmTransport::TakeMemory() {
+  Close();
+  return std::make_shared<Mapping>(state_.rings.TakeMapping());
 }
 
 bool ShmTransport::Progress(bool look_at_fd) {

@@ -22,7 +22,7 @@ Result<std::unique_ptr<Transport>> MakeShmTransport(SoftQueuePair& queue_pair, H
 class ShmTransport final : public Transport {
  public:
   ShmTransport(SoftQueuePair& queue_pair, const HandOffRecord& record, Mapping segment, UniqueFd socket);
-  ~ShmTransport() override;
+  ~ShmTransport() override { Close(); }
 
   int fd() const override { return state_.rings.socket(); }
   void Transmit() override;
@@ -49,9 +49,13 @@ class ShmTransport final : public Transport {
   bool PeerLives() override { return state_.peer_process.Lives(); }
   void OnProtection() override { state_.rings.PublishProtection(); }
   void OnDeadline(Time now) override;
+  std::shared_ptr<void> TakeMemory() override;
   void Abandon() override { state_.rings.Abandon(); }
 
  private:
+  // Shows the peer that this side is closed. A copy of the peer that is running now is awaited by the end of
+  // the registration, not here.
+  void Close();
   // interest(), without the look that the barrier asks for.
   Interest Remaining() const;
   // Something depends on the end of records of this side.
