@@ -360,7 +360,8 @@ class Broker::Impl {
 
 template <typename T>
 T* Broker::Impl::Find(Handle handle) {
-  return dynamic_cast<T*>(FindAny(handle));
+  Object* const object = FindAny(handle);
+  return object != nullptr && object->kind == T::kKind ? static_cast<T*>(object) : nullptr;
 }
 
 template <typename T>

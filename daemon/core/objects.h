@@ -62,11 +62,13 @@ struct Object {
 };
 
 struct OpenedAdapter : Object {
-  OpenedAdapter() : Object(ObjectKind::kAdapter) {}
+  static constexpr ObjectKind kKind = ObjectKind::kAdapter;
+  OpenedAdapter() : Object(kKind) {}
 };
 
 struct QueuePair : Object {
-  QueuePair() : Object(ObjectKind::kQueuePair) {}
+  static constexpr ObjectKind kKind = ObjectKind::kQueuePair;
+  QueuePair() : Object(kKind) {}
   std::uint32_t counter_slot = 0;
   std::uint32_t device_number = 0, receive_depth = 0, initiator_depth = 0;
   Handle connector;        // The one it belongs to.
@@ -75,7 +77,8 @@ struct QueuePair : Object {
 };
 
 struct Connector : Object {
-  Connector() : Object(ObjectKind::kConnector) {}
+  static constexpr ObjectKind kKind = ObjectKind::kConnector;
+  Connector() : Object(kKind) {}
 
   ConnectorState state = ConnectorState::kUnbound;
   bool passive = false;
@@ -121,7 +124,8 @@ struct Connector : Object {
 };
 
 struct Listener : Object {
-  Listener() : Object(ObjectKind::kListener) {}
+  static constexpr ObjectKind kKind = ObjectKind::kListener;
+  Listener() : Object(kKind) {}
   enum class State : std::uint8_t { kUnbound, kBound, kListening };
   State state = State::kUnbound;
   Address local;
@@ -135,7 +139,8 @@ struct Listener : Object {
 };
 
 struct SharedEndpoint : Object {
-  SharedEndpoint() : Object(ObjectKind::kSharedEndpoint) {}
+  static constexpr ObjectKind kKind = ObjectKind::kSharedEndpoint;
+  SharedEndpoint() : Object(kKind) {}
   Address local;
   PortClaim claim;
   Pending op;  // CreateSharedEndpoint that waits for CmReserved; the client does not know the handle yet.

@@ -65,8 +65,8 @@ const char* OperationName(std::size_t kind) {
 void Observatory::OnRecord(const core::ConnectionRecord& record, std::string_view transport,
                            const Traffic& traffic) {
   const Time now = loop_.clock().Now();
-  const std::vector<PhaseSpan> spans = SpansOf(record.phases);
   if (record.outcome == Outcome::kEstablished) {
+    const PhaseSpans spans = SpansOf(record.phases);
     ops::Tallies::Connection connection = ConnectionOf(record, transport);
     connection.since = record.established.value_or(now);
     // The handshake of a reattached connection happened before the restart of the broker.

@@ -59,7 +59,9 @@ state::HistoryRow ToRow(const core::ConnectionRecord& record, std::string_view t
   row.errors = traffic.errors;
   row.stalls = traffic.stalls;
   row.wakeups = traffic.wakeups;
-  for (const PhaseSpan& span : SpansOf(record.phases)) {
+  const PhaseSpans spans = SpansOf(record.phases);
+  row.phases.reserve(spans.size());
+  for (const PhaseSpan& span : spans) {
     row.phases.push_back({core::PhaseName(span.phase), span.seconds});
   }
   return row;

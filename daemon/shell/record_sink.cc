@@ -6,8 +6,8 @@
 
 namespace nd::service {
 
-std::vector<PhaseSpan> SpansOf(const core::PhaseTimes& times) {
-  std::vector<PhaseSpan> spans;
+PhaseSpans SpansOf(const core::PhaseTimes& times) {
+  PhaseSpans spans;
   Time from = times.began;
   for (std::size_t i = 0; i < core::kPhases; ++i) {
     if (!times.ended[i]) continue;

@@ -6,8 +6,9 @@
 // not call back into the shell.
 #pragma once
 
+#include <absl/container/inlined_vector.h>
+
 #include <string_view>
-#include <vector>
 
 #include "daemon/core/record.h"
 #include "daemon/service/counters_pages.h"
@@ -33,6 +34,7 @@ struct PhaseSpan {
   core::Phase phase;
   double seconds;
 };
-std::vector<PhaseSpan> SpansOf(const core::PhaseTimes& times);
+using PhaseSpans = absl::InlinedVector<PhaseSpan, core::kPhases>;
+PhaseSpans SpansOf(const core::PhaseTimes& times);
 
 }  // namespace nd::service
