@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // /proc/self/maps names device and file of a mapping, and the descriptor with the same two is looked for.
+// That list is long in a process with many mappings, so memory that belongs to no file, as most does, is told
+// by its page.
 #include "base/os/memfd_behind.h"
 
 #include <dirent.h>
@@ -28,10 +30,23 @@ struct CloseDirectory {
   void operator()(DIR* directory) const { ::closedir(directory); }
 };
 
+// False also for memory that was not used yet.
+bool BelongsToNoFile(std::uintptr_t address) {
+  // Documentation/admin-guide/mm/pagemap.rst of Linux.
+  constexpr std::uint64_t kPresent = std::uint64_t{1} << 63, kFileOrShared = std::uint64_t{1} << 61;
+  const UniqueFd pages(::open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC));
+  std::uint64_t page = 0;
+  const auto number = address / static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto place = static_cast<off_t>(number * sizeof page);
+  return pages && ::pread(pages.get(), &page, sizeof page, place) == sizeof page &&
+         (page & (kPresent | kFileOrShared)) == kPresent;
+}
+
 // The file whose beginning is mapped at `address`, when it is a memfd and the mapping is shared and has
 // `length` bytes at least.
 std::optional<MemoryNumber> FileAt(std::uintptr_t address, std::size_t length) {
   std::optional<MemoryNumber> found;
+  if (BelongsToNoFile(address)) return found;
   ForEachMapping([&](const OwnMapping& mapping) {
     if (mapping.begin < address) return true;
     const bool fits = mapping.begin == address && mapping.end - mapping.begin >= length &&

@@ -7,6 +7,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <cstdint>
+#include <fstream>
 #include <string>
 
 #include "base/memfd.h"
@@ -89,6 +91,24 @@ TEST(MemfdBehindTest, OtherMemoryIsNotFound) {
   void* const anonymous = mmap(nullptr, kPage, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   EXPECT_FALSE(FindMemfdBehind(anonymous, kPage));
   munmap(anonymous, kPage);
+}
+
+std::uint64_t ReadSoFar() {
+  std::ifstream io("/proc/self/io");
+  std::string word;
+  std::uint64_t bytes = 0;
+  io >> word >> bytes;
+  return word == "rchar:" ? bytes : 0;
+}
+
+TEST(MemfdBehindTest, OrdinaryMemoryIsToldWithoutTheListOfMappings) {
+  if (ReadSoFar() == 0) GTEST_SKIP() << "this system does not count what a process reads";
+  void* const used = mmap(nullptr, kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  *static_cast<char*>(used) = 1;
+  const std::uint64_t before = ReadSoFar();
+  EXPECT_FALSE(FindMemfdBehind(used, kPage));
+  EXPECT_LT(ReadSoFar() - before, 1000U) << "the list has more";
+  munmap(used, kPage);
 }
 
 }  // namespace

@@ -12,7 +12,9 @@
 #include <atomic>
 #include <bit>
 #include <cerrno>
+#include <cinttypes>
 #include <cstdint>
+#include <cstdio>
 #include <cstring>
 #include <mutex>
 
@@ -31,6 +33,7 @@ struct Block {
   std::size_t size = 0;
   int fd = -1;  // None: the memory is private. It is so in a child of fork().
   os::MemoryNumber number;
+  std::size_t name = 0;  // See NameOf().
   bool used = false;
   std::byte* copy = nullptr;  // For the child that is being made.
 };
@@ -113,16 +116,26 @@ bool FileMayHave(std::size_t size) {
   return getrlimit(RLIMIT_FSIZE, &limit) == 0 && size <= limit.rlim_cur;
 }
 
+// A memfd's own, so that the name of a mapping tells which memfd it is of.
+using Name = std::array<char, 48>;
+Name NameOf(std::size_t number) {
+  Name name;
+  std::snprintf(name.data(), name.size(), "ndbroker-program-%zu", number);
+  return name;
+}
+std::atomic<std::size_t> next_name{1};
+
 Block Make(std::size_t alignment, std::size_t size) {
   if (!FileMayHave(size)) return {};
-  auto made = CreateSealedMemfd("ndbroker-program", size);
+  const std::size_t name = next_name.fetch_add(1, std::memory_order_relaxed);
+  auto made = CreateSealedMemfd(NameOf(name).data(), size);
   if (!made.ok()) return {};
   UniqueFd fd(fcntl(made->get(), F_DUPFD_CLOEXEC, kFirstDescriptor));
   if (!fd) fd = std::move(made).value();
   const auto number = os::NumberOf(fd.get());
   std::byte* const begin = number ? MapAligned(fd.get(), alignment, size) : nullptr;
   if (begin == nullptr) return {};
-  return {.begin = begin, .size = size, .fd = fd.release(), .number = *number};
+  return {.begin = begin, .size = size, .fd = fd.release(), .number = *number, .name = name};
 }
 
 Block* Starting(const void* memory) {
@@ -151,6 +164,19 @@ bool MayBegin(const void* memory) {
 bool PunchHole(const Block& block, std::size_t offset, std::size_t length) {
   return HasDescriptor(block) && fallocate(block.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
                                            static_cast<off_t>(offset), static_cast<off_t>(length)) == 0;
+}
+
+// Whether all of the block is one mapping of its memfd. One link of /proc says so, where the list of mappings
+// would be long in a process with many. False also when the program protected a part, which splits the
+// mapping, and when the system does not tell.
+bool IsWhole(const Around& block, std::size_t name) {
+  std::array<char, 64> link{};
+  const auto begin = reinterpret_cast<std::uintptr_t>(block.begin);
+  std::snprintf(link.data(), link.size(), "/proc/self/map_files/%" PRIxPTR "-%" PRIxPTR, begin,
+                begin + block.size);
+  std::array<char, 80> found{}, expected{};
+  std::snprintf(expected.data(), expected.size(), "/memfd:%s (deleted)", NameOf(name).data());
+  return readlink(link.data(), found.data(), found.size() - 1) > 0 && found == expected;
 }
 
 // Whether the range is still that of the memfd: the program may have mapped other memory there.
@@ -374,14 +400,16 @@ Around FindAround(const void* address, std::size_t length) {
   if (count.load(std::memory_order_acquire) == 0) return {};
   Around around;
   os::MemoryNumber number;
+  std::size_t name = 0;
   {
     const Lock lock;
     const Block* const block = Containing(address, length);
     if (block == nullptr || !HasDescriptor(*block)) return {};
     around = {os::Duplicate(block->fd), block->begin, block->size};
     number = block->number;
+    name = block->name;
   }
-  if (!IsOfFile(around, number, address, length)) return {};
+  if (!IsWhole(around, name) && !IsOfFile(around, number, address, length)) return {};
   return around;
 }
 

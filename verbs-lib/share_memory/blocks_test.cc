@@ -12,7 +12,9 @@
 
 #include <cstdint>
 #include <cstring>
+#include <fstream>
 #include <set>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -193,6 +195,7 @@ TEST(BlocksTest, AProgramThatProtectsPagesForks) {
   const Taken block(4 * kPage);
   std::memset(block.bytes, 7, 4 * kPage);
   ASSERT_EQ(mprotect(block.bytes + kPage, kPage, PROT_NONE), 0);
+  EXPECT_TRUE(FindAround(block.bytes, 4 * kPage).fd) << "it is still the block's memory";
   EXPECT_TRUE(TrueInChild([&] { return block.bytes[0] == 7 && block.bytes[3 * kPage] == 7; }));
 }
 
@@ -223,6 +226,28 @@ TEST(BlocksTest, ThatMemoryIsNotSharedAsTheBlockIs) {
   const Replaced replaced;
   EXPECT_FALSE(FindAround(replaced.block.bytes, 4 * kPage).fd);
   EXPECT_FALSE(FindAround(replaced.middle, 1).fd);
+  const Taken whole(kPage);
+  const UniqueFd file(memfd_create("ndbroker-program", 0));
+  ASSERT_EQ(ftruncate(file.get(), kPage), 0);
+  ASSERT_EQ(mmap(whole.bytes, kPage, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file.get(), 0),
+            whole.bytes);
+  EXPECT_FALSE(FindAround(whole.bytes, kPage).fd);
+}
+
+std::uint64_t BytesRead() {
+  std::ifstream io("/proc/self/io");
+  std::string word;
+  std::uint64_t bytes = 0;
+  io >> word >> bytes;
+  return word == "rchar:" ? bytes : 0;
+}
+
+TEST(BlocksTest, ABlockIsFoundWithoutTheListOfMappings) {
+  if (BytesRead() == 0) GTEST_SKIP() << "this system does not count what a process reads";
+  const Taken block(4 * kPage);
+  const std::uint64_t before = BytesRead();
+  EXPECT_TRUE(FindAround(block.bytes + kPage, kPage).fd);
+  EXPECT_LT(BytesRead() - before, 1000U) << "the list has more";
 }
 
 TEST(BlocksTest, TheEndOfABlockDoesNotTouchThatMemory) {
