@@ -7,8 +7,7 @@
 namespace nd {
 
 void UniqueFd::Close(int fd) {
-  os::ForgetWatches(fd);  // Closed before another object can get the number.
-  os::TakeObject(fd);
+  os::CloseDescriptor(fd);
 }
 
 }  // namespace nd

@@ -112,7 +112,7 @@ int Report(const char* done, const Status& status) {
 int Usage() {
   std::fputs(
       "usage: ndbrokerd --service install [OPTION...]   the options of the broker when it is a service\n"
-      "       ndbrokerd --service uninstall|start|stop\n"
+      "       ndbrokerd --service uninstall|start|stop|open-firewall|close-firewall\n"
       "       ndbrokerd --service configure|clean      for the installer: settings and files of the "
       "service\n",
       stderr);

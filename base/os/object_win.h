@@ -46,7 +46,7 @@ class Object {
 int PutObject(std::shared_ptr<Object> object);
 // Null with errno EBADF: no descriptor has this number.
 std::shared_ptr<Object> FindObject(int fd);
-// Frees the number. Returns null when it was free already.
+// Frees the number; for CloseDescriptor() (watch_port_win.h). Returns null when it was free already.
 std::shared_ptr<Object> TakeObject(int fd);
 // A second number for the same object; -1 with errno set.
 int DuplicateObject(int fd);

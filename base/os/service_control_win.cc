@@ -18,6 +18,7 @@ namespace nd::os::service {
 namespace {
 
 constexpr DWORD kWaitHint = 30'000;  // Milliseconds that a start or a stop may take.
+constexpr DWORD kStatePatience = 2 * kWaitHint;
 constexpr DWORD kStopPatience = 10'000;
 
 struct CloseService {
@@ -58,7 +59,7 @@ Result<ServiceHandle> Open(const std::wstring& name, DWORD access) {
 
 // Waits while the service is in the state `pending`. False: the manager does not say, or it takes too long.
 bool WaitWhile(SC_HANDLE service, DWORD pending, SERVICE_STATUS* status) {
-  for (DWORD waited = 0; waited <= 2 * kWaitHint; waited += 50) {
+  for (DWORD waited = 0; waited <= kStatePatience; waited += 50) {
     if (::QueryServiceStatus(service, status) == 0) return false;
     if (status->dwCurrentState != pending) return true;
     ::Sleep(50);
@@ -66,8 +67,13 @@ bool WaitWhile(SC_HANDLE service, DWORD pending, SERVICE_STATUS* status) {
   return false;
 }
 
-// The process of the service, for a wait; empty: it has none, or this user may not wait for it.
-Handle ProcessOf(SC_HANDLE service) {
+// The process of the service.
+struct Process {
+  DWORD id = 0;   // 0: the service has none.
+  Handle handle;  // For a wait; empty: there is none, or this user may not wait for it.
+};
+
+Process ProcessOf(SC_HANDLE service) {
   SERVICE_STATUS_PROCESS status{};
   DWORD needed = 0;
   if (::QueryServiceStatusEx(service, SC_STATUS_PROCESS_INFO, reinterpret_cast<BYTE*>(&status), sizeof status,
@@ -75,21 +81,32 @@ Handle ProcessOf(SC_HANDLE service) {
       status.dwProcessId == 0) {
     return {};
   }
-  return Handle(::OpenProcess(SYNCHRONIZE, FALSE, status.dwProcessId));
+  return {status.dwProcessId, Handle(::OpenProcess(SYNCHRONIZE, FALSE, status.dwProcessId))};
+}
+
+Status TooLate(const std::string& what, DWORD milliseconds, const Process& process) {
+  std::string text = what + " within " + std::to_string(milliseconds / 1000) + " seconds";
+  if (process.id != 0) {
+    const std::string id = std::to_string(process.id);
+    text += "; end its process " + id + " with `taskkill /f /pid " + id + "`";
+  }
+  return {StatusCode::kIoTimeout, text};
 }
 
 // The process ends some time after it has reported its stop, and only then nobody has its program open.
 Status StopAndWait(SC_HANDLE service) {
-  const Handle process = ProcessOf(service);
+  const Process process = ProcessOf(service);
   SERVICE_STATUS status{};
   if (::ControlService(service, SERVICE_CONTROL_STOP, &status) == 0) {
     const DWORD error = ::GetLastError();
     return error == ERROR_SERVICE_NOT_ACTIVE ? Status::Ok() : Failed("the service cannot be stopped", error);
   }
   if (!WaitWhile(service, SERVICE_STOP_PENDING, &status) || status.dwCurrentState != SERVICE_STOPPED) {
-    return {StatusCode::kIoTimeout, "the service does not stop"};
+    return TooLate("the service has not stopped", kStatePatience, process);
   }
-  if (process) ::WaitForSingleObject(process.get(), kWaitHint);
+  if (process.handle && ::WaitForSingleObject(process.handle.get(), kWaitHint) == WAIT_TIMEOUT) {
+    return TooLate("the service has stopped, and its process has not ended", kWaitHint, process);
+  }
   return Status::Ok();
 }
 

@@ -23,11 +23,12 @@ Status Install(const Facts& facts, const std::wstring& arguments);
 // source of events. SUCCESS with a message that names the settings that the system refused.
 // INVALID_HANDLE: the service is not registered. ACCESS_DENIED.
 Status Configure(const Facts& facts);
-// Stops it first. INVALID_HANDLE: it is not registered.
+// Stops it first; when that fails, the service stays. INVALID_HANDLE: it is not registered.
 Status Uninstall(const std::wstring& name);
 // DEVICE_NOT_READY: it did not start, or ended; the message has its exit code.
 Status Start(const std::wstring& name);
-// Returns when its process has ended, too. SUCCESS also when it does not run.
+// SUCCESS: its process has ended, or this user may not wait for it, or the service did not run. IO_TIMEOUT:
+// the process is still there; the message names it.
 Status Stop(const std::wstring& name);
 
 // Runs `program` as the service; the manager stops it by a request (requests.h). The process ends with the

@@ -73,7 +73,7 @@ void CALLBACK Post(void* context, BOOLEAN) {
 }
 
 struct Watch {
-  Object* object = nullptr;  // ForgetWatches() runs before this object ends.
+  Object* object = nullptr;  // CloseDescriptor() runs before this object ends.
   std::uint32_t wanted = 0;
   std::uint64_t tag = 0;
   WatchSet::Until until = WatchSet::Until::kRemoved;
@@ -266,6 +266,11 @@ bool WatchPort::Add(int fd, std::uint32_t wanted, std::uint64_t tag, Until until
     return false;
   }
   const std::lock_guard lock(WatchMutex());
+  // Another thread may have closed it: a watch that begins now would refer to an object that ends.
+  if (FindObject(fd) != object) {
+    errno = EBADF;
+    return false;
+  }
   const auto [it, added] = parts_->watches.try_emplace(fd);
   if (!added) {
     errno = EEXIST;
@@ -338,11 +343,12 @@ int WatchPort::Signals(std::uint32_t wanted, HANDLE (&handles)[2]) {
   return 1;
 }
 
-void ForgetWatches(int fd) {
-  const std::shared_ptr<Object> object = FindObject(fd);
-  if (!object) return;
+std::shared_ptr<Object> CloseDescriptor(int fd) {
   const std::lock_guard lock(WatchMutex());
+  std::shared_ptr<Object> object = TakeObject(fd);
+  if (!object) return nullptr;
   for (WatchPort* const port : std::vector<WatchPort*>(object->watched_by)) port->parts_->Forget(fd);
+  return object;
 }
 
 }  // namespace nd::os

@@ -33,13 +33,15 @@ class WatchPort final : public Object {
   int Signals(std::uint32_t wanted, HANDLE (&handles)[2]) override;
 
  private:
-  friend void ForgetWatches(int fd);
+  friend std::shared_ptr<Object> CloseDescriptor(int fd);
   struct Parts;
   explicit WatchPort(std::unique_ptr<Parts> parts);
   const std::unique_ptr<Parts> parts_;
 };
 
-// No set watches the descriptor any more.
-void ForgetWatches(int fd);
+// Frees the number, and no set watches the descriptor any more; in one step, so that no thread adds a watch
+// of either the old or the next object of the number in between. The object, whose end can wait for the
+// watches of others, ends with the result.
+std::shared_ptr<Object> CloseDescriptor(int fd);
 
 }  // namespace nd::os

@@ -3,9 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <functional>
+#include <memory>
 #include <thread>
 
 #include "base/fd_lane.h"
@@ -132,6 +134,28 @@ TEST_F(WatchSetTest, ClosedDescriptorIsNotWatchedAndItsNumberIsFree) {
   ASSERT_EQ(again, number);
   EXPECT_TRUE(set_.Add(again, kReadable, 2, kRemoved));
   EXPECT_EQ(Take(2, milliseconds(10)), 0u);
+}
+
+TEST_F(WatchSetTest, DescriptorThatIsAddedWhileItIsClosedIsNotWatched) {
+  std::atomic<int> fd = -1, added = 0;
+  std::thread adds([&] {
+    for (int next; (next = fd.load()) != -2; ++added) {
+      if (next < 0 || !set_.Add(next, kReadable, 7, kRemoved)) std::this_thread::yield();
+    }
+  });
+  for (int round = 0; round < 300; ++round) {
+    auto event = std::make_unique<WakeEvent>();
+    event->Set();
+    fd = event->handle();
+    for (const int before = added; added == before && round % 2 == 0;) std::this_thread::yield();
+    event.reset();
+    // An attempt that began before the end of the descriptor is over.
+    fd = -1;
+    for (const int before = added; added < before + 2;) std::this_thread::yield();
+    EXPECT_EQ(Take(7, {}), 0u) << "in round " << round;
+  }
+  fd = -2;
+  adds.join();
 }
 
 TEST_F(WatchSetTest, SetIsReadableWhileItsDescriptorsAreReady) {

@@ -17,8 +17,10 @@ case ${1-} in
 esac
 
 jobs=${NDBROKER_JOBS:-$(nproc)}
-# Clones of this tree share what ccache holds.
+# Clones of this tree share what ccache holds: no object has the path of its clone, also where a macro such as GoogleTest's takes the path of a
+# file. gdb finds the sources when it is started in the root of the tree.
 export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1
+flags="-O2 -g1 -ffile-prefix-map=$PWD=."
 toolchain=$PWD/deploy/windows/mingw.cmake
 [ "${1-}" = --warm ] || install_packages deploy/packages.txt deploy/packages-windows.txt
 
@@ -47,7 +49,7 @@ if ! grep -qsx "CMAKE_PREFIX_PATH:[A-Z]*=$libraries" "$build/CMakeCache.txt"; th
   mkdir -p "$build"
   # Afresh: paths of the former libraries are in the cache of CMake.
   cmake --fresh -S . -B "$build" -G Ninja -DCMAKE_TOOLCHAIN_FILE="$toolchain" -DCMAKE_BUILD_TYPE=RelWithDebInfo \
-    -DCMAKE_CXX_FLAGS_RELWITHDEBINFO="-O2 -g1" -DNDBROKER_UNITY=24 -DCMAKE_PREFIX_PATH="$libraries" > "$build/configure.log" 2>&1 || {
+    -DCMAKE_CXX_FLAGS_RELWITHDEBINFO="$flags" -DNDBROKER_UNITY=24 -DCMAKE_PREFIX_PATH="$libraries" > "$build/configure.log" 2>&1 || {
     cat "$build/configure.log" >&2
     die "cmake failed"
   }

@@ -72,3 +72,6 @@ constexpr auto max(A a, B b) {
 // With libstdc++, mingw-w64 uses a printf family of its own, in which %s of wprintf is narrow. With MSVC it
 // is wide.
 #define wprintf __ms_wprintf
+
+// A program that is ended when its time is over leaves what it has printed, also the progress within a line.
+static const int unbuffered = std::setvbuf(stdout, nullptr, _IONBF, 0);

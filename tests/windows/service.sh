@@ -27,7 +27,15 @@ events_are_reported() {
 }
 # The newest line of the pattern in the log file of the service.
 logged() { grep -a -- "$1" "$data/ndbrokerd.log" | tail -1 | grep -a .; }
-export -f service state_is registered owner_only events_are_reported logged
+# The error names the process, and its remedy works.
+late_stop() {
+  local text
+  ! text=$(service stop 2>&1) || return 1
+  grep -a 'its process has not ended within 30 seconds; end its process [1-9]' <<< "$text" || return 1
+  wine taskkill /f /pid "$(sed -n 's/.*end its process \([0-9]*\) .*/\1/p' <<< "$text")" > /dev/null || return 1
+  service stop
+}
+export -f service state_is registered owner_only events_are_reported logged late_stop
 export build data
 
 service_life() {
@@ -65,4 +73,8 @@ service_life() {
   step service-log-names-the-wrong-option 0 bash -c 'logged " error .*--adapter-adress"'
   step service-uninstall-after-that 0 bash -c 'service uninstall'
   step service-files-are-gone-again 1 test -e "$data"
+  step service-with-a-late-process 0 wine sc create ndbrokerd binPath= "$(wine_path "$build/bin/late_service.exe")"
+  step service-with-a-late-process-starts 0 bash -c 'service start'
+  step service-with-a-late-process-stops 0 bash -c late_stop
+  step service-with-a-late-process-goes 0 bash -c 'service uninstall'
 }
