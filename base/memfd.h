@@ -14,6 +14,12 @@
 
 namespace nd {
 
+// With vm.overcommit_memory=2 the kernel counts a page when it is used for the first time, and ends the
+// process (SIGBUS) when all memory is promised by then. The functions below take all pages at once then, so
+// that they are refused instead. A hole that is punched later may end the process. Read once for each
+// process.
+bool PagesCountWhenUsed();
+
 // Makes a zeroed segment of `size` bytes (rounded up to pages). INSUFFICIENT_RESOURCES when the kernel
 // refuses.
 Result<UniqueFd> CreateSealedMemfd(const char* name, std::size_t size);

@@ -7,6 +7,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <string>
@@ -34,15 +35,38 @@ std::size_t RoundToPages(std::size_t size) {
   return (size + page - 1) / page * page;
 }
 
+// In pieces: a signal of the program ends one, and its pages are given back.
+bool TakePages(int fd, off_t length) {
+  constexpr off_t kPiece = off_t{1} << 20;
+  for (off_t done = 0; done < length; done += kPiece) {
+    while (fallocate(fd, 0, done, std::min(kPiece, length - done)) != 0) {
+      if (errno != EINTR) return false;
+    }
+  }
+  return true;
+}
+
 Result<UniqueFd> CreateSized(const char* name, std::size_t size) {
   UniqueFd fd(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!fd) return NoMemory("cannot create shared memory");
-  if (ftruncate(fd.get(), static_cast<off_t>(RoundToPages(size))) != 0)
-    return NoMemory("cannot size shared memory");
+  const auto length = static_cast<off_t>(RoundToPages(size));
+  if (ftruncate(fd.get(), length) != 0) return NoMemory("cannot size shared memory");
+  if (PagesCountWhenUsed() && !TakePages(fd.get(), length)) {
+    return NoMemory("cannot take the pages of shared memory (vm.overcommit_memory is 2)");
+  }
   return fd;
 }
 
 }  // namespace
+
+bool PagesCountWhenUsed() {
+  static const bool count = [] {
+    const UniqueFd setting(open("/proc/sys/vm/overcommit_memory", O_RDONLY | O_CLOEXEC));
+    char mode = 0;
+    return setting && read(setting.get(), &mode, 1) == 1 && mode == '2';
+  }();
+  return count;
+}
 
 Result<UniqueFd> CreateSealedMemfd(const char* name, std::size_t size) {
   Result<UniqueFd> fd = CreateSized(name, size);

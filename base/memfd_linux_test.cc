@@ -5,10 +5,12 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <utility>
+#include <vector>
 
 namespace nd {
 namespace {
@@ -45,6 +47,26 @@ TEST(MemfdSeals, ReadOnlySegmentKeepsItsPages) {
   const auto fd = CreateReadOnlyMemfd("page", 4096, &mine);
   ASSERT_TRUE(fd.ok());
   EXPECT_NE(fallocate(fd->get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 4096), 0);
+}
+
+// tests/vm/guest/overcommit.sh runs it.
+TEST(PagesThatCountWhenUsed, AreTakenAtOnceOrRefused) {
+  if (!PagesCountWhenUsed()) GTEST_SKIP() << "vm.overcommit_memory is not 2";
+  std::vector<UniqueFd> taken;
+  constexpr std::size_t kSize = std::size_t{32} << 20;
+  for (auto fd = CreateSealedMemfd("test", kSize); taken.size() < 10'000;
+       fd = CreateSealedMemfd("test", kSize)) {
+    if (!fd.ok()) {
+      EXPECT_EQ(fd.status().code(), StatusCode::kInsufficientResources);
+      break;
+    }
+    struct stat info {};
+    ASSERT_EQ(fstat(fd->get(), &info), 0);
+    EXPECT_EQ(static_cast<std::size_t>(info.st_blocks) * 512, kSize);
+    taken.push_back(std::move(fd).value());
+  }
+  EXPECT_GE(taken.size(), 1U);
+  EXPECT_LT(taken.size(), 10'000U) << "nothing was refused";
 }
 
 // What the child maps at the free address is not that of the parent.

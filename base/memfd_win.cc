@@ -50,6 +50,11 @@ os::Handle Create(std::size_t size) {
 
 }  // namespace
 
+// The pages of a section count when it is made.
+bool PagesCountWhenUsed() {
+  return false;
+}
+
 Result<UniqueFd> CreateSealedMemfd(const char* /*name*/, std::size_t size) {
   os::Handle section = Create(RoundToPages(size));
   if (!section) return NoMemory("cannot create shared memory");

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # run.sh [BUILD [PART...]]: the verbs provider on Debian's own kernel, in a virtual machine with soft-RoCE and
 # soft-iWARP. BUILD is a build directory (default: build/release); PARTs are some of
-#   proof brokered changes foreign programs faults soft-siw conformance bench     (default: all of these, in this order)
+#   proof brokered changes foreign programs overcommit faults soft-siw conformance bench     (default: all of these, in this order)
 #   answers: what rxe and siw answer to the scenarios and programs of tests/verbs-programs/answers, compared with the tables
 #   there; NDBROKER_ANSWERS=FOLDER keeps what they answered. A quarter of an hour
 #   waits: before conformance, the conformance cases that mostly wait for retransmissions of the kernel, a quarter of
@@ -12,7 +12,7 @@ set -u
 HERE=$(cd "$(dirname "$0")" && pwd)
 BUILD=$(realpath "${1:-$HERE/../../build/release}")
 [ $# -gt 0 ] && shift
-PARTS=${*:-proof brokered changes foreign programs faults soft-siw conformance bench}
+PARTS=${*:-proof brokered changes foreign programs overcommit faults soft-siw conformance bench}
 PROGRAMS="verbs_proof broker_pair foreign_peer ndbrokerd ndctl ndperf nd_conformance nd_actor nd_probe"
 [[ " $PARTS " != *" answers "* ]] || PROGRAMS+=" verbs_answers"
 FOLDER=$(mktemp -d /tmp/ndbroker-vm.XXXXXX)
@@ -61,6 +61,7 @@ for part in $PARTS; do
     changes) in_vm "addresses, ports and devices that change under applications" "timeout 300 bash $HERE/guest/changes.sh /run/nd" ;;
     foreign) in_vm "foreign peers" "timeout 600 bash $HERE/guest/foreign.sh /run/nd" ;;
     programs) in_vm "unmodified programs on a soft adapter, with the kernel's siw" "timeout 300 bash $HERE/guest/programs.sh /run/nd" ;;
+    overcommit) in_vm "shared memory where pages count when they are used" "timeout 120 bash $HERE/guest/overcommit.sh $BUILD/bin" ;;
     answers)
       in_vm "answers of rxe and siw" "timeout 2400 bash $HERE/guest/answers.sh /run/nd $FOLDER/answers"
       for kind in rxe siw; do

@@ -160,6 +160,19 @@ bool MayBegin(const void* memory) {
          count.load(std::memory_order_acquire) != 0;
 }
 
+// Zeros in the place of pages that could not be had again.
+bool WriteZeros(const Block& block, std::size_t offset, std::size_t length) {
+  static constexpr std::array<std::byte, 4096> zeros{};
+  const std::size_t end = offset + length;
+  while (offset < end) {
+    const ssize_t written =
+        pwrite(block.fd, zeros.data(), std::min(zeros.size(), end - offset), static_cast<off_t>(offset));
+    if (written <= 0) return false;
+    offset += static_cast<std::size_t>(written);
+  }
+  return true;
+}
+
 // By the memfd and not by the address, where the program may have mapped a file of its own.
 bool PunchHole(const Block& block, std::size_t offset, std::size_t length) {
   return HasDescriptor(block) && fallocate(block.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
@@ -351,7 +364,8 @@ bool Free(void* memory) {
   Block* const block = Starting(memory);
   if (block == nullptr) return false;
   SetUsed(*block, false);
-  const bool keeps = PunchHole(*block, 0, block->size) && MapFile(block->fd, block->begin, block->size);
+  const bool keeps = !PagesCountWhenUsed() && PunchHole(*block, 0, block->size) &&
+                     MapFile(block->fd, block->begin, block->size);
   if (!keeps) Remove(*block);
   errno = error;
   return true;
@@ -364,7 +378,8 @@ bool Discard(void* memory, std::size_t length) {
   const Block* const block = Containing(memory, length);
   if (block == nullptr || block->fd < 0) return false;
   if (!HasDescriptor(*block)) return madvise(memory, length, MADV_REMOVE) == 0;
-  return PunchHole(*block, static_cast<std::size_t>(static_cast<std::byte*>(memory) - block->begin), length);
+  const auto offset = static_cast<std::size_t>(static_cast<std::byte*>(memory) - block->begin);
+  return PagesCountWhenUsed() ? WriteZeros(*block, offset, length) : PunchHole(*block, offset, length);
 }
 
 std::size_t SizeOf(const void* memory) {

@@ -266,6 +266,28 @@ TEST(BlocksTest, TheEndOfABlockDoesNotTouchThatMemory) {
   EXPECT_EQ(first, 8) << "the next block has memory of the former one";
 }
 
+// tests/vm/guest/overcommit.sh runs it.
+TEST(BlocksTest, NoPageIsRefusedAfterTheAllocation) {
+  if (!PagesCountWhenUsed()) GTEST_SKIP() << "vm.overcommit_memory is not 2";
+  constexpr std::size_t kSize = std::size_t{32} << 20;
+  std::vector<char*> all;
+  while (char* bytes = Take(kSize)) all.push_back(bytes);
+  ASSERT_GE(all.size(), 2U);
+  ASSERT_LT(all.size(), kMostBlocks) << "nothing was refused";
+  // Pages that are discarded stay those of the block.
+  std::memset(all[0], 7, kSize);
+  EXPECT_TRUE(Discard(all[0], kSize));
+  EXPECT_EQ(all[0][kSize - 1], 0);
+  EXPECT_EQ(Take(kSize), nullptr) << "the pages were given away";
+  // Those of a freed one go back, and no later block counts on them.
+  EXPECT_TRUE(Free(all.back()));
+  all.pop_back();
+  while (char* bytes = Take(kSize / 4)) all.push_back(bytes);
+  EXPECT_EQ(Take(kSize), nullptr) << "a block without pages";
+  for (char* bytes : all) std::memset(bytes, 1, SizeOf(bytes));
+  for (char* bytes : all) EXPECT_TRUE(Free(bytes));
+}
+
 TEST(BlocksTest, ForkHandlersOfTheProgramAllocateAndFree) {
   char* const freed = Take(kPage);
   freed_by_handler = freed;
