@@ -12,7 +12,7 @@ PhaseSpans SpansOf(const core::PhaseTimes& times) {
   for (std::size_t i = 0; i < core::kPhases; ++i) {
     if (!times.ended[i]) continue;
     const std::chrono::duration<double> took = *times.ended[i] - from;
-    spans.push_back({static_cast<core::Phase>(i), std::max(0.0, took.count())});
+    spans.Add({static_cast<core::Phase>(i), std::max(0.0, took.count())});
     from = *times.ended[i];
   }
   return spans;

@@ -6,8 +6,8 @@
 // not call back into the shell.
 #pragma once
 
-#include <absl/container/inlined_vector.h>
-
+#include <array>
+#include <cstddef>
 #include <string_view>
 
 #include "daemon/core/record.h"
@@ -34,7 +34,17 @@ struct PhaseSpan {
   core::Phase phase;
   double seconds;
 };
-using PhaseSpans = absl::InlinedVector<PhaseSpan, core::kPhases>;
+class PhaseSpans {
+ public:
+  void Add(PhaseSpan span) { spans_[size_++] = span; }
+  std::size_t size() const { return size_; }
+  const PhaseSpan* begin() const { return spans_.data(); }
+  const PhaseSpan* end() const { return spans_.data() + size_; }
+
+ private:
+  std::array<PhaseSpan, core::kPhases> spans_;
+  std::size_t size_ = 0;
+};
 PhaseSpans SpansOf(const core::PhaseTimes& times);
 
 }  // namespace nd::service
