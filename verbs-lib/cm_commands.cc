@@ -157,7 +157,7 @@ std::uint32_t LengthOf(std::uint32_t option) {
   }
 }
 
-// REUSEADDR, AFONLY and TOS have no effect: the broker behaves as they ask, or soft has no field for them.
+// REUSEADDR and TOS have no effect: the broker behaves as they ask, or soft has no field for them.
 // Nor have the paths of InfiniBand. Devices answer 0, too.
 int SetOption(const Call& call) {
   const auto command = call.As<rdma_ucm_set_option>();
@@ -165,11 +165,13 @@ int SetOption(const Call& call) {
   const std::uint32_t length = command.level == RDMA_OPTION_ID ? LengthOf(command.optname) : 0;
   if (length == 0) return ENOSYS;
   if (command.optlen != length) return EINVAL;
-  if (command.optname != RDMA_OPTION_ID_ACK_TIMEOUT) return 0;
-  const std::uint8_t timeout =
-      *reinterpret_cast<const std::uint8_t*>(static_cast<std::uintptr_t>(command.optval));
+  const auto* const value = reinterpret_cast<const void*>(static_cast<std::uintptr_t>(command.optval));
   return WithId(command, [&](CmId& id) {
-    id.SetAckTimeout(timeout);
+    if (command.optname == RDMA_OPTION_ID_ACK_TIMEOUT) {
+      id.SetAckTimeout(*static_cast<const std::uint8_t*>(value));
+    } else if (command.optname == RDMA_OPTION_ID_AFONLY) {
+      id.SetOneFamily(*static_cast<const int*>(value) != 0);
+    }
     return 0;
   });
 }

@@ -41,6 +41,20 @@ Address Unspecified(const Address& like, std::uint16_t port) {
   return like.family() == Address::Family::kIpv6 ? Address::V6({}, port) : Address::V4({}, port);
 }
 
+// Where a listener at :: listens on a device: at both families, as that of the kernel's rdma_cm.
+std::vector<Address> BothFamilies(Device& device) {
+  const Address v6 = Address::V6({}, 0), v4 = Address::V4({}, 0);
+  Adapter* const adapter = device.adapter();
+  if (adapter == nullptr) return {v6};
+  std::vector<Address> wanted;
+  for (const Address& any : {v6, v4}) {
+    const bool has = std::ranges::any_of(adapter->info().addresses,
+                                         [&any](const Address& own) { return own.family() == any.family(); });
+    if (has) wanted.push_back(any);
+  }
+  return wanted;
+}
+
 }  // namespace
 
 std::shared_ptr<CmId> CmId::Make(std::shared_ptr<CmChannel> channel, std::uint64_t uid, Space space) {
@@ -136,15 +150,19 @@ int CmId::Bind(const Address& wanted_local) {
   if (wanted.empty()) return devices->empty() ? ENODEV : EADDRNOTAVAIL;
   // When the program chooses no port, the first adapter chooses one, which must be free on the others too.
   Address bound = local;
+  const bool both = local.unspecified() && local.family() == Address::Family::kIpv6 && !one_family_;
   for (Device* device : wanted) {
-    auto listener = CmListener::Bind(device, bound);
-    if (!listener.ok()) {
-      ReleaseListeners();
-      return ErrnoOf(listener.status());
+    for (const Address& place : both ? BothFamilies(*device) : std::vector{local}) {
+      auto listener = CmListener::Bind(device, place.WithPort(bound.port()));
+      if (!listener.ok()) {
+        ReleaseListeners();
+        return ErrnoOf(listener.status());
+      }
+      bound.set_port((*listener)->local().port());
+      listeners_.push_back(std::move(listener).value());
     }
-    bound.set_port((*listener)->local().port());
-    listeners_.push_back(std::move(listener).value());
   }
+  if (listeners_.empty()) return EADDRNOTAVAIL;
   local_ = bound;
   if (!local.unspecified()) device_ = wanted.front();
   return 0;

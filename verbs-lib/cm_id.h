@@ -48,6 +48,8 @@ class CmId : public std::enable_shared_from_this<CmId> {
   void FillRoute(rdma_ucm_query_route_resp* out);
   // What ibv_query_qp of its queue pair says. The broker's connections time out by themselves.
   void SetAckTimeout(std::uint8_t timeout) { ack_timeout_ = timeout; }
+  // A listener at :: takes no requests to IPv4 addresses. Of no effect once it is bound.
+  void SetOneFamily(bool one) { one_family_ = one; }
   void FillQpAttributes(std::uint32_t state, ib_uverbs_qp_attr* out);
 
   // The program took an event: counts it, and fills in the present uid of the identifier.
@@ -108,7 +110,8 @@ class CmId : public std::enable_shared_from_this<CmId> {
 
   Device* device_ = nullptr;
   Address local_, remote_;
-  // Bound; one for each adapter when bound to the unspecified address.
+  bool one_family_ = false;
+  // Bound; those of each adapter when bound to the unspecified address.
   std::vector<std::shared_ptr<CmListener>> listeners_;
   std::shared_ptr<CmListener> delivered_by_;
   bool listening_ = false;

@@ -3,11 +3,13 @@
 // it.
 #include <gtest/gtest.h>
 #include <infiniband/verbs.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <rdma/rdma_cma.h>
 #include <rdma/rdma_verbs.h>
 
 #include <array>
+#include <cerrno>
 #include <chrono>
 #include <string>
 #include <thread>
@@ -103,6 +105,24 @@ TEST(Foreign, DisconnectedComesToAProgramThatDoesNotPoll) {
   Conversation talk;
   ASSERT_NO_FATAL_FAILURE(talk.Hold());
   EXPECT_TRUE(talk.HasEvent(std::chrono::seconds(10)));
+}
+
+// The adapter has IPv4 addresses only.
+TEST(Foreign, AServerAtAnyAddressOfIpv6IsOneOfIpv4UnlessItDeclines) {
+  rdma_event_channel* const channel = rdma_create_event_channel();
+  sockaddr_in6 any{};
+  any.sin6_family = AF_INET6;
+  for (int only = 0; only < 2; ++only) {
+    rdma_cm_id* id = nullptr;
+    ASSERT_EQ(rdma_create_id(channel, &id, nullptr, RDMA_PS_TCP), 0);
+    EXPECT_EQ(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, &only, sizeof only), 0);
+    EXPECT_EQ(rdma_bind_addr(id, reinterpret_cast<sockaddr*>(&any)), only == 0 ? 0 : -1);
+    if (only == 1) {
+      EXPECT_EQ(errno, EADDRNOTAVAIL);
+    }
+    rdma_destroy_id(id);
+  }
+  rdma_destroy_event_channel(channel);
 }
 
 }  // namespace
