@@ -112,11 +112,26 @@ wanted() {
   [ $# -eq 0 ] || [[ " $* " == *" ${name%% *} "* ]]
 }
 log_of() { echo "$out/log/$(tr ' ' _ <<< "$1")-$2.log"; }
-# measures NAME BROKERS SERVER: the program, or its client, has printed the result of a size, or that a phase has ended.
+# The operations that the queue pairs of the server's broker have counted.
+traffic() { run_wine 20 "$build/bin/ndctl.exe" --address "C:\\broker-$1" -o json qp list | grep -E '"[tr]x_(sends|writes|reads)"'; }
+# watch_traffic BROKER FILE: two looks shortly before the time of the programs is over.
+watch_traffic() {
+  local _
+  for _ in $(seq $((seconds > 60 ? seconds - 40 : seconds / 2))); do sleep 1; done
+  traffic "$1" > "$2.before"
+  sleep 5
+  traffic "$1" > "$2.after"
+}
+# measures NAME BROKERS SERVER: the program has printed the result of a size, or data still moved when its time was almost over.
 measures() {
   local log
-  log=$(log_of "$1" "$([ "$3" = - ] && echo only || echo "$2-client")")
-  grep -qaE '^ *[0-9]+l? +[0-9]+l? |^Phase 2:' "$log"
+  if [ "$3" = - ]; then
+    log=$(log_of "$1" only)
+    grep -qaE '^ *[0-9]+l? +[0-9]+l? ' "$log"
+  else
+    log=$(log_of "$1" "$2-traffic")
+    [ -s "$log.before" ] && [ -s "$log.after" ] && ! cmp -s "$log.before" "$log.after"
+  fi
 }
 # row NAME BROKERS SERVER CLIENT SECONDS
 row() {
@@ -125,7 +140,7 @@ row() {
     */0/0 | */-/0) ;;
     ndmval/1/0/114 | "ndmemorytest NdMRDeregister"/?/147/0) result='explained in docs/windows.md' ;;
     # They move 2 GB or 500,000 messages for each of 23 sizes, or make millions of Writes one after the other. When the server's time is over, the client ends somehow.
-    # A program that has not printed the result of any size hangs.
+    # Without a result of a size and without traffic a program hangs.
     ndping*/124/* | ndpingpong*/124/* | ndrping*/124/* | ndrpingpong*/124/* | ndmw/*/124/* | ndmrlat/*/124)
       if measures "$@"; then result="no end within $seconds s"; else result="FAILED ($out/log)" failed=1; fi ;;
     *) result="FAILED ($out/log)" failed=1 ;;
@@ -141,7 +156,7 @@ single() {
 }
 # pair NAME PROGRAM "SERVER ARGUMENTS" "CLIENT ARGUMENTS" [BROKERS]: with one broker, then with two.
 pair() {
-  local number server_status client_status started log process
+  local number server_status client_status started log process watcher
   for number in 1 2; do
     local server_broker=${5:-ms} client_broker=${5:-ms}
     if [ "$number" = 2 ]; then
@@ -154,11 +169,16 @@ pair() {
     # shellcheck disable=SC2086
     NDBROKER_DIR="C:\\broker-$server_broker" run_wine "$seconds" "$out/$2.exe" $3 > "$log" 2>&1 &
     process=$!
+    rm -f "$(log_of "$1" "$number-traffic")".*
+    watch_traffic "$server_broker" "$(log_of "$1" "$number-traffic")" &
+    watcher=$!
     sleep 2
     # shellcheck disable=SC2086
     NDBROKER_DIR="C:\\broker-$client_broker" run_wine "$seconds" "$out/$2.exe" $4 > "$(log_of "$1" "$number-client")" 2>&1 ||
       client_status=$?
     wait "$process" || server_status=$?
+    kill "$watcher" 2> /dev/null || true
+    wait "$watcher" 2> /dev/null || true
     row "$1" "$number" "$server_status" "$client_status" $((SECONDS - started))
   done
 }

@@ -4,7 +4,7 @@
 # root of the tree. Sets build, address and WINEPREFIX.
 build=build/windows
 address=127.0.0.1
-deploy/windows/build.sh ndbrokerd nd_spi_dll nd_spi_overlapped_test nd_dll_test nd_exchange nd_catalogue
+deploy/windows/build.sh ndbrokerd ndctl nd_spi_dll nd_spi_overlapped_test nd_dll_test nd_exchange nd_catalogue
 # A command of the caller that runs others in another network, with its arguments.
 [ -n "${inside+set}" ] || inside=()
 WINEPREFIX=$(mktemp -d)
