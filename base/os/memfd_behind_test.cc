@@ -7,10 +7,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <cstdint>
-#include <fstream>
 #include <string>
 
+#include "base/bytes_read.h"
 #include "base/memfd.h"
 
 namespace nd::os {
@@ -93,21 +92,13 @@ TEST(MemfdBehindTest, OtherMemoryIsNotFound) {
   munmap(anonymous, kPage);
 }
 
-std::uint64_t ReadSoFar() {
-  std::ifstream io("/proc/self/io");
-  std::string word;
-  std::uint64_t bytes = 0;
-  io >> word >> bytes;
-  return word == "rchar:" ? bytes : 0;
-}
-
 TEST(MemfdBehindTest, OrdinaryMemoryIsToldWithoutTheListOfMappings) {
-  if (ReadSoFar() == 0) GTEST_SKIP() << "this system does not count what a process reads";
+  if (BytesRead() == 0) GTEST_SKIP() << "this system does not count what a process reads";
   void* const used = mmap(nullptr, kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   *static_cast<char*>(used) = 1;
-  const std::uint64_t before = ReadSoFar();
+  const std::uint64_t before = BytesRead();
   EXPECT_FALSE(FindMemfdBehind(used, kPage));
-  EXPECT_LT(ReadSoFar() - before, 1000U) << "the list has more";
+  EXPECT_LT(BytesRead() - before, 1000U) << "the list has more";
   munmap(used, kPage);
 }
 

@@ -12,13 +12,12 @@
 
 #include <cstdint>
 #include <cstring>
-#include <fstream>
 #include <set>
-#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "base/bytes_read.h"
 #include "base/memfd.h"
 
 namespace nd::share_memory {
@@ -232,14 +231,6 @@ TEST(BlocksTest, ThatMemoryIsNotSharedAsTheBlockIs) {
   ASSERT_EQ(mmap(whole.bytes, kPage, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file.get(), 0),
             whole.bytes);
   EXPECT_FALSE(FindAround(whole.bytes, kPage).fd);
-}
-
-std::uint64_t BytesRead() {
-  std::ifstream io("/proc/self/io");
-  std::string word;
-  std::uint64_t bytes = 0;
-  io >> word >> bytes;
-  return word == "rchar:" ? bytes : 0;
 }
 
 TEST(BlocksTest, ABlockIsFoundWithoutTheListOfMappings) {

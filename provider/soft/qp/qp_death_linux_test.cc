@@ -85,6 +85,16 @@ TEST(LostConnection, ItsMemoryIsFreedLaterAndAtTheEndOfNoCall) {
   EXPECT_EQ(in_this_thread, 0);
 }
 
+TEST(LostConnection, LossesWithoutEndKeepNoMemoryForEver) {
+  const auto until = std::chrono::steady_clock::now() + kPatience;
+  const auto freed = std::make_shared<std::atomic<int>>(0);
+  while (*freed == 0 && std::chrono::steady_clock::now() < until) {
+    ProgressThread::Get()->FreeLater(std::shared_ptr<void>(nullptr, [freed](void*) { ++*freed; }));
+    std::this_thread::sleep_for(ms(1));
+  }
+  EXPECT_GT(*freed, 0);
+}
+
 TEST(LostConnection, ItsSegmentIsUnmappedLaterAlthoughTheQueuePairStays) {
   const auto segments = [] {
     std::ifstream maps("/proc/self/maps");

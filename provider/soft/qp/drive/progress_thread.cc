@@ -19,7 +19,7 @@ ProgressThread* instance = nullptr;
 
 constexpr std::uint64_t kWakeId = 0;
 constexpr std::size_t kVisitsTogether = 64;
-constexpr std::chrono::seconds kFreeAfter{1};
+constexpr Duration kBetweenLosses = std::chrono::milliseconds(50), kFreeAfter = std::chrono::seconds(1);
 constexpr std::size_t kFreedTogether = 32;  // Half a millisecond of a processor.
 constexpr auto kAlways = os::WatchSet::Until::kRemoved, kOnce = os::WatchSet::Until::kReported;
 
@@ -76,10 +76,15 @@ void ProgressThread::Call(std::uint64_t id) {
 void ProgressThread::FreeLater(std::shared_ptr<void> memory) {
   {
     std::lock_guard lock(mutex_);
-    lost_.emplace_back(Time(std::chrono::steady_clock::now()) + kFreeAfter, std::move(memory));
+    lost_.emplace_back(std::chrono::steady_clock::now(), std::move(memory));
     if (lost_.size() > 1) return;
   }
   wake_.Set();
+}
+
+Time ProgressThread::NextFree() const {
+  if (lost_.empty()) return Time::max();
+  return std::min(lost_.back().first + kBetweenLosses, lost_.front().first + kFreeAfter);
 }
 
 void ProgressThread::FreeSome() {
@@ -87,7 +92,7 @@ void ProgressThread::FreeSome() {
   std::lock_guard lock(mutex_);
   if (lost_.empty()) return;
   const Time now = std::chrono::steady_clock::now();
-  while (!lost_.empty() && lost_.front().first <= now && freed.size() < kFreedTogether) {
+  while (NextFree() <= now && freed.size() < kFreedTogether) {
     freed.push_back(std::move(lost_.front().second));
     lost_.pop_front();
   }
@@ -103,8 +108,7 @@ void ProgressThread::Schedule(std::uint64_t id, Entry& entry, Time when) {
 Duration ProgressThread::TimeToSleep() {
   std::lock_guard lock(mutex_);
   if (timers_.empty() && lost_.empty()) return os::kNoLimit;
-  const Time next = std::min(timers_.empty() ? Time::max() : timers_.begin()->first,
-                             lost_.empty() ? Time::max() : lost_.front().first);
+  const Time next = std::min(timers_.empty() ? Time::max() : timers_.begin()->first, NextFree());
   const Time now = std::chrono::steady_clock::now();
   return next <= now ? Duration::zero() : next - now;
 }

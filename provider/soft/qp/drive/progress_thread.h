@@ -40,8 +40,9 @@ class ProgressThread {
   void Remove(std::uint64_t id);
   // Visits it soon.
   void Call(std::uint64_t id);
-  // Frees memory of a connection that was lost, about a second later. An application that ends takes all its
-  // connections with it, and the processors have to tell their peers first.
+  // Frees memory of a connection that was lost, when no other one was lost for a moment, at the latest a
+  // second later. An application that ends takes all its connections with it, and the processors have to tell
+  // their peers first.
   void FreeLater(std::shared_ptr<void> memory);
 
  private:
@@ -60,6 +61,8 @@ class ProgressThread {
   void Schedule(std::uint64_t id, Entry& entry, Time when);
   Duration TimeToSleep();
   void FreeSome();
+  // When the memory that waits longest is freed. The caller holds the mutex.
+  Time NextFree() const;
 
   const os::ForkMark process_;
   os::WatchSet watch_;
@@ -69,7 +72,7 @@ class ProgressThread {
   std::set<std::pair<Time, std::uint64_t>> timers_;
   std::vector<std::uint64_t> called_;
   std::uint64_t next_id_ = 1;
-  std::deque<std::pair<Time, std::shared_ptr<void>>> lost_;  // The memory of lost connections.
+  std::deque<std::pair<Time, std::shared_ptr<void>>> lost_;  // The memory of lost connections, and when.
 };
 
 }  // namespace nd::provider::soft
