@@ -160,13 +160,19 @@ class SoftQueuePair final : public QueuePair, public std::enable_shared_from_thi
   [[gnu::always_inline]] void Started(InitiatorRequest& request, Op op) {
     request.started = true;
     ++initiator_.next;
-    if (IsAnswered(op)) {
-      ++reads_started_;
-      QpCounters::Add(counters_->tx_reads, 1);
-    } else {
-      QpCounters::Add(IsWrite(op) ? counters_->tx_writes : counters_->tx_sends, 1);
-      QpCounters::Add(counters_->tx_bytes, request.list.length);
-    }
+    if (IsAnswered(op)) ++reads_started_;
+    CountStarted(op, request.list.length);
+  }
+  [[gnu::always_inline]] void CountStarted(Op op, std::uint32_t length) {
+    if (IsAnswered(op)) return QpCounters::Add(counters_->tx_reads, 1);
+    QpCounters::Add(IsWrite(op) ? counters_->tx_writes : counters_->tx_sends, 1);
+    QpCounters::Add(counters_->tx_bytes, length);
+  }
+  // `length` bytes of an answer were copied at once.
+  void CountCopiedAnswer(std::uint32_t length) {
+    QpCounters::Add(counters_->rx_bytes, length);
+    if (counters_->reads_in_flight_max.load(std::memory_order_relaxed) == 0)
+      counters_->reads_in_flight_max.store(1, std::memory_order_relaxed);
   }
   void CompleteInitiator(InitiatorRequest& request, StatusCode status = StatusCode::kSuccess);
   // Requests that are not answered succeeded: Confirm() for each, then RetireConfirmed().
@@ -261,6 +267,11 @@ class SoftQueuePair final : public QueuePair, public std::enable_shared_from_thi
   // that Post() refuses; nothing was done then.
   bool PostOne(Op op, void* context, std::span<const Sge> sges, std::uint32_t flags, std::uint32_t common,
                std::uint64_t remote_address, std::uint32_t remote_token);
+  // The same for a Write or a Read that Transport::CopyAtOnce() completes. With the lock.
+  bool CopyOne(Op op, void* context, const Sge& sge, std::uint32_t flags, std::uint64_t remote_address,
+               std::uint32_t remote_token);
+  // That accessed registered memory that the application has unmapped.
+  void CompleteWithGoneMemory(Op op, void* context, const Sge& sge, std::uint32_t flags);
   bool ReceiveOne(void* context, std::span<const Sge> sges);
   Status PostAtomic(Op op, void* context, const Sge& result, std::uint64_t remote_address,
                     std::uint32_t remote_token, std::uint32_t flags, const Operands& operands);

@@ -79,6 +79,35 @@ Status SoftQueuePair::Post(Op op, void* context, std::span<const Sge> sges, std:
   return Status::Ok();
 }
 
+[[gnu::always_inline]] inline bool SoftQueuePair::CopyOne(Op op, void* context, const Sge& sge,
+                                                          std::uint32_t flags, std::uint64_t remote_address,
+                                                          std::uint32_t remote_token) {
+  const std::uint32_t access = IsAnswered(op) ? kAllowLocalWrite | kRdmaReadSink : 0u;
+  if (!initiator_.empty() || stopped_ || (flags & kOpReadFence) != 0 ||
+      !CheckAgain(&sent_from_, sge, access) ||
+      !transport_->CopyAtOnce({op, sge, remote_token, remote_address})) {
+    return false;
+  }
+  if (MemoryGone()) [[unlikely]] {
+    CompleteWithGoneMemory(op, context, sge, flags);
+    return true;
+  }
+  CountStarted(op, sge.length);
+  if (IsAnswered(op)) CountCopiedAnswer(sge.length);
+  if ((flags & kOpSilentSuccess) == 0)
+    Complete(*initiator_cq_, TypeOf(op), context, StatusCode::kSuccess, sge.length, false);
+  return true;
+}
+
+void SoftQueuePair::CompleteWithGoneMemory(Op op, void* context, const Sge& sge, std::uint32_t flags) {
+  InitiatorRequest& request = initiator_.at(initiator_.head++);
+  request.Begin(op, context, flags, 0, 0);
+  request.list.AssignOne(sge);
+  Started(request, op);
+  CompleteInitiator(request);
+  EndIfMemoryGone();
+}
+
 [[gnu::always_inline]] inline bool SoftQueuePair::PostOne(Op op, void* context, std::span<const Sge> sges,
                                                           std::uint32_t flags, std::uint32_t common,
                                                           std::uint64_t remote_address,
@@ -92,11 +121,16 @@ Status SoftQueuePair::Post(Op op, void* context, std::span<const Sge> sges, std:
     if (state_ != State::kConnected || initiator_.full() || (IsAnswered(op) && read_outbound_ == 0))
         [[unlikely]]
       return false;
-    InitiatorRequest& request = initiator_.at(initiator_.head);
-    request.Begin(op, context, flags, remote_address, remote_token);
-    request.list.AssignOne(sges[0]);
-    ++initiator_.head;
-    StartPosted();
+    if (op != Op::kSend && CopyOne(op, context, sges[0], flags, remote_address, remote_token)) {
+      ReportUndone();
+      EndRest();
+    } else {
+      InitiatorRequest& request = initiator_.at(initiator_.head);
+      request.Begin(op, context, flags, remote_address, remote_token);
+      request.list.AssignOne(sges[0]);
+      ++initiator_.head;
+      StartPosted();
+    }
     LeaveQuiet(&deferred);
   }
   if (deferred) [[unlikely]]

@@ -16,6 +16,7 @@
 #include "nd/types.h"
 #include "provider/soft/qp/drive/interest.h"
 #include "provider/soft/qp/end_code.h"
+#include "provider/soft/qp/work_queue.h"
 
 namespace nd::provider::soft {
 
@@ -35,6 +36,14 @@ struct QuietWords {
   }
 };
 
+// A Write, a Read or an atomic operation, and the memory of the peer that it names.
+struct OneSided {
+  Op op;
+  Sge here;
+  std::uint32_t token;
+  std::uint64_t address;
+};
+
 class Transport {
  public:
   virtual ~Transport() = default;
@@ -45,6 +54,10 @@ class Transport {
   // The common cases of Transmit(), of a request that was just posted. Returns false in any other case, and
   // has done nothing then. If *words were right before, they are right afterwards.
   virtual bool StartAtOnce(QuietWords* /*words*/) { return false; }
+  // The common case of a Write or a Read of one element: no earlier request is outstanding, and the memory of
+  // the peer is mapped here. Its bytes are copied, and the request needs no place in the initiator queue.
+  // Returns false in any other case, and has done nothing then.
+  virtual bool CopyAtOnce(const OneSided& /*request*/) { return false; }
   // Moves data both ways within a budget. `look_at_fd`: reads the descriptor too (hang-up, doorbells), not
   // only memory. Returns true when data moved.
   virtual bool Progress(bool look_at_fd) = 0;

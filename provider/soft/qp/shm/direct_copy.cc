@@ -32,6 +32,10 @@ void OperateInto(std::byte* here, std::byte* there, const InitiatorRequest& requ
   std::memcpy(here, &before, kAtomicSize);
 }
 
+[[gnu::always_inline]] inline void CopyBytes(std::byte* to, const std::byte* from, std::uint32_t length) {
+  length <= kMostWithoutCall ? CopySmall(to, from, length) : static_cast<void>(std::memcpy(to, from, length));
+}
+
 }  // namespace
 
 // Returns the memory that the request names; nothing when the request fails a check, or the memory cannot be
@@ -70,19 +74,19 @@ std::optional<ShmSender::PeerPlace> ShmSender::FindPlace(const InitiatorRequest&
   return PeerPlace{.here = memory, .borrowed = borrowed != 0};
 }
 
-std::byte* ShmSender::FindMapped(const InitiatorRequest& request) {
+[[gnu::always_inline]] inline std::byte* ShmSender::FindMapped(const OneSided& request) {
   const std::uint32_t access = AccessOf(request.op);
-  const std::uint32_t length = request.list.length;
+  const std::uint32_t length = request.here.length;
   const SideControl& theirs = state_.rings.theirs();
   const RegionEntry& entry = state_.memory.peer_table()[SlotOf(request.token)];
   if (request.token == 0 || entry.stag.load(std::memory_order_acquire) != request.token) return nullptr;
   const std::uint32_t allowed =
       entry.access.load(std::memory_order_relaxed) & ~theirs.denied.load(std::memory_order_relaxed);
-  const std::uint64_t inside = request.remote_address - entry.base.load(std::memory_order_relaxed);
+  const std::uint64_t inside = request.address - entry.base.load(std::memory_order_relaxed);
   const std::uint64_t size = entry.length.load(std::memory_order_relaxed);
   const std::uint64_t offset = entry.buffer_offset.load(std::memory_order_relaxed);
   std::uint32_t buffer = entry.buffer.load(std::memory_order_relaxed);
-  if (buffer == 0 && !Busy(request)) buffer = entry.borrowed.load(std::memory_order_relaxed);
+  if (buffer == 0 && !Busy(request.op)) buffer = entry.borrowed.load(std::memory_order_relaxed);
   const std::uint32_t queue_pair = entry.queue_pair.load(std::memory_order_relaxed);
   if ((allowed & access) != access || inside > size || length > size - inside || buffer == 0 ||
       entry.domain.load(std::memory_order_relaxed) != theirs.domain.load(std::memory_order_relaxed) ||
@@ -102,27 +106,43 @@ std::byte* ShmSender::FindMapped(const InitiatorRequest& request) {
   return IsAtomic(request.op) && !Aligned(memory) ? nullptr : memory;
 }
 
-bool ShmSender::CopyAtOnce(InitiatorRequest& posted) {
-  SoftQueuePair& queue_pair = state_.queue_pair;
-  const Sge& here = posted.list.sges[0];
-  if (here.length == 0 || here.length > kMostAtOnce || state_.rings.write_in_ring() ||
-      !queue_pair.MayStart(posted, posted.op)) {
+template <typename Copy>
+[[gnu::always_inline]] inline bool ShmSender::WithMapped(const OneSided& request, Copy copy) {
+  if (request.here.length == 0 || request.here.length > kMostAtOnce || state_.rings.write_in_ring())
     return false;
-  }
   state_.runnable = false;
   std::atomic<std::uint32_t>& hazard = state_.rings.mine().hazard;
-  hazard.store(posted.token, std::memory_order_relaxed);
+  hazard.store(request.token, std::memory_order_relaxed);
   std::atomic_thread_fence(std::memory_order_seq_cst);
-  std::byte* const there = FindMapped(posted);
-  auto* const memory = static_cast<std::byte*>(here.address);
-  if (there != nullptr && IsAtomic(posted.op)) {
-    OperateInto(memory, there, posted);
-  } else if (there != nullptr) {
-    const bool write = posted.op == Op::kWrite;
-    std::memcpy(write ? there : memory, write ? memory : there, here.length);
-  }
+  std::byte* const there = FindMapped(request);
+  if (there != nullptr) copy(static_cast<std::byte*>(request.here.address), there);
   hazard.store(0, std::memory_order_release);
-  if (there == nullptr) return false;
+  return there != nullptr;
+}
+
+bool ShmSender::CopyAtOnce(const OneSided& request) {
+  if (busy() || !state_.responses.empty() || state_.goodbye_wanted || state_.memory.peer_table() == nullptr)
+    return false;
+  const std::uint32_t length = request.here.length;
+  if (request.op == Op::kWrite) {
+    return WithMapped({Op::kWrite, request.here, request.token, request.address},
+                      [=](std::byte* here, std::byte* there) { CopyBytes(there, here, length); });
+  }
+  return WithMapped({Op::kRead, request.here, request.token, request.address},
+                    [=](std::byte* here, std::byte* there) { CopyBytes(here, there, length); });
+}
+
+// The same for a request in the initiator queue, and for atomic operations.
+bool ShmSender::StartCopy(InitiatorRequest& posted) {
+  SoftQueuePair& queue_pair = state_.queue_pair;
+  const OneSided request{posted.op, posted.list.sges[0], posted.token, posted.remote_address};
+  if (!queue_pair.MayStart(posted, posted.op)) return false;
+  const bool copied = WithMapped(request, [&](std::byte* here, std::byte* there) {
+    if (IsAtomic(posted.op)) return OperateInto(here, there, posted);
+    const bool write = posted.op == Op::kWrite;
+    std::memcpy(write ? there : here, write ? here : there, posted.list.length);
+  });
+  if (!copied) return false;
   queue_pair.Started(posted);
   CompleteCopy(posted, true);
   return true;
@@ -146,7 +166,7 @@ bool ShmSender::Direct(InitiatorRequest& request, std::size_t* budget, bool* wai
   if (starts && place) {
     if (place->here == nullptr) {
       way = WayOf(request);
-    } else if (place->borrowed ? Busy(request) : state_.rings.write_in_ring()) {
+    } else if (place->borrowed ? Busy(request.op) : state_.rings.write_in_ring()) {
       way = Way::kWait;
     }
   }
@@ -209,13 +229,7 @@ bool ShmSender::FinishDirect(InitiatorRequest& request, bool good, std::size_t* 
 
 void ShmSender::CompleteCopy(InitiatorRequest& request, bool good) {
   SoftQueuePair& queue_pair = state_.queue_pair;
-  if (!IsWrite(request.op) && good) {
-    QpCounters& counters = queue_pair.counters();
-    QpCounters::Add(counters.rx_bytes, request.list.length);
-    if (counters.reads_in_flight_max.load(std::memory_order_relaxed) == 0) {
-      counters.reads_in_flight_max.store(1, std::memory_order_relaxed);
-    }
-  }
+  if (!IsWrite(request.op) && good) queue_pair.CountCopiedAnswer(request.list.length);
   if (good && queue_pair.CompleteOnly(request)) return;
   queue_pair.CompleteInitiator(request, good ? StatusCode::kSuccess : StatusCode::kAccessViolation);
 }

@@ -8,13 +8,13 @@
 
 namespace nd::provider::soft {
 
-bool ShmSender::Busy(const InitiatorRequest& request) const {
+bool ShmSender::Busy(Op op) const {
   // Answers keep the order of their requests: none overtakes an atomic operation.
-  return state_.rings.request_in_ring() || (IsAnswered(request.op) && !state_.reads.empty());
+  return state_.rings.request_in_ring() || (IsAnswered(op) && !state_.reads.empty());
 }
 
 Way ShmSender::WayOf(const InitiatorRequest& request) {
-  const bool busy = Busy(request);
+  const bool busy = Busy(request.op);
   // The peer has to take the immediate data in any case.
   if (request.op == Op::kWriteImmediate && request.list.length < kCopyFrom) return Way::kRing;
   RingPace& pace = state_.pace;

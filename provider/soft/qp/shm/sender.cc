@@ -75,7 +75,7 @@ bool ShmSender::StartAtOnce() {
   }
   if (posted.op == Op::kSend) return posted.list.length <= kReferencePiece && SendAtOnce(posted, position);
   const bool one_sided = posted.op == Op::kWrite || IsAnswered(posted.op);
-  return one_sided && state_.memory.peer_table() != nullptr && CopyAtOnce(posted);
+  return one_sided && state_.memory.peer_table() != nullptr && StartCopy(posted);
 }
 
 bool ShmSender::Transmit() {

@@ -27,6 +27,8 @@ class ShmSender {
   // Write, Read or atomic operation of mapped memory, which is complete afterwards. Returns false in any
   // other case, which is for Transmit().
   bool StartAtOnce();
+  // As Transport::CopyAtOnce().
+  bool CopyAtOnce(const OneSided& request);
   // Answers Reads and starts requests within a budget. Returns true when data moved.
   bool Transmit();
   // A request is half sent, or a record about one waits for room.
@@ -38,7 +40,7 @@ class ShmSender {
   enum class Path { kRing, kReference, kDirect };
 
   bool SendAtOnce(InitiatorRequest& posted, std::uint64_t position);
-  bool CopyAtOnce(InitiatorRequest& posted);
+  bool StartCopy(InitiatorRequest& posted);
   // --- sender.cc: through the ring
   // They return false when there is no room.
   bool Start(InitiatorRequest& request);
@@ -72,7 +74,10 @@ class ShmSender {
                                      std::uint32_t length);
   // The common case: a Buffer or borrowed memory of the peer that is mapped here. Null in any other case, and
   // for a request that fails a check. Both between the two stores of the hazard.
-  std::byte* FindMapped(const InitiatorRequest& request);
+  std::byte* FindMapped(const OneSided& request);
+  // Calls `copy` with that memory. Returns false when there is none.
+  template <typename Copy>
+  bool WithMapped(const OneSided& request, Copy copy);
   bool Direct(InitiatorRequest& request, std::size_t* budget, bool* waits);
   bool CopyThere(InitiatorRequest& request, std::byte* remote, std::size_t* budget);
   // All bytes were moved, or memory of this side cannot take them.
@@ -81,7 +86,7 @@ class ShmSender {
   bool LeaveDirect(InitiatorRequest& request, std::size_t* budget);
   // --- process_copy.cc
   // Ordinary and borrowed memory: requests of which this one must not get ahead are in the ring.
-  bool Busy(const InitiatorRequest& request) const;
+  bool Busy(Op op) const;
   Way WayOf(const InitiatorRequest& request);
   bool CopyByProcess(InitiatorRequest& request, std::uint64_t remote, std::size_t* budget);
 

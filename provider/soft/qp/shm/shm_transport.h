@@ -27,6 +27,7 @@ class ShmTransport final : public Transport {
   int fd() const override { return state_.rings.socket(); }
   void Transmit() override;
   bool StartAtOnce(QuietWords* words) override;
+  bool CopyAtOnce(const OneSided& request) override { return sender_.CopyAtOnce(request); }
   bool Progress(bool look_at_fd) override;
   bool Arm() override;
   bool ArmedFromStart() override { return state_.rings.armed(); }
