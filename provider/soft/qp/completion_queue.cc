@@ -4,6 +4,7 @@
 #include "provider/soft/qp/completion_queue.h"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <new>
@@ -24,6 +25,11 @@ constexpr int kRoundsWithoutCompletion = 8;
 constexpr std::uint32_t kTakesBetweenRounds = 16;
 // Twice as long as a processor keeps a store back.
 constexpr Duration kStoreLeaves = std::chrono::microseconds(2);
+// The words of the queue pairs, and one of the completion queue.
+constexpr std::size_t kMostWords = 17;
+static_assert(kMostWords <= os::kMostSleptOn);
+// A thread that sleeps longer watches the descriptors, which also tell the end of a peer.
+constexpr Duration kLongestOnWords = std::chrono::milliseconds(10);
 // The application waits for the watch set as a whole, so descriptors need no tags of their own.
 constexpr std::uint64_t kNoTag = 0;
 
@@ -119,7 +125,7 @@ void SoftCompletionQueue::PushAndTell(const Completion& completion, bool solicit
   }
   lock_.unlock();
   if (fire) Fire();
-  if (wake) wait_.Set();
+  if (wake) WakeWaiters();
 }
 
 void SoftCompletionQueue::Fire() {
@@ -270,6 +276,37 @@ void SoftCompletionQueue::ArmTransports(std::vector<os::Watched>* fds) {
   notify_.Set();  // The event loop returns at once.
 }
 
+void SoftCompletionQueue::WakeWaiters() {
+  wait_.Set();
+  // A sleeper counts itself, and looks for completions then.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (on_word_.load(std::memory_order_seq_cst) == 0) return;
+  word_.fetch_add(1, std::memory_order_seq_cst);
+  os::WakeWord(word_, false);
+}
+
+SoftCompletionQueue::Slept SoftCompletionQueue::SleepOnWords(std::uint32_t seen, Time until) {
+  // Without the progress thread nobody would see the end of a peer, or do what another thread leaves.
+  if (!has_thread() || !os::CanSleepOnWords()) return Slept::kNot;
+  const Time limit = Time(std::chrono::steady_clock::now()) + kLongestOnWords;
+  std::array<os::SleptOn, kMostWords> words;
+  on_word_.fetch_add(1, std::memory_order_seq_cst);
+  std::size_t count = poll_set_.SleepOnWords(std::span(words).first(kMostWords - 1));
+  Slept slept = Slept::kNot;
+  if (count != 0) {
+    words[count++] = {&word_, seen, false};
+    if (count_.load(std::memory_order_seq_cst) == 0)
+      os::SleepOnWords(std::span(words).first(count), std::min(limit, until));
+    if (poll_set_.LeaveWords() || word_.load(std::memory_order_relaxed) != seen) {
+      slept = Slept::kWoken;
+    } else if (until <= limit || Time(std::chrono::steady_clock::now()) < limit) {
+      slept = Slept::kInVain;
+    }
+  }
+  on_word_.fetch_sub(1, std::memory_order_relaxed);
+  return slept;
+}
+
 // The signal is for all threads in Wait. The last one resets it.
 void SoftCompletionQueue::LeaveWait(bool signalled) {
   if (waiters_.fetch_sub(1, std::memory_order_seq_cst) != 1 || !signalled) return;
@@ -305,18 +342,26 @@ Status SoftCompletionQueue::Wait(Time deadline) {
       BiasedGuard guard(lock_);
       waiters_.fetch_add(1, std::memory_order_seq_cst);
     }
+    const std::uint32_t seen = word_.load(std::memory_order_seq_cst);
     watched.assign(1, os::Watched{wait_.handle()});
     Time wake = deadline;
     bool signalled = false;
+    Slept slept = Slept::kNot;
     const bool busy = poll_set_.PrepareToSleep(Sleeper::kWaiter, &watched, &wake);
     if (!busy && count_.load(std::memory_order_seq_cst) == 0) {
       spin_.DidNotPay();
-      const Duration left = std::max(wake - std::chrono::steady_clock::now(), Duration::zero());
-      os::Wait(watched, std::min<Duration>(left, std::chrono::hours(1)));
-      signalled = watched[0].ready != 0;
+      slept = SleepOnWords(seen, wake);
+      if (slept == Slept::kNot) {
+        const Duration left = std::max(wake - std::chrono::steady_clock::now(), Duration::zero());
+        os::Wait(watched, std::min<Duration>(left, std::chrono::hours(1)));
+      }
+      signalled = watched[0].ready != 0 || word_.load(std::memory_order_relaxed) != seen;
     }
     LeaveWait(signalled);
-    poll_set_.DriveAll();
+    // The descriptors of the others tell the end of their peers.
+    const bool looks = slept != Slept::kWoken || now >= next_look_.load(std::memory_order_relaxed);
+    if (looks) next_look_.store(now + kLongestOnWords, std::memory_order_relaxed);
+    poll_set_.DriveAll(looks);
   }
 }
 
@@ -365,7 +410,7 @@ void SoftCompletionQueue::RemoveTransport(int fd) {
 }
 
 void SoftCompletionQueue::WakeSleepers() {
-  if (waiters_.load(std::memory_order_seq_cst) != 0) wait_.Set();
+  if (waiters_.load(std::memory_order_seq_cst) != 0) WakeWaiters();
   if (!has_thread() && armed_.load(std::memory_order_relaxed)) notify_.Set();
 }
 

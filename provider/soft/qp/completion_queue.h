@@ -93,6 +93,14 @@ class SoftCompletionQueue final : public CompletionQueue {
   bool ConsumeDirectly();
   void EndDirect();
   void LeaveWait(bool signalled);
+  enum class Slept {
+    kNot,     // Or not long enough: on descriptors then.
+    kInVain,  // Until its time, or until something changed that is no wake-up.
+    kWoken,
+  };
+  // Sleeps on words of memory, for a short time. `seen`: word_ before the last look for completions.
+  Slept SleepOnWords(std::uint32_t seen, Time until);
+  void WakeWaiters();
   void Fire();
 
   std::shared_ptr<DeviceCore> core_;
@@ -120,6 +128,9 @@ class SoftCompletionQueue final : public CompletionQueue {
   std::atomic<bool> lost_{false};   // Written under lock_.
   std::atomic<bool> armed_{false};  // Written under lock_.
   NotifyType armed_type_ = NotifyType::kErrors;
+  // Changes with wait_ while threads in Wait sleep on it.
+  std::atomic<std::uint32_t> word_{0}, on_word_{0};
+  std::atomic<Time> next_look_{Time()};    // Of a thread that was woken by a word, at the descriptors.
   std::atomic<std::uint32_t> takes_{0};    // Polls that found completions in the ring; about so many.
   std::atomic<std::uint32_t> waiters_{0};  // Threads in Wait that sleep or are about to. Grows under lock_.
 };

@@ -101,6 +101,9 @@ class SoftQueuePair final : public QueuePair, public std::enable_shared_from_thi
   // (ArmForSleep). Arm() returns true when the barrier is needed; `ordered`: it was made, or is not needed.
   bool Arm();
   Interest Settle(Sleeper sleeper, bool ordered);
+  // As those of the transport, behind Settle().
+  bool SleepOnWord(os::SleptOn* slept_on);
+  bool LeaveWord();
   // The visit of the progress thread. Returns false when the application polls, so that this queue pair is
   // left to the polls.
   bool Serve(Deferred* deferred);

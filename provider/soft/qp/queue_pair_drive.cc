@@ -189,6 +189,18 @@ Interest SoftQueuePair::Settle(Sleeper sleeper, bool ordered) {
   return now;
 }
 
+bool SoftQueuePair::SleepOnWord(os::SleptOn* slept_on) {
+  BiasedGuard guard(lock_);
+  return transport_ && !transport_dead_ && !deferred_ && transport_->SleepOnWord(slept_on);
+}
+
+bool SoftQueuePair::LeaveWord() {
+  BiasedGuard guard(lock_);
+  const bool woken = transport_ && !transport_dead_ && transport_->LeaveWord();
+  if (woken) ReportUndone();  // Another sleeper may have relied on the doorbell.
+  return woken;
+}
+
 void SoftQueuePair::ReportToWatcher() {
   if (!transport_ || transport_dead_) return;
   if (!Covers(watched_, CurrentInterest()) && Step(&duty_, DutyEvent::kLeftUndone)) CallWatcher();

@@ -20,6 +20,9 @@ inline constexpr std::uint32_t kMaxChunk = 16 * 1024;  // The maximum of one rec
 
 // A value of SideControl::armed, beside kArmed. Earlier versions know only 0 and others.
 inline constexpr std::uint32_t kArmedForRecords = 2;  // Nothing waits for the end of a record of this side.
+// Added to either while a thread of this side sleeps on the word `armed` itself: the other side wakes the
+// word and sends no byte. Only where the other side has said that it does.
+inline constexpr std::uint32_t kByWord = 0x100;
 
 struct SideControl {
   // The number of consumed slots of the ring of the other side. Wraps at 2^32.
@@ -44,10 +47,13 @@ struct SideControl {
   // Not 0: this side makes a whole fence between what it publishes and its look at `armed` of the other side.
   // Earlier versions never say so.
   std::atomic<std::uint32_t> fences;
+  // Not 0: this side wakes the word `armed` of the other side when it finds kByWord. Earlier versions never
+  // say so.
+  std::atomic<std::uint32_t> wakes_words;
 };
 static_assert(offsetof(SideControl, mark) == 136 && offsetof(SideControl, segment) == 208 &&
               offsetof(SideControl, announces) == 224 && offsetof(SideControl, fences) == 228 &&
-              sizeof(SideControl) == 256);
+              offsetof(SideControl, wakes_words) == 232 && sizeof(SideControl) == 256);
 
 enum class RecordKind : std::uint8_t {
   kSend = 1,          // A piece of a Send: bytes here, or in a buffer of the sender (kByReference).

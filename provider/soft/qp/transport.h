@@ -12,6 +12,7 @@
 #include <memory>
 
 #include "base/clock.h"
+#include "base/os/word_sleep.h"
 #include "nd/status.h"
 #include "nd/types.h"
 #include "provider/soft/qp/drive/interest.h"
@@ -67,6 +68,11 @@ class Transport {
   // Called after the first round. Returns true when the peer wakes this side although nobody has armed, so
   // that interest() may be watched at once.
   virtual bool ArmedFromStart() = 0;
+  // Behind Settle(): from now on the peer wakes a word instead of the descriptor, until LeaveWord() or Arm().
+  // Returns false when it does not, or has something already.
+  virtual bool SleepOnWord(os::SleptOn* /*slept_on*/) { return false; }
+  // Returns true when the peer has woken it.
+  virtual bool LeaveWord() { return false; }
   // Returns the interest to watch after arming. `ordered`: the barrier was made, or no Arm() needed it.
   // `keeps_time`: the sleeper comes back at the deadline; for another one the progress thread keeps it, whose
   // call interest() then demands.

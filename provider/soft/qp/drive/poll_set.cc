@@ -30,9 +30,9 @@ constexpr std::uint32_t kPollsBetweenLooks = 1024;
 // Polls that find something among the hot ones do not read the announcements more often than this.
 constexpr std::uint32_t kPollsWithoutReading = 8;
 
-bool DriveOne(SoftQueuePair& queue_pair, std::vector<Deferred>* deferred) {
+bool DriveOne(SoftQueuePair& queue_pair, bool look_at_fd, std::vector<Deferred>* deferred) {
   Deferred later;
-  const bool moved = queue_pair.Drive(true, &later);
+  const bool moved = queue_pair.Drive(look_at_fd, &later);
   if (later) deferred->push_back(std::move(later));
   return moved;
 }
@@ -150,6 +150,10 @@ std::size_t PollSet::hot() const {
 
 bool PollSet::FewInMemory() const {
   BiasedGuard guard(lock_);
+  return FewInMemoryLocked();
+}
+
+bool PollSet::FewInMemoryLocked() const {
   return !hot_.empty() && hot_.size() == members_.size() && hot_.size() <= kDrivenPerPoll &&
          std::ranges::all_of(hot_, [](const Hot& hot) { return hot.cost == kCostOfMemory; });
 }
@@ -213,14 +217,14 @@ bool PollSet::PollWithCold(LentSpan* lent) {
   return moved;
 }
 
-bool PollSet::DriveAll() {
+bool PollSet::DriveAll(bool look_at_fds) {
   CountPollBeforeSleep();
   if (!lock_.try_lock()) return false;  // As in Poll().
   std::vector<Deferred> deferred;
   if (ready_) ReadAnnouncements();
   bool moved = woken_ && hot_.size() < members_.size() && DriveWoken(&deferred);
   for (Hot& hot : hot_) {
-    const bool it_moved = DriveOne(*hot.queue_pair, &deferred);
+    const bool it_moved = DriveOne(*hot.queue_pair, look_at_fds, &deferred);
     hot.Count(it_moved);
     moved |= it_moved;
   }
@@ -240,7 +244,7 @@ bool PollSet::DriveWoken(std::vector<Deferred>* deferred) {
     // Another process holds a copy of the descriptor of a removed queue pair.
     if (found == members_.end()) continue;
     MakeHot(found->second);
-    moved |= DriveOne(*found->second.queue_pair, deferred);
+    moved |= DriveOne(*found->second.queue_pair, true, deferred);
   }
   return moved;
 }
@@ -308,6 +312,24 @@ bool PollSet::PrepareToSleep(Sleeper sleeper, std::vector<os::Watched>* fds, Tim
   }
   if (woken_) fds->push_back({woken_->handle()});
   return runnable;
+}
+
+std::size_t PollSet::SleepOnWords(std::span<os::SleptOn> words) {
+  BiasedGuard guard(lock_);
+  if (!FewInMemoryLocked() || hot_.size() > words.size()) return 0;
+  for (std::size_t i = 0; i < hot_.size(); ++i) {
+    if (hot_[i].queue_pair->SleepOnWord(&words[i])) continue;
+    while (i > 0) hot_[--i].queue_pair->LeaveWord();
+    return 0;
+  }
+  return hot_.size();
+}
+
+bool PollSet::LeaveWords() {
+  BiasedGuard guard(lock_);
+  bool woken = false;
+  for (Hot& hot : hot_) woken |= hot.queue_pair->LeaveWord();
+  return woken;
 }
 
 bool PollSet::CountPollBeforeSleep() {

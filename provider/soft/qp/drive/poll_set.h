@@ -23,6 +23,7 @@
 #include "base/clock.h"
 #include "base/os/wait.h"
 #include "base/os/watch_set.h"
+#include "base/os/word_sleep.h"
 #include "provider/soft/qp/biased_lock.h"
 #include "provider/soft/qp/drive/interest.h"
 #include "provider/soft/qp/drive/ready_page.h"
@@ -60,13 +61,20 @@ class PollSet {
 
   // Drives hot queue pairs until one has moved data. Returns true then. `lent`: may be null.
   bool Poll(LentSpan* lent);
-  // Drives all hot queue pairs and checks their descriptors. Returns true when data moved.
-  bool DriveAll();
+  // Drives all hot queue pairs, and checks their descriptors if `look_at_fds`. Returns true when data moved.
+  bool DriveAll(bool look_at_fds = true);
   // True when all queue pairs are hot, few and over shared memory.
   bool FewInMemory() const;
   // Arms every queue pair for a thread that is about to sleep, and adds the descriptors to watch. Returns
   // true when there is work.
   bool PrepareToSleep(Sleeper sleeper, std::vector<os::Watched>* fds, Time* deadline);
+
+  // Behind PrepareToSleep(): where all queue pairs are hot, few and over shared memory, their peers wake
+  // words instead of their descriptors from now on. Returns the number of words, which begin at `words`; 0:
+  // they do not, or there is work. Else LeaveWords() ends that, and returns true when a peer has woken its
+  // word.
+  std::size_t SleepOnWords(std::span<os::SleptOn> words);
+  bool LeaveWords();
 
   // Notify was called and has not fired: the application is about to sleep. Calls the progress thread for the
   // queue pairs that it had put off. The thread puts off no other one until the application has polled too
@@ -113,6 +121,7 @@ class PollSet {
       if (moved) rest_at = kLeastQuiet;
     }
   };
+  bool FewInMemoryLocked() const;
   // The next three: with the lock, which the second one releases.
   bool PollHot(LentSpan* lent, Deferred* deferred);
   bool PollWithCold(LentSpan* lent);

@@ -44,6 +44,7 @@ ShmRings::ShmRings(SoftQueuePair& queue_pair, Mapping segment, UniqueFd socket, 
       published_mask_(kFirstOutstanding - 1) {
   if (mine().armed.load(std::memory_order_relaxed) != 0) armed_ = kArmed;  // By the broker.
   if (!barrier_) StartFences();
+  mine().wakes_words.store(1, std::memory_order_relaxed);
   mine().number.store(queue_pair.number(), std::memory_order_release);
   PublishProtection();
 }
@@ -148,9 +149,10 @@ bool ShmRings::Acknowledge() {
 
 void ShmRings::AskForAcknowledgements() {
   armed_ = kArmed;
-  std::uint32_t expected = kArmedForRecords;
+  const std::uint32_t by_word = by_word_ ? kByWord : 0;
+  std::uint32_t expected = kArmedForRecords | by_word;
   // It stays 0 if the peer is ringing.
-  mine().armed.compare_exchange_strong(expected, kArmed, std::memory_order_seq_cst);
+  mine().armed.compare_exchange_strong(expected, kArmed | by_word, std::memory_order_seq_cst);
   const bool fences = PeerFences();
   must_look_again_ = must_look_again_ || !fences;
   if (!outstanding()) return;
@@ -160,10 +162,31 @@ void ShmRings::AskForAcknowledgements() {
   if (AcknowledgementWaits()) Acknowledge();
 }
 
+bool ShmRings::SleepOnWord(os::SleptOn* slept_on) {
+  if (armed_ == 0 || by_word_ || theirs().wakes_words.load(std::memory_order_relaxed) == 0) return false;
+  std::uint32_t expected = armed_;
+  by_word_ = mine().armed.compare_exchange_strong(expected, armed_ | kByWord, std::memory_order_seq_cst);
+  *slept_on = {&mine().armed, armed_ | kByWord, true};
+  return by_word_;
+}
+
+bool ShmRings::LeaveWord() {
+  if (!std::exchange(by_word_, false)) return false;
+  std::uint32_t expected = armed_ | kByWord;
+  if (mine().armed.compare_exchange_strong(expected, armed_, std::memory_order_seq_cst)) return false;
+  OnDoorbell();
+  return true;
+}
+
 void ShmRings::RingBell() {
-  if (theirs().armed.exchange(0, std::memory_order_acq_rel) == 0) return;
-  // A full socket contains doorbells already; a broken one is noticed at the next read.
-  os::Send(socket_.get(), &kDoorbell, 1);
+  const std::uint32_t armed = theirs().armed.exchange(0, std::memory_order_acq_rel);
+  if (armed == 0) return;
+  if ((armed & kByWord) != 0) {
+    os::WakeWord(theirs().armed, true);
+  } else {
+    // A full socket contains doorbells already; a broken one is noticed at the next read.
+    os::Send(socket_.get(), &kDoorbell, 1);
+  }
   StartFences();
 }
 

@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "base/memfd.h"
+#include "base/os/word_sleep.h"
 #include "base/unique_fd.h"
 #include "provider/soft/qp/drive/ready_page.h"
 #include "provider/soft/qp/queue_pair.h"
@@ -163,7 +164,7 @@ class ShmRings {
       FenceBeforeLook();
     std::atomic_signal_fence(std::memory_order_seq_cst);
     const std::uint32_t armed = theirs().armed.load(std::memory_order_relaxed);
-    if (armed != 0 && (due == Due::kRecord || armed != kArmedForRecords)) [[unlikely]]
+    if (armed != 0 && (due == Due::kRecord || (armed & ~kByWord) != kArmedForRecords)) [[unlikely]]
       RingBell();
   }
   // Asks the peer to ring before this side sleeps. The caller looks at the ring again, after a barrier if the
@@ -171,7 +172,8 @@ class ShmRings {
   bool Arm(bool acknowledgements) {
     const bool can_ask_later = barrier_ || theirs().fences.load(std::memory_order_relaxed) != 0;
     armed_ = acknowledgements || !can_ask_later ? kArmed : kArmedForRecords;
-    const std::uint32_t before = mine().armed.exchange(armed_, std::memory_order_seq_cst);
+    const std::uint32_t before = mine().armed.exchange(armed_, std::memory_order_seq_cst) & ~kByWord;
+    by_word_ = false;
     if (PeerFences()) return false;
     const bool more = before == 0 || (before == kArmedForRecords && armed_ == kArmed);
     must_look_again_ = must_look_again_ || (barrier_ && more);
@@ -188,9 +190,21 @@ class ShmRings {
   // A doorbell was read: the peer cleared the flag before it rang.
   void OnDoorbell() { armed_ = 0; }
   // Returns true when the flag was set and no doorbell was taken since.
-  bool armed() const { return armed_ != 0; }
+  bool armed() const { return armed_ != 0 && !WordWoken(); }
   // The peer has rung, and nobody has taken the doorbell.
-  bool DoorbellComes() const { return armed_ != 0 && mine().armed.load(std::memory_order_relaxed) == 0; }
+  bool DoorbellComes() const {
+    return armed_ != 0 && !by_word_ && mine().armed.load(std::memory_order_relaxed) == 0;
+  }
+  // Behind Arm(): until LeaveWord() or the next Arm() the peer wakes the word of *slept_on, and sends no
+  // byte. Returns false when it cannot be asked, or has rung.
+  bool SleepOnWord(os::SleptOn* slept_on);
+  // Nobody sleeps on the word any more: the peer sends bytes again. Returns true when it has woken the word,
+  // which was a doorbell.
+  bool LeaveWord();
+  // If the peer has woken the word: a doorbell was taken.
+  void TakeWordWake() {
+    if (by_word_ && WordWoken()) LeaveWord();
+  }
   bool armed_for_records() const { return armed_ == kArmedForRecords; }
 
   // From now on this side announces its records in `page` of the peer, if the peer gave it none before. May
@@ -210,6 +224,7 @@ class ShmRings {
 
   enum class Due : std::uint8_t { kNothing, kAcknowledgement, kRecord };
 
+  bool WordWoken() const { return by_word_ && mine().armed.load(std::memory_order_acquire) == 0; }
   Published& PublishedOf(std::uint32_t position) { return published_[position & published_mask_]; }
   // Makes room for more outstanding slots. Returns false when there are kSlots, or no memory; those that are
   // outstanding make room too.
@@ -246,6 +261,7 @@ class ShmRings {
   std::uint16_t announced_ = 0;
   std::shared_ptr<const Mapping> ready_page_;
   std::uint32_t armed_ = 0;        // 0: a doorbell was taken.
+  bool by_word_ = false;           // `armed` was set to kByWord too, and no doorbell comes.
   std::uint32_t fences_left_ = 0;  // Not 0: mine().fences is set.
   bool must_look_again_ = false;
   bool write_in_ring_ = false, request_in_ring_ = false;

@@ -72,6 +72,7 @@ std::shared_ptr<void> ShmTransport::TakeMemory() {
 bool ShmTransport::Progress(bool look_at_fd) {
   SoftQueuePair& queue_pair = state_.queue_pair;
   bool moved = false;
+  state_.rings.TakeWordWake();
   if (look_at_fd) state_.memory.ReadSocket(true);
   ArmForMore();
   if (queue_pair.live()) {
@@ -138,6 +139,7 @@ bool ShmTransport::ProgressQuiet(QuietWords* words) {
 }
 
 bool ShmTransport::Arm() {
+  state_.rings.TakeWordWake();
   // It would wake this side for a record that a poll has taken.
   if (state_.rings.DoorbellComes()) state_.memory.ReadSocket(true);
   return state_.rings.Arm(AwaitsAcknowledgements());

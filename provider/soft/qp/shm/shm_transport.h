@@ -32,6 +32,8 @@ class ShmTransport final : public Transport {
   bool Arm() override;
   bool ArmedFromStart() override { return state_.rings.armed(); }
   Interest Settle(bool ordered, bool keeps_time) override;
+  bool SleepOnWord(os::SleptOn* slept_on) override { return state_.rings.SleepOnWord(slept_on); }
+  bool LeaveWord() override { return state_.rings.LeaveWord(); }
   Interest interest() const override;
   void FindQuietWords(QuietWords* words) const override;
   bool ProgressQuiet(QuietWords* words) override;
