@@ -43,23 +43,26 @@ bool IsApplicationName(const std::string& name) {
 
 }  // namespace
 
-Result<Operation> TakeOperation(ClientMessage message) {
+Status CheckOperation(const ClientMessage& message) {
   if (std::holds_alternative<Hello>(message.content)) {
     return Status(StatusCode::kInvalidDeviceRequest,
                   "Hello is allowed only as the first message of a stream");
   }
-  Operation* operation = std::get_if<Operation>(&message.content);
+  const Operation* const operation = std::get_if<Operation>(&message.content);
   if (operation == nullptr) {
     return Status(StatusCode::kNotSupported,
                   "the message has no operation that protocol version 1 knows; is the client newer than the "
                   "broker?");
   }
   if (const auto* report = std::get_if<TransportReportOp>(operation)) {
-    if (Status bad = CheckReport(*report); !bad.ok()) return bad;
-  } else if (message.op_id == 0) {
-    return Wrong("op_id must not be 0");
+    return CheckReport(*report);
   }
-  return std::move(*operation);
+  return message.op_id == 0 ? Wrong("op_id must not be 0") : Status::Ok();
+}
+
+Result<Operation> TakeOperation(ClientMessage message) {
+  if (Status bad = CheckOperation(message); !bad.ok()) return bad;
+  return std::get<Operation>(std::move(message.content));
 }
 
 Result<Hello> TakeHello(ClientMessage message) {

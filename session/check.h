@@ -11,8 +11,10 @@
 
 namespace nd::session {
 
-// Returns the operation of a message after the first. NOT_SUPPORTED: no operation that this version knows;
+// SUCCESS when a message after the first has an operation. NOT_SUPPORTED: none that this version knows;
 // INVALID_DEVICE_REQUEST: a second Hello; INVALID_PARAMETER: a field with an impossible value, or op_id 0.
+Status CheckOperation(const ClientMessage& message);
+// Returns the operation, or the status of CheckOperation().
 Result<Operation> TakeOperation(ClientMessage message);
 
 // Returns the Hello of the first message. ACCESS_DENIED: the token does not have kTokenBytes; NOT_SUPPORTED:

@@ -2,6 +2,7 @@
 #include "session/codec.h"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <string>
 #include <utility>
@@ -17,19 +18,21 @@ std::span<const std::byte> BytesOf(const auto& text) {
 }
 
 // ---- Writing -----------------------------------------------------------------------------------------
+// The size of everything is known before anything is written, so that lengths are in front at once.
 template <typename M>
-void WriteMessage(WireWriter& out, const M& message);
+std::size_t SizeOf(const M& message);
 
 template <typename M>
-void WriteNested(WireWriter& out, std::uint32_t number, const M& message) {
-  out.Tag(number, WireType::kLengthDelimited);
-  const std::size_t mark = out.Begin();
+void Write(WireWriter& out, const M& message);
+
+// The message with the fields that it has on the wire.
+template <typename M>
+decltype(auto) FieldsOf(const M& message) {
   if constexpr (HasParts<M>) {
-    WriteMessage(out, Split(message));
+    return Split(message);
   } else {
-    WriteMessage(out, message);
+    return (message);
   }
-  out.End(mark);
 }
 
 // A number as it stands in a varint: negative ones take the full 64 bits.
@@ -42,44 +45,102 @@ std::uint64_t NumberOf(T value) {
   }
 }
 
-template <typename T>
-void WriteField(WireWriter& out, std::uint32_t number, const T& value) {
+// A message that takes no bytes. A Status always takes some.
+bool IsDefault(const Status&) {
+  return false;
+}
+bool IsDefault(const Address& address) {
+  return address.family() == Address::Family::kUnspecified && address.ip().empty() && address.port() == 0;
+}
+bool IsDefault(const ReadLimits& limits) {
+  return limits.inbound == 0 && limits.outbound == 0;
+}
+
+// Calls `nested` for each message in the field, `bytes` for a string or bytes, `number` for a number; nothing
+// for a default value.
+template <typename T, typename Nested, typename BytesCall, typename Number>
+void VisitField(const T& value, const Nested& nested, const BytesCall& bytes, const Number& number) {
   if constexpr (Repeated<T>::value) {
-    for (const auto& element : value) WriteNested(out, number, element);
+    for (const auto& element : value) nested(element);
   } else if constexpr (requires { value.has_value(); }) {
-    if (value.has_value()) WriteNested(out, number, *value);
-  } else if constexpr (std::is_same_v<T, Status>) {
-    WriteNested(out, number, value);
+    if (value.has_value()) nested(*value);
   } else if constexpr (TypeOf<T>() == FieldType::kMessage) {
-    if (!(value == T())) WriteNested(out, number, value);
+    if (!IsDefault(value)) nested(value);
   } else if constexpr (TypeOf<T>() == FieldType::kString || TypeOf<T>() == FieldType::kBytes) {
-    if (value.empty()) return;
-    out.Tag(number, WireType::kLengthDelimited);
-    out.LengthDelimited(BytesOf(value));
+    if (!value.empty()) bytes(BytesOf(value));
   } else {
-    if (NumberOf(value) == 0) return;
-    out.Tag(number, WireType::kVarint);
-    out.Varint(NumberOf(value));
+    if (NumberOf(value) != 0) number(NumberOf(value));
   }
 }
 
+constexpr std::size_t TagSize(std::uint32_t number) {
+  return VarintSize(std::uint64_t{number} << 3);
+}
+
+template <typename T>
+std::size_t SizeOfField(std::uint32_t number, const T& value) {
+  std::size_t size = 0;
+  VisitField(
+      value,
+      [&](const auto& message) { size += TagSize(number) + LengthDelimitedSize(SizeOf(FieldsOf(message))); },
+      [&](std::span<const std::byte> bytes) { size = TagSize(number) + LengthDelimitedSize(bytes.size()); },
+      [&](std::uint64_t n) { size = TagSize(number) + VarintSize(n); });
+  return size;
+}
+
 template <typename M>
-void WriteMessage(WireWriter& out, const M& message) {
+void WriteNested(WireWriter& out, std::uint32_t number, const M& message) {
+  out.Tag(number, WireType::kLengthDelimited);
+  const auto& fields = FieldsOf(message);
+  out.Varint(SizeOf(fields));
+  Write(out, fields);
+}
+
+template <typename T>
+void WriteField(WireWriter& out, std::uint32_t number, const T& value) {
+  VisitField(
+      value, [&](const auto& message) { WriteNested(out, number, message); },
+      [&](std::span<const std::byte> bytes) {
+        out.Tag(number, WireType::kLengthDelimited);
+        out.LengthDelimited(bytes);
+      },
+      [&](std::uint64_t n) {
+        out.Tag(number, WireType::kVarint);
+        out.Varint(n);
+      });
+}
+
+template <typename M>
+std::size_t SizeOf(const M& message) {
+  return std::apply(
+      [&](const auto&... field) {
+        return (std::size_t{0} + ... + SizeOfField(field.number, field.In(message)));
+      },
+      Table<M>::kFields);
+}
+
+template <typename M>
+void Write(WireWriter& out, const M& message) {
   std::apply([&](const auto&... field) { (WriteField(out, field.number, field.In(message)), ...); },
              Table<M>::kFields);
 }
 
-template <typename Variant>
-void WriteCase(WireWriter& out, const auto& rows, const Variant& value) {
-  std::apply(
-      [&](const auto&... row) {
-        const auto write = [&](const auto& one) {
-          using T = typename std::decay_t<decltype(one)>::Type;
-          if (const T* content = std::get_if<T>(&value)) WriteNested(out, one.number, *content);
-        };
-        (write(row), ...);
-      },
-      rows);
+// The number in the oneof of each alternative of a variant, in their order.
+template <typename... T>
+constexpr auto NumbersOf(const std::tuple<Case<T>...>& rows) {
+  return std::apply([](const auto&... row) { return std::array{row.number...}; }, rows);
+}
+
+// Appends field 1 if `first` is not 0, and `content` as the field `number`.
+template <typename M>
+void AppendContent(std::uint64_t first, std::uint32_t number, const M& content, std::vector<std::byte>* out) {
+  const std::size_t before = out->size(), size = SizeOf(content);
+  out->resize(before + SizeOfField(1, first) + TagSize(number) + LengthDelimitedSize(size));
+  WireWriter writer(out->data() + before);
+  WriteField(writer, 1, first);
+  writer.Tag(number, WireType::kLengthDelimited);
+  writer.Varint(size);
+  Write(writer, content);
 }
 
 // ---- Reading -----------------------------------------------------------------------------------------
@@ -111,7 +172,7 @@ bool ReadNested(std::span<const std::byte> bytes, int depth, M& message, Trouble
   if constexpr (HasParts<M>) {
     decltype(Split(message)) parts;
     if (!ReadMessage(bytes, depth, parts, trouble)) return false;
-    message = Join(std::move(parts));
+    message = Join(parts);
     return true;
   } else {
     return ReadMessage(bytes, depth, message, trouble);
@@ -157,19 +218,18 @@ bool ReadField(WireReader& in, const char* name, int depth, T& value, Trouble& t
     if (!in.LengthDelimited(&bytes)) return trouble.At(name, in.error());
     if constexpr (Repeated<T>::value) {
       if (!ReadNested(bytes, depth + 1, value.emplace_back(), trouble)) return trouble.In(name);
-    } else if constexpr (std::is_same_v<T, std::string>) {
-      value.assign(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    } else if constexpr (requires { value.has_value(); }) {
+      if (given) return trouble.At(name, kGivenTwice);
+      if (!ReadNested(bytes, depth + 1, value.emplace(), trouble)) return trouble.In(name);
+    } else if constexpr (TypeOf<T>() == FieldType::kString) {
+      value = std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size());
       if (!IsUtf8(value)) return trouble.At(name, "it is not UTF-8");
-    } else if constexpr (std::is_same_v<T, Bytes>) {
+    } else if constexpr (TypeOf<T>() == FieldType::kBytes) {
       const auto* first = reinterpret_cast<const std::uint8_t*>(bytes.data());
-      value.assign(first, first + bytes.size());
+      value = T(first, first + bytes.size());
     } else {
       if (given) return trouble.At(name, kGivenTwice);
-      if constexpr (requires { value.has_value(); }) {
-        if (!ReadNested(bytes, depth + 1, value.emplace(), trouble)) return trouble.In(name);
-      } else {
-        if (!ReadNested(bytes, depth + 1, value, trouble)) return trouble.In(name);
-      }
+      if (!ReadNested(bytes, depth + 1, value, trouble)) return trouble.In(name);
     }
   }
   return true;
@@ -209,14 +269,13 @@ bool ReadMessage(std::span<const std::byte> bytes, int depth, M& message, Troubl
   return true;
 }
 
-// Reads the field into `value` if it is one of `rows`.
-template <typename Variant>
-bool ReadCase(WireReader& in, WireTag tag, const auto& rows, bool given, Variant& value, bool& known,
+// Reads the field if its number is one of `rows`; `emplace` makes the message that it is read into.
+template <typename Emplace>
+bool ReadCase(WireReader& in, WireTag tag, const auto& rows, bool given, const Emplace& emplace, bool& known,
               Trouble& trouble) {
   bool good = true;
   const auto read = [&](const auto& row) {
     if (row.number != tag.number || tag.type != WireType::kLengthDelimited) return false;
-    using T = typename std::decay_t<decltype(row)>::Type;
     known = true;
     std::span<const std::byte> bytes;
     if (!in.LengthDelimited(&bytes)) {
@@ -224,8 +283,7 @@ bool ReadCase(WireReader& in, WireTag tag, const auto& rows, bool given, Variant
     } else if (given) {
       good = trouble.At(row.field, "it is not the only content of the message");
     } else {
-      T& content = value.template emplace<T>();
-      good = ReadMessage(bytes, 1, content, trouble);
+      good = ReadMessage(bytes, 1, emplace(row), trouble);
       if (!good) trouble.In(row.field);
     }
     return true;
@@ -266,7 +324,9 @@ void Settle(SessionEnd& end) {
 
 AddressParts Split(const Address& address) {
   const std::string_view ip = address.ip();
-  return {static_cast<std::uint32_t>(address.family()), Bytes(ip.begin(), ip.end()), address.port()};
+  return {static_cast<std::uint32_t>(address.family()),
+          {reinterpret_cast<const std::uint8_t*>(ip.data()), ip.size()},
+          address.port()};
 }
 
 Address Join(const AddressParts& parts) {
@@ -286,10 +346,10 @@ StatusParts Split(const Status& status) {
           status.native(), status.message()};
 }
 
-Status Join(StatusParts parts) {
+Status Join(const StatusParts& parts) {
   Detail detail{};
   SetNumber(parts.detail, detail);
-  return {static_cast<StatusCode>(parts.code), std::move(parts.message), detail, parts.native};
+  return {static_cast<StatusCode>(parts.code), std::string(parts.message), detail, parts.native};
 }
 
 const char* OperationName(std::size_t index) {
@@ -299,25 +359,39 @@ const char* OperationName(std::size_t index) {
 }
 
 void Append(const ClientMessage& message, std::vector<std::byte>* out) {
-  WireWriter writer(out);
-  WriteField(writer, 1, message.op_id);
   if (const Hello* hello = std::get_if<Hello>(&message.content)) {
-    WriteNested(writer, kHelloCase.number, *hello);
+    AppendContent(message.op_id, kHelloCase.number, *hello, out);
   } else if (const Operation* op = std::get_if<Operation>(&message.content)) {
-    WriteCase(writer, kOperations, *op);
+    static constexpr auto kNumbers = NumbersOf(kOperations);
+    std::visit([&](const auto& one) { AppendContent(message.op_id, kNumbers[op->index()], one, out); }, *op);
+  } else {
+    const std::size_t before = out->size();
+    out->resize(before + SizeOfField(1, message.op_id));
+    WireWriter writer(out->data() + before);
+    WriteField(writer, 1, message.op_id);
   }
 }
 
 void Append(const ServerMessage& message, std::vector<std::byte>* out) {
-  WireWriter writer(out);
-  WriteCase(writer, kServerMessages, message);
+  static constexpr auto kNumbers = NumbersOf(kServerMessages);
+  std::visit([&](const auto& one) { AppendContent(0, kNumbers[message.index()], one, out); }, message);
+}
+
+void Append(const Completion& completion, std::vector<std::byte>* out) {
+  AppendContent(0, std::get<Case<Completion>>(kServerMessages).number, completion, out);
 }
 
 Result<ClientMessage> DecodeClientMessage(std::span<const std::byte> bytes) {
   constexpr char kName[] = "ClientMessage";
   WireReader in(bytes);
-  ClientMessage message;
+  Result<ClientMessage> result{ClientMessage{}};
+  ClientMessage& message = *result;
   Trouble trouble;
+  const auto emplace_hello = [&](const auto&) -> Hello& { return message.content.emplace<Hello>(); };
+  const auto emplace_operation = [&](const auto& row) -> auto& {
+    using T = typename std::decay_t<decltype(row)>::Type;
+    return std::get<T>(message.content.emplace<Operation>(std::in_place_type<T>));
+  };
   while (!in.done()) {
     WireTag tag;
     bool known = false;
@@ -328,49 +402,42 @@ Result<ClientMessage> DecodeClientMessage(std::span<const std::byte> bytes) {
       continue;
     }
     if (tag.number == kHelloCase.number) {
-      std::variant<Hello> hello;
-      if (!ReadCase(in, tag, std::tuple(kHelloCase), given, hello, known, trouble)) {
+      if (!ReadCase(in, tag, std::tuple(kHelloCase), given, emplace_hello, known, trouble)) {
         return trouble.ToStatus(kName);
       }
-      if (known) {
-        message.content = std::move(std::get<Hello>(hello));
-        continue;
-      }
+    } else if (!ReadCase(in, tag, kOperations, given, emplace_operation, known, trouble)) {
+      return trouble.ToStatus(kName);
     }
-    Operation op;
-    if (!ReadCase(in, tag, kOperations, given, op, known, trouble)) return trouble.ToStatus(kName);
-    if (known) {
-      message.content = std::move(op);
-      continue;
-    }
-    if (!in.Skip(tag, 0)) {
+    if (!known && !in.Skip(tag, 0)) {
       return trouble.At(std::to_string(tag.number).c_str(), in.error()), trouble.ToStatus(kName);
     }
   }
-  return message;
+  return result;
 }
 
 Result<std::optional<ServerMessage>> DecodeServerMessage(std::span<const std::byte> bytes) {
   constexpr char kName[] = "ServerMessage";
   WireReader in(bytes);
-  std::optional<ServerMessage> message;
+  Result<std::optional<ServerMessage>> result{std::optional<ServerMessage>()};
+  std::optional<ServerMessage>& message = *result;
   Trouble trouble;
+  const auto emplace = [&](const auto& row) -> auto& {
+    using T = typename std::decay_t<decltype(row)>::Type;
+    return std::get<T>(message.emplace(std::in_place_type<T>));
+  };
   while (!in.done()) {
     WireTag tag;
     bool known = false;
     if (!in.Tag(&tag)) return trouble.At("", in.error()), trouble.ToStatus(kName);
-    ServerMessage read;
-    if (!ReadCase(in, tag, kServerMessages, message.has_value(), read, known, trouble)) {
+    if (!ReadCase(in, tag, kServerMessages, message.has_value(), emplace, known, trouble)) {
       return trouble.ToStatus(kName);
     }
-    if (known) {
-      message = std::move(read);
-    } else if (!in.Skip(tag, 0)) {
+    if (!known && !in.Skip(tag, 0)) {
       return trouble.At(std::to_string(tag.number).c_str(), in.error()), trouble.ToStatus(kName);
     }
   }
   if (message) std::visit([](auto& content) { Settle(content); }, *message);
-  return message;
+  return result;
 }
 
 }  // namespace nd::session

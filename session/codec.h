@@ -21,6 +21,7 @@ namespace nd::session {
 // Appends the encoded message. A default value takes no bytes, except a Status, which is always there.
 void Append(const ClientMessage& message, std::vector<std::byte>* out);
 void Append(const ServerMessage& message, std::vector<std::byte>* out);
+void Append(const Completion& completion, std::vector<std::byte>* out);
 
 // INVALID_PARAMETER: the bytes are no such message; the sentence names the field. Values are not judged here;
 // see check.h.

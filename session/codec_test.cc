@@ -160,8 +160,8 @@ TEST(SessionCodec, KnowsTheNameOfEachOperation) {
 }
 
 std::vector<std::byte> FieldBytes(std::uint32_t number, std::vector<std::byte> content) {
-  std::vector<std::byte> bytes;
-  WireWriter out(&bytes);
+  std::vector<std::byte> bytes(VarintSize(number << 3) + LengthDelimitedSize(content.size()));
+  WireWriter out(bytes.data());
   out.Tag(number, WireType::kLengthDelimited);
   out.LengthDelimited(content);
   return bytes;
@@ -255,8 +255,8 @@ TEST(SessionWire, TagsAndLengthsHaveAtMostFiveBytes) {
   EXPECT_EQ(LengthError(padded(0, 5)), "");
   EXPECT_EQ(LengthError(padded(0, 6)), "its length is above 2 GiB");
   const auto length = [](std::uint64_t value) {
-    std::vector<std::byte> bytes;
-    WireWriter(&bytes).Varint(value);
+    std::vector<std::byte> bytes(VarintSize(value));
+    WireWriter(bytes.data()).Varint(value);
     return LengthError(bytes);
   };
   EXPECT_EQ(length(0x7FFFFFFF), "its length goes beyond the end");

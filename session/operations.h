@@ -23,8 +23,9 @@ namespace nd::session {
 using Bytes = std::vector<std::uint8_t>;
 
 enum ClientFeatures : std::uint32_t {
-  kClientExtensions = 0x1,  // Its queue pairs know requests with immediate data and atomic operations.
-  kClientSpares = 0x2,      // It makes objects ahead, so the broker offers it spares (provider/regions.h).
+  kClientExtensions = 0x1,     // Its queue pairs know requests with immediate data and atomic operations.
+  kClientSpares = 0x2,         // It makes objects ahead, so the broker offers it spares (provider/regions.h).
+  kClientTakesTogether = 0x4,  // It takes a hand-over and messages in one datagram (provider/hand_off.h).
 };
 
 // The first message of a session.

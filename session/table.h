@@ -5,7 +5,9 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <type_traits>
 #include <vector>
@@ -29,23 +31,24 @@ struct Field {
 template <typename M>
 struct Table {};
 
-// Address and Status have no public members; these structs have the fields that they have on the wire.
+// Address and Status have no public members; these structs have the fields that they have on the wire. They
+// borrow bytes and text, from the object or from the message, and live no longer than it.
 struct AddressParts {
   std::uint32_t family = 0;
-  Bytes ip;
+  std::span<const std::uint8_t> ip;
   std::uint32_t port = 0;
 };
 struct StatusParts {
   std::uint32_t code = 0, detail = 0;
   std::int32_t native = 0;
-  std::string message;
+  std::string_view message;
 };
 AddressParts Split(const Address& address);
 StatusParts Split(const Status& status);
 // Never fails: an impossible number or IP gives a malformed Address, or a Status with an undefined code or
 // detail, which the caller checks.
 Address Join(const AddressParts& parts);
-Status Join(StatusParts parts);
+Status Join(const StatusParts& parts);
 
 template <typename T>
 concept HasTable = requires {
@@ -330,9 +333,9 @@ constexpr FieldType TypeOf() {
     return FieldType::kUint32;
   } else if constexpr (std::is_enum_v<T>) {
     return FieldType::kEnum;
-  } else if constexpr (std::is_same_v<T, std::string>) {
+  } else if constexpr (std::is_same_v<T, std::string> || std::is_same_v<T, std::string_view>) {
     return FieldType::kString;
-  } else if constexpr (std::is_same_v<T, Bytes>) {
+  } else if constexpr (std::is_same_v<T, Bytes> || std::is_same_v<T, std::span<const std::uint8_t>>) {
     return FieldType::kBytes;
   } else {
     static_assert(HasTable<T> || HasParts<T>, "a member has a type that the protocol does not carry");

@@ -4,9 +4,10 @@
 namespace nd::session {
 namespace {
 
+const std::size_t kInside = std::string().capacity();
+
 std::size_t HeapBytes(const std::string& text) {
-  static const std::size_t inside = std::string().capacity();
-  return text.capacity() > inside ? text.capacity() + 1 : 0;
+  return text.capacity() > kInside ? text.capacity() + 1 : 0;
 }
 
 }  // namespace

@@ -11,38 +11,19 @@ constexpr std::uint64_t kMaxLength = 0x7FFFFFFF;
 
 }  // namespace
 
-void WireWriter::LengthDelimited(std::span<const std::byte> bytes) {
-  Varint(bytes.size());
-  out_->insert(out_->end(), bytes.begin(), bytes.end());
-}
-
-std::size_t WireWriter::Begin() {
-  out_->push_back(std::byte{0});  // Enough for a length below 128.
-  return out_->size();
-}
-
-void WireWriter::End(std::size_t mark) {
-  std::size_t length = out_->size() - mark;
-  auto at = out_->begin() + static_cast<std::ptrdiff_t>(mark) - 1;
-  while (length >= 0x80) {
-    *at = static_cast<std::byte>(length | 0x80);
-    at = out_->insert(at + 1, std::byte{0});
-    length >>= 7;
-  }
-  *at = static_cast<std::byte>(length);
-}
-
 bool WireReader::LongVarint(std::uint64_t* value) {
-  *value = 0;
-  for (std::size_t i = 0; i < 10; ++i) {
-    if (i == rest_.size()) return Fail("its number is cut off");
+  constexpr std::size_t kMost = 10;
+  const std::size_t most = std::min(rest_.size(), kMost);
+  std::uint64_t number = 0;
+  for (std::size_t i = 0; i < most; ++i) {
     const auto byte = std::to_integer<std::uint64_t>(rest_[i]);
-    *value |= (byte & 0x7F) << (7 * i);
+    number |= (byte & 0x7F) << (7 * i);
     if (byte >= 0x80) continue;
+    *value = number;
     rest_ = rest_.subspan(i + 1);
     return true;
   }
-  return Fail("its number has more than 10 bytes");
+  return Fail(most < kMost ? "its number is cut off" : "its number has more than 10 bytes");
 }
 
 bool WireReader::AnyTag(WireTag* tag) {
@@ -57,13 +38,13 @@ bool WireReader::AnyTag(WireTag* tag) {
   return true;
 }
 
-bool WireReader::Tag(WireTag* tag) {
+bool WireReader::LongTag(WireTag* tag) {
   if (!AnyTag(tag)) return false;
   if (tag->type == WireType::kGroupEnd) return Fail("a group ends that has not begun");
   return true;
 }
 
-bool WireReader::LengthDelimited(std::span<const std::byte>* bytes) {
+bool WireReader::LongLengthDelimited(std::span<const std::byte>* bytes) {
   const std::size_t before = rest_.size();
   std::uint64_t length = 0;
   if (!Varint(&length)) return Fail("its length is cut off or too long");

@@ -3,11 +3,12 @@
 // https://protobuf.dev/programming-guides/encoding
 #pragma once
 
+#include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string_view>
-#include <vector>
 
 namespace nd::session {
 
@@ -25,26 +26,35 @@ struct WireTag {
   WireType type = WireType::kVarint;
 };
 
-// Appends to a buffer.
+// The bytes of a number.
+constexpr std::size_t VarintSize(std::uint64_t value) {
+  return (static_cast<std::size_t>(std::bit_width(value | 1)) * 9 + 64) / 64;
+}
+// The bytes of a length-delimited value without its tag.
+constexpr std::size_t LengthDelimitedSize(std::size_t length) {
+  return VarintSize(length) + length;
+}
+
+// Writes to memory that has room for all that is written.
 class WireWriter {
  public:
-  explicit WireWriter(std::vector<std::byte>* out) : out_(out) {}
+  explicit WireWriter(std::byte* to) : to_(to) {}
 
   void Tag(std::uint32_t number, WireType type) {
     Varint(std::uint64_t{number} << 3 | static_cast<std::uint64_t>(type));
   }
   void Varint(std::uint64_t value) {
-    for (; value >= 0x80; value >>= 7) out_->push_back(static_cast<std::byte>(value | 0x80));
-    out_->push_back(static_cast<std::byte>(value));
+    for (; value >= 0x80; value >>= 7) *to_++ = static_cast<std::byte>(value | 0x80);
+    *to_++ = static_cast<std::byte>(value);
   }
   // With its length in front.
-  void LengthDelimited(std::span<const std::byte> bytes);
-  // Everything between both calls becomes one length-delimited value. Begin() returns the mark for End().
-  std::size_t Begin();
-  void End(std::size_t mark);
+  void LengthDelimited(std::span<const std::byte> bytes) {
+    Varint(bytes.size());
+    to_ = std::copy(bytes.begin(), bytes.end(), to_);
+  }
 
  private:
-  std::vector<std::byte>* out_;
+  std::byte* to_;
 };
 
 // Reads a span from front to back and never beyond it. A function that returns false has set error(), a
@@ -55,20 +65,39 @@ class WireReader {
 
   bool done() const { return rest_.empty(); }
   // Refuses field number 0, an end of a group, and wire types that do not exist.
-  bool Tag(WireTag* tag);
+  bool Tag(WireTag* tag) {
+    if (rest_.empty() || rest_[0] >= std::byte{0x80}) return LongTag(tag);
+    const auto byte = std::to_integer<std::uint32_t>(rest_[0]);
+    *tag = {byte >> 3, static_cast<WireType>(byte & 7)};
+    if (tag->number == 0 || tag->type > WireType::kFixed32 || tag->type == WireType::kGroupEnd) {
+      return LongTag(tag);
+    }
+    rest_ = rest_.subspan(1);
+    return true;
+  }
   bool Varint(std::uint64_t* value) {
     if (rest_.empty() || rest_[0] >= std::byte{0x80}) return LongVarint(value);
     *value = std::to_integer<std::uint64_t>(rest_[0]);
     rest_ = rest_.subspan(1);
     return true;
   }
-  bool LengthDelimited(std::span<const std::byte>* bytes);
+  bool LengthDelimited(std::span<const std::byte>* bytes) {
+    if (rest_.empty() || rest_[0] >= std::byte{0x80}) return LongLengthDelimited(bytes);
+    const auto length = std::to_integer<std::size_t>(rest_[0]);
+    if (length >= rest_.size()) return LongLengthDelimited(bytes);
+    *bytes = rest_.subspan(1, length);
+    rest_ = rest_.subspan(1 + length);
+    return true;
+  }
   // Skips the value of an unknown field. `depth` messages are around it already.
   bool Skip(WireTag tag, int depth);
   const char* error() const { return error_; }
 
  private:
+  // The same for every case; those above are only the short ones.
   bool LongVarint(std::uint64_t* value);
+  bool LongTag(WireTag* tag);
+  bool LongLengthDelimited(std::span<const std::byte>* bytes);
   bool AnyTag(WireTag* tag);
   bool SkipGroup(std::uint32_t number, int depth);
   bool SkipBytes(std::size_t count);

@@ -9,8 +9,9 @@
 namespace nd::service {
 
 Address FromProto(const pb::Address& message) {
+  const std::string& ip = message.ip();
   return session::Join(session::AddressParts{
-      message.family(), session::Bytes(message.ip().begin(), message.ip().end()), message.port()});
+      message.family(), {reinterpret_cast<const std::uint8_t*>(ip.data()), ip.size()}, message.port()});
 }
 
 void ToProto(const Address& address, pb::Address* out) {
