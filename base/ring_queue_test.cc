@@ -34,6 +34,19 @@ TEST(RingQueue, ElementsLiveOnlyInIt) {
   EXPECT_TRUE(seen.expired());
 }
 
+TEST(RingQueue, DroppedElementsAreDestroyedAndTheirPlacesAreNew) {
+  RingQueue<std::shared_ptr<int>> queue;
+  const auto made = std::make_shared<int>(7);
+  for (int i = 0; i < 4; ++i) queue.Extend() = made;
+  EXPECT_EQ(made.use_count(), 5);
+  queue.Drop();
+  EXPECT_EQ(made.use_count(), 4);
+  EXPECT_EQ(queue.Extend(), nullptr) << "the place of the dropped one";
+  EXPECT_EQ(queue.size(), 4u);
+  while (!queue.empty()) queue.Drop();
+  EXPECT_EQ(made.use_count(), 1);
+}
+
 struct CountedElement {
   CountedElement() { ++live; }
   CountedElement(CountedElement&&) noexcept { ++live; }

@@ -175,6 +175,16 @@ void Broker::Impl::Disarm(TimerKey& key) {
   key = {};
 }
 
+std::string Broker::Impl::Ends(const Connector& c, std::string_view between, std::string_view end) {
+  std::string text;
+  text.reserve(64 + end.size());
+  text += c.local.ToString();
+  text += between;
+  text += c.remote.ToString();
+  text += end;
+  return text;
+}
+
 std::string Broker::Impl::Show(Handle handle) {
   char text[16];
   const auto end = std::to_chars(text, text + sizeof text, handle.value, 16).ptr;

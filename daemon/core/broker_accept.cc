@@ -56,10 +56,10 @@ void Broker::Impl::Do(Session& s, Pending p, const AcceptOp& op) {
   params.limits = c->limits;
   params.private_data = op.private_data;
   params.device_qp = q->device_number;
-  params.owner_uid = s.who.uid;
-  params.owner_pid = s.who.pid;
+  params.owner_uid = s.who().uid;
+  params.owner_pid = s.who().pid;
   params.client = provider::ClientId{static_cast<std::uint64_t>(s.id)};
-  params.extensions = (s.who.features & session::kClientExtensions) != 0;
+  params.extensions = (s.who().features & session::kClientExtensions) != 0;
   Emit(CmAccept{*c->cm, std::move(params)});
 }
 

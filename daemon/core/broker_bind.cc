@@ -16,14 +16,14 @@ PortTaker Broker::Impl::TakerOf(const Session& s, const Object& object) const {
   return {object.handle,
           object.adapter_no,
           kind,
-          {s.id, UserOf(s.who), s.who.pid, s.who.born},
-          LimitOf(policy_.LimitsOf(s.who), Resource::kPorts)};
+          {s.id, UserOf(s.who()), s.who().pid, s.who().born},
+          LimitOf(policy_.LimitsOf(s.who()), Resource::kPorts)};
 }
 
 Status Broker::Impl::CheckBind(const Session& s, const Object& object, const Address& local) const {
   // A kept port needs no rule: it passed the rules when it was taken, or the broker chose its number.
   if (ports_.IsKeptFor(object.adapter_no, local, ProcessOf(s))) return {};
-  const Verdict verdict = policy_.MayBind(s.who, local);
+  const Verdict verdict = policy_.MayBind(s.who(), local);
   if (verdict.allowed) return {};
   return {StatusCode::kAccessDenied, verdict.reason, Detail::kPolicy};
 }

@@ -65,11 +65,11 @@ std::string Broker::Impl::CheckInvariants() const {
     for (const SpareKind kind : kSpareKinds) {
       for (const Spare& spare : s.spares[static_cast<std::size_t>(kind)]) {
         if (!spare.charge) continue;
-        report.Must(!s.closed && spare.charge.spare() && spare.charge.uid() == UserOf(s.who),
+        report.Must(!s.closed && spare.charge.spare() && spare.charge.uid() == UserOf(s.who()),
                     "I2: spare is not charged");
-        ++spares[UserOf(s.who)][static_cast<std::size_t>(spare.charge.resource())];
+        ++spares[UserOf(s.who())][static_cast<std::size_t>(spare.charge.resource())];
         ++all_spares;
-        report.Must(have_spares_.contains({UserOf(s.who), id}),
+        report.Must(have_spares_.contains({UserOf(s.who()), id}),
                     "spare of a session that is not known to have any");
         report.Must(kind != SpareKind::kQueuePair ||
                         (spare.counter_slot < s.next_slot && !s.free_slots.contains(spare.counter_slot)),
@@ -82,7 +82,7 @@ std::string Broker::Impl::CheckInvariants() const {
                   "I6: name of no object");
       ++made_ahead;
     }
-    if (s.charge) charge(s.charge, UserOf(s.who), Resource::kSessions);
+    if (s.charge) charge(s.charge, UserOf(s.who()), Resource::kSessions);
     for (std::size_t kind = 0; kind < kObjectKinds; ++kind) {
       for (const auto& [sequence, handle] : s.objects[kind]) {
         const Object* const object = find(handle);
@@ -92,8 +92,8 @@ std::string Broker::Impl::CheckInvariants() const {
       }
     }
     report.Same(s.remembered_bytes(), s.ops().bytes(), "I2: bytes of completions of session ", shown(id));
-    remembered[UserOf(s.who)] += s.ops().bytes();
-    running[UserOf(s.who)] += s.ops().running();
+    remembered[UserOf(s.who())] += s.ops().bytes();
+    running[UserOf(s.who())] += s.ops().running();
     report.Same(std::count(sessions_.reclaim_line().begin(), sessions_.reclaim_line().end(), id),
                 s.closed ? 1u : 0u, "I6: places in the line of reclaim of session ", shown(id));
   }
@@ -108,7 +108,7 @@ std::string Broker::Impl::CheckInvariants() const {
     report.Must(s != nullptr, "I6: object of a dead session");
     if (s == nullptr) continue;
     report.Must(s->Of(object->kind).contains(object->sequence), "object is not listed by its session");
-    const std::uint32_t uid = UserOf(s->who);
+    const std::uint32_t uid = UserOf(s->who());
     if (object->adapter) ++successors[object->adapter];
     note_pending(object->session, object->close_op, "close");
     report.Must(!object->close_op || object->closing, "Close waits on an object that is not closing");

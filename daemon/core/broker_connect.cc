@@ -99,8 +99,7 @@ void Broker::Impl::Do(Session& s, Pending p, const ConnectOp& op) {
   c->offer = CapOffer(op.limits, CapsOf(info));
   c->send_data = op.private_data;
   ArmEstablish(*c);
-  Note(Notice::Level::kInfo, "connection.connecting", Show(c->handle),
-       c->local.ToString() + " to " + c->remote.ToString() + ".");
+  Note(Notice::Level::kInfo, "connection.connecting", Show(c->handle), Ends(*c, " to ", "."));
   if (ports_.AskHost(TakerOf(s, *c), &c->claim)) return;
   Launch(*c);
 }
@@ -138,14 +137,14 @@ Status Broker::Impl::ConnectLocal(Session& s, Connector& c, const ConnectOp& op,
   }
   tuples_.Put(TupleOf(c), Role::kActive, {c.attempt, c.handle});
   c.has_tuple = true;
-  if (const Verdict verdict = policy_.MayConnect(s.who, c.remote); !verdict.allowed) {
+  if (const Verdict verdict = policy_.MayConnect(s.who(), c.remote); !verdict.allowed) {
     return {StatusCode::kAccessDenied, verdict.reason, Detail::kPolicy};
   }
   return CheckDestinationUsable(c.remote, settings_.bad_network_name);
 }
 
 void Broker::Impl::Launch(Connector& c) {
-  attempts_.Add(c.handle, UserOf(SessionOf(c.session).who), c.remote);
+  attempts_.Add(c.handle, UserOf(SessionOf(c.session).who()), c.remote);
 }
 
 void Broker::Impl::SendConnect(Connector& c) {
@@ -164,10 +163,10 @@ void Broker::Impl::SendConnect(Connector& c) {
   params.offer = c.offer;
   params.private_data = std::exchange(c.send_data, {});
   params.device_qp = Find<QueuePair>(c.queue_pair)->device_number;
-  params.owner_uid = s.who.uid;
-  params.owner_pid = s.who.pid;
+  params.owner_uid = s.who().uid;
+  params.owner_pid = s.who().pid;
   params.client = provider::ClientId{static_cast<std::uint64_t>(s.id)};
-  params.extensions = (s.who.features & session::kClientExtensions) != 0;
+  params.extensions = (s.who().features & session::kClientExtensions) != 0;
   Emit(CmConnect{std::move(params), c.session, c.op.op_id});
 }
 
@@ -242,8 +241,7 @@ void Broker::Impl::Kill(Connector& c, Ending ending) {
 void Broker::Impl::FailConnect(Connector& c, Status status) {
   ND_CORE_CHECK(c.state == ConnectorState::kConnecting);
   ++counters_.connect_failure;
-  Note(Notice::Level::kInfo, "connection.failed", Show(c.handle),
-       c.local.ToString() + " to " + c.remote.ToString() + ": " + status.ToString());
+  Note(Notice::Level::kInfo, "connection.failed", Show(c.handle), Ends(c, " to ", ": " + status.ToString()));
   const bool retryable = IsRetryableConnectFailure(status.code());
   Finish(c.session, c.op, status);  // Before the completion of a Close of the queue pair that waited for it.
   Kill(c, {ConnectionRecord::Outcome::kFailed, std::move(status)});

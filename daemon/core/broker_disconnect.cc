@@ -46,8 +46,7 @@ void Broker::Impl::StartGoodbye(Connector& c) {
   FinishNotifies(
       c, quiet ? Status::Ok() : Status(StatusCode::kConnectionDisconnected, "This side disconnected."));
   Arm(c, TimerKind::kGoodbye, now_ + settings_.disconnect_timeout + kGoodbyeGrace);
-  Note(Notice::Level::kInfo, "connection.disconnected", Show(c.handle),
-       c.local.ToString() + " and " + c.remote.ToString() + ": by this side.");
+  Note(Notice::Level::kInfo, "connection.disconnected", Show(c.handle), Ends(c, " and ", ": by this side."));
   if (StateOf(c).description.client_disconnects) {
     // A client that began the goodbye by itself ignores this.
     Emit(SendTransportCommand{
@@ -88,7 +87,7 @@ void Broker::Impl::PeerClosed(Connector& c, DisconnectReason reason, const Statu
   FinishNotifies(c, {});
   if (std::exchange(c.disconnect_event, false)) Emit(SendDisconnectEvent{{c.handle, reason}, c.session});
   Note(Notice::Level::kInfo, "connection.disconnected", Show(c.handle),
-       c.local.ToString() + " and " + c.remote.ToString() + ": " + why + (why.ends_with('.') ? "" : "."));
+       Ends(c, " and ", ": " + why + (why.ends_with('.') ? "" : ".")));
 }
 
 void Broker::Impl::Do(Session& s, Pending p, const NotifyDisconnectOp& op) {

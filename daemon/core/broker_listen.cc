@@ -42,7 +42,7 @@ void Broker::Impl::Do(Session& s, Pending p, const ListenOp& op) {
       return;
     }
   }
-  if (const Verdict verdict = policy_.MayListen(s.who, local); !verdict.allowed) {
+  if (const Verdict verdict = policy_.MayListen(s.who(), local); !verdict.allowed) {
     Finish(s.id, p, {StatusCode::kAccessDenied, verdict.reason, Detail::kPolicy});
     return;
   }
@@ -168,7 +168,7 @@ void Broker::Impl::On(const CmRequested& event) {
     return;
   }
   Session& s = SessionOf(l->session);
-  if (!policy_.MayListen(s.who, request.local).allowed) {
+  if (!policy_.MayListen(s.who(), request.local).allowed) {
     RefuseInbound(request, l, Detail::kPolicy);
     return;
   }

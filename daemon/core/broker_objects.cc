@@ -55,8 +55,8 @@ Connector& Broker::Impl::ConnectorAt(Handle handle) {
 }
 
 std::optional<Quota::Token> Broker::Impl::Charge(const Session& s, Resource resource, Status* why) {
-  const std::uint32_t uid = UserOf(s.who);
-  const auto limit = LimitOf(policy_.LimitsOf(s.who), resource);
+  const std::uint32_t uid = UserOf(s.who());
+  const auto limit = LimitOf(policy_.LimitsOf(s.who()), resource);
   std::optional<Quota::Token> charge = quota_.Charge(uid, resource, limit, why);
   if (charge || quota_.SparesOf(uid, resource) == 0) return charge;
   WithdrawSpares(uid);
@@ -164,20 +164,20 @@ OpenedAdapter* Broker::Impl::UsableAdapter(Session& s, Pending& p, Handle handle
 
 Status Broker::Impl::CheckLocal(const Session& s, const AdapterInfo& adapter, const Address& local,
                                 bool allow_unspecified) const {
-  if (!s.who.foreign_network || !local.well_formed()) {
+  if (!s.who().foreign_network || !local.well_formed()) {
     return CheckLocalAddress(adapter, local, allow_unspecified);
   }
   // The same message for every address, so that this process cannot find out the addresses of the host.
-  return {StatusCode::kInvalidAddress, NoAddressHere(s.who, adapter)};
+  return {StatusCode::kInvalidAddress, NoAddressHere(s.who(), adapter)};
 }
 
 bool Broker::Impl::Sees(const Session& s, const AdapterState& adapter) {
-  return adapter.present && adapter.description.network == s.who.network;
+  return adapter.present && adapter.description.network == s.who().network;
 }
 
 AdapterInfo Broker::Impl::SeenBy(const Session& s, const AdapterInfo& adapter) {
   AdapterInfo seen = adapter;
-  if (s.who.foreign_network) seen.addresses.clear();
+  if (s.who().foreign_network) seen.addresses.clear();
   return seen;
 }
 
@@ -242,8 +242,8 @@ void Broker::Impl::Do(Session& s, Pending p, const ResolveAddressOp& op) {
     return;
   }
   const AdapterInfo& info = StateOf(*adapter).description.info;
-  if (s.who.foreign_network) {
-    Finish(s.id, p, {StatusCode::kNetworkUnreachable, NoAddressHere(s.who, info)});
+  if (s.who().foreign_network) {
+    Finish(s.id, p, {StatusCode::kNetworkUnreachable, NoAddressHere(s.who(), info)});
     return;
   }
   Reply reply;

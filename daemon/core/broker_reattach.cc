@@ -16,18 +16,18 @@
 namespace nd::core {
 
 ConnectionFacts Broker::Impl::FactsOf(const Connector& c) {
-  return {StateOf(c).description.info.name, c.local, c.remote, c.passive, UserOf(SessionOf(c.session).who)};
+  return {StateOf(c).description.info.name, c.local, c.remote, c.passive, UserOf(SessionOf(c.session).who())};
 }
 
 Status Broker::Impl::CheckReattach(const Session& s, const std::string& adapter, const ReattachOp& op) const {
-  const ConnectionFacts facts{adapter, op.local, op.remote, op.passive, UserOf(s.who)};
+  const ConnectionFacts facts{adapter, op.local, op.remote, op.passive, UserOf(s.who())};
   if (!prove_ || !SameProof(op.proof, prove_(facts))) {
-    return {StatusCode::kAccessDenied, "Nothing shows that uid " + std::to_string(UserOf(s.who)) +
+    return {StatusCode::kAccessDenied, "Nothing shows that uid " + std::to_string(UserOf(s.who())) +
                                            " had a connection from " + op.local.ToString() + " to " +
                                            op.remote.ToString() +
                                            "; the proof of its hand-over was expected."};
   }
-  const auto user = user_returns_until_.find(UserOf(s.who));
+  const auto user = user_returns_until_.find(UserOf(s.who()));
   const bool in_time =
       now_ <= connections_return_until_ || (user != user_returns_until_.end() && now_ <= user->second);
   if (!in_time) {
@@ -36,14 +36,14 @@ Status Broker::Impl::CheckReattach(const Session& s, const std::string& adapter,
             "goes on without the broker."};
   }
   const Verdict verdict =
-      op.passive ? policy_.MayListen(s.who, op.local) : policy_.MayConnect(s.who, op.remote);
+      op.passive ? policy_.MayListen(s.who(), op.local) : policy_.MayConnect(s.who(), op.remote);
   if (!verdict.allowed) return {StatusCode::kAccessDenied, verdict.reason, Detail::kPolicy};
   return {};
 }
 
 void Broker::Impl::LetConnectionsReturn(const Session& s) {
   absl::erase_if(user_returns_until_, [this](const auto& user) { return user.second < now_; });
-  user_returns_until_[UserOf(s.who)] = now_ + grace_;
+  user_returns_until_[UserOf(s.who())] = now_ + grace_;
 }
 
 void Broker::Impl::Do(Session& s, Pending p, const ReattachOp& op) {

@@ -25,7 +25,7 @@ ConnectionRecord Broker::Impl::RecordOf(const Connector& c) {
   ConnectionRecord record;
   record.id = c.handle;
   record.session = c.session;
-  record.owner = SessionOf(c.session).who;
+  record.owner = SessionOf(c.session).identity;
   record.adapter = StateOf(c).description.info.name;
   record.local = c.local;
   record.peer = c.remote;

@@ -58,7 +58,7 @@ std::vector<ListenerRow> Broker::Impl::Listeners() const {
                 : l.state == Listener::State::kBound ? "bound"
                                                      : "unbound";
     row.session = l.session;
-    row.owner = sessions_.At(l.session).who;
+    row.owner = sessions_.At(l.session).who();
     row.adapter = StateOf(l).description.info.name;
     row.backlog_limit = l.queue.limit();
     row.backlog_used = l.queue.backlog();
@@ -84,7 +84,7 @@ std::vector<ConnectionRow> Broker::Impl::Connections() const {
     row.local = c.local;
     row.peer = c.remote;
     row.session = c.session;
-    row.owner = sessions_.At(c.session).who;
+    row.owner = sessions_.At(c.session).who();
     row.adapter = StateOf(c).description.info.name;
     row.passive = c.passive;
     row.cm_id = c.cm.value_or(CmId{});
@@ -109,7 +109,7 @@ std::vector<QueuePairRow> Broker::Impl::QueuePairs() const {
     row.id = q.handle;
     row.connection = q.connector;
     row.session = q.session;
-    row.owner = sessions_.At(q.session).who;
+    row.owner = sessions_.At(q.session).who();
     row.adapter = StateOf(q).description.info.name;
     row.receive_depth = q.receive_depth;
     row.initiator_depth = q.initiator_depth;
@@ -126,7 +126,7 @@ std::vector<EndpointRow> Broker::Impl::Endpoints() const {
   std::vector<EndpointRow> rows;
   for (const Object* object : AllObjects(ObjectKind::kSharedEndpoint)) {
     const SharedEndpoint& e = static_cast<const SharedEndpoint&>(*object);
-    rows.push_back({e.handle, e.local, e.closing, e.session, sessions_.At(e.session).who,
+    rows.push_back({e.handle, e.local, e.closing, e.session, sessions_.At(e.session).who(),
                     StateOf(e).description.info.name, e.successors});
   }
   return rows;
@@ -151,7 +151,7 @@ std::vector<PortRow> Broker::Impl::Ports() const {
     if (!entry.unheld.ok()) row.comment = entry.unheld.message();
     row.holder = entry.holder;
     if (const Session* const s = sessions_.Find(entry.owner.session); s != nullptr) {
-      row.owner = s->who;
+      row.owner = s->who();
     } else {
       row.owner.emplace();
       row.owner->uid = entry.owner.uid;
@@ -189,7 +189,7 @@ std::string Broker::Impl::AdapterOf(const Session& s) const {
 std::vector<SessionRow> Broker::Impl::Sessions() const {
   std::vector<SessionRow> rows;
   for (const auto& [id, s] : sessions_.all()) {
-    rows.push_back({id, s.who, s.opened, s.Count(ObjectKind::kConnector), s.Count(ObjectKind::kListener),
+    rows.push_back({id, s.who(), s.opened, s.Count(ObjectKind::kConnector), s.Count(ObjectKind::kListener),
                     s.Count(ObjectKind::kSharedEndpoint), s.Count(ObjectKind::kQueuePair), s.operations(),
                     static_cast<std::uint32_t>(s.ops().running()), AdapterOf(s)});
   }
@@ -212,7 +212,7 @@ Quota::Usage Broker::Impl::UsageOf(std::uint32_t uid) const {
 
 std::optional<Identity> Broker::Impl::OwnerOf(SessionId session) const {
   const Session* const s = sessions_.Find(session);
-  return s == nullptr ? std::nullopt : std::optional<Identity>(s->who);
+  return s == nullptr ? std::nullopt : std::optional<Identity>(s->who());
 }
 
 }  // namespace nd::core

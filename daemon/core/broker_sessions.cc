@@ -39,8 +39,8 @@ void Broker::Impl::On(const SessionOpened& event) {
   }
   s.charge = std::move(*charge);
   Note(Notice::Level::kInfo, "session.opened", Show(s.id),
-       "Process " + std::to_string(s.who.pid) + " (" + s.who.command + ") of uid " +
-           std::to_string(s.who.uid) + ".");
+       "Process " + std::to_string(s.who().pid) + " (" + s.who().command + ") of uid " +
+           std::to_string(s.who().uid) + ".");
 }
 
 void Broker::Impl::On(const SessionClosed& event) {
@@ -57,7 +57,7 @@ void Broker::Impl::On(const ReclaimSome& event) {
   if (Session* const s = sessions_.NextToReclaim()) {
     if (ReclaimSlice(*s)) {
       Note(Notice::Level::kInfo, "session.closed", Show(s->id),
-           "Process " + std::to_string(s->who.pid) + " (" + s->who.command + ").");
+           "Process " + std::to_string(s->who().pid) + " (" + s->who().command + ").");
       sessions_.Erase(*s);
     } else {
       sessions_.ReclaimLater(*s);
@@ -122,7 +122,7 @@ void Broker::Impl::On(const ClientOp& event) {
   if (!sessions_.Begin(*s, pending, now_) && !session::IsMadeAhead(event.op)) {
     Finish(s->id, pending,
            {StatusCode::kInsufficientResources,
-            "User " + std::to_string(UserOf(s->who)) + " has " + std::to_string(Quota::kOperationsPerUser) +
+            "User " + std::to_string(UserOf(s->who())) + " has " + std::to_string(Quota::kOperationsPerUser) +
                 " operations pending in all sessions together; wait for some or cancel them.",
             Detail::kQuota});
     return;
@@ -135,12 +135,18 @@ void Broker::Impl::On(const ClientOp& event) {
   LaunchWaiting();
 }
 
-void Broker::Impl::Finish(SessionId session, Pending& pending, Status status, Reply reply) {
+void Broker::Impl::Finish(SessionId session, Pending& pending, Status status, Reply&& reply) {
   if (!pending) return;
   ND_CORE_CHECK(!status.pending());
-  Complete complete = sessions_.End(pending, session, std::move(status), std::move(reply));
+  Session& s = SessionOf(session);
   // An ended client gets no completions.
-  if (!SessionOf(session).ending) Emit(std::move(complete));
+  std::optional<Complete> kept;
+  Complete& complete = s.ending ? kept.emplace() : output_.Make<Complete>();
+  complete.op_id = pending.op_id;
+  complete.status = std::move(status);
+  complete.reply = std::move(reply);
+  complete.session = session;
+  sessions_.End(pending, s, complete);
 }
 
 }  // namespace nd::core

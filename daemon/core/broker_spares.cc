@@ -24,17 +24,17 @@ std::optional<std::uint32_t> TakeKnownSlot(Session& s) {
 }  // namespace
 
 void Broker::Impl::OfferSpares(Session& s) {
-  if (board_ == nullptr || (s.who.features & session::kClientSpares) == 0) return;
+  if (board_ == nullptr || (s.who().features & session::kClientSpares) == 0) return;
   for (const SpareKind kind : kSpareKinds) {
     SparesOfKind& spares = s.SparesOf(kind);
     for (std::uint32_t i = 0; i < spares.size(); ++i) {
       Spare& spare = spares[i];
       if (spare.charge) continue;
       // Near the limit offers would be made and withdrawn in turn.
-      std::optional<std::uint32_t> limit = LimitOf(policy_.LimitsOf(s.who), ResourceOf(kind));
+      std::optional<std::uint32_t> limit = LimitOf(policy_.LimitsOf(s.who()), ResourceOf(kind));
       if (limit) limit = *limit / 2;
       std::optional<Quota::Token> charge =
-          quota_.Charge(UserOf(s.who), ResourceOf(kind), limit, nullptr, /*spare=*/true);
+          quota_.Charge(UserOf(s.who()), ResourceOf(kind), limit, nullptr, /*spare=*/true);
       if (!charge || objects_.room() / 2 <= spares_) break;
       if (kind == SpareKind::kQueuePair) {
         const std::optional<std::uint32_t> slot = TakeKnownSlot(s);
@@ -43,7 +43,7 @@ void Broker::Impl::OfferSpares(Session& s) {
       }
       spare.charge = std::move(*charge);
       ++spares_;
-      have_spares_.insert({UserOf(s.who), s.id});
+      have_spares_.insert({UserOf(s.who()), s.id});
       const std::uint32_t value = kind == SpareKind::kQueuePair ? spare.counter_slot + 1 : 1;
       if (board_->Offer(s.id, kind, i, value)) continue;
       ReleaseSpare(s, kind, spare);
@@ -75,7 +75,7 @@ void Broker::Impl::ReleaseSpare(Session& s, SpareKind kind, Spare& spare) {
 }
 
 void Broker::Impl::ReleaseSpares(Session& s) {
-  have_spares_.erase({UserOf(s.who), s.id});
+  have_spares_.erase({UserOf(s.who()), s.id});
   for (const SpareKind kind : kSpareKinds) {
     for (Spare& spare : s.SparesOf(kind)) {
       if (spare.charge) ReleaseSpare(s, kind, spare);

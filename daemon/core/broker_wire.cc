@@ -15,7 +15,7 @@ void Broker::Impl::BecomeConnected(Connector& c) {
   Find<QueuePair>(c.queue_pair)->spent = true;
   ++counters_.active_connection;
   Note(Notice::Level::kInfo, "connection.connected", Show(c.handle),
-       c.local.ToString() + (c.passive ? " from " : " to ") + c.remote.ToString() + ".");
+       Ends(c, c.passive ? " from " : " to ", "."));
 }
 
 Connector* Broker::Impl::FindByCm(CmId id) {

@@ -128,7 +128,7 @@ class Broker::Impl {
   // ---- sessions, completions (broker_sessions.cc)
   Session& SessionOf(SessionId id) { return sessions_.At(id); }
   // Completes `pending` (empty: nothing to do) and empties it.
-  void Finish(SessionId session, Pending& pending, Status status, Reply reply = {});
+  void Finish(SessionId session, Pending& pending, Status status, Reply&& reply = {});
   void EndSessionNow(Session& s, Status why);
 
   // ---- objects (broker_objects.cc)
@@ -191,7 +191,7 @@ class Broker::Impl {
   Status CheckReattach(const Session& s, const std::string& adapter, const ReattachOp& op) const;
   // After the end of a session whose application goes on.
   void LetConnectionsReturn(const Session& s);
-  static Process ProcessOf(const Session& s) { return {UserOf(s.who), s.who.pid, s.who.born}; }
+  static Process ProcessOf(const Session& s) { return {UserOf(s.who()), s.who().pid, s.who().born}; }
 
   // ---- what a session sees of an adapter (broker_objects.cc)
   // CheckLocalAddress() for this session: in another network namespace an adapter has no address.
@@ -315,12 +315,14 @@ class Broker::Impl {
 
   // ---- output
   template <typename A>
-  void Emit(A action) {
-    output_.Emit(std::move(action));
+  void Emit(A&& action) {
+    output_.Emit(std::forward<A>(action));
   }
   void Note(Notice::Level level, std::string_view type, std::string object, std::string message) {
     output_.Note(level, type, std::move(object), std::move(message));
   }
+  // "10.0.0.1:5 and 10.0.0.2:6" with `between` = " and ", and `end` behind it.
+  static std::string Ends(const Connector& c, std::string_view between, std::string_view end);
   static std::string Show(Handle handle);
   static std::string Show(SessionId session);
 

@@ -31,7 +31,7 @@ class OpLog {
   // weigh at most kBytes and at most max(`allowed`, kLeastBytes).
   void End(const Complete& complete, std::size_t allowed);
 
-  std::size_t running() const { return places_.size() - done_.size(); }
+  std::size_t running() const { return places_.size() - done_.size() + (latest_.id != 0 ? 1 : 0); }
   // The sequence number of the running operation `id`; 0 when it does not run.
   std::uint64_t SequenceOf(OpId id) const;
 
@@ -48,6 +48,16 @@ class OpLog {
     std::uint64_t number = 0;  // Running: the sequence number. Done: the place in done_, plus forgotten_.
   };
 
+  // Puts the latest operation into places_.
+  void PlaceLatest();
+
+  // The operation that began last, while it runs; id 0: none. Most operations end before another begins.
+  struct Running {
+    OpId id = 0;
+    std::uint64_t sequence = 0;
+  };
+  Running latest_;
+  OpId highest_ = 0;  // No higher id was ever begun.
   absl::flat_hash_map<OpId, Place> places_;
   RingQueue<Complete> done_;     // The oldest first.
   std::uint64_t forgotten_ = 0;  // The number of completions before the first of done_.

@@ -73,8 +73,13 @@ std::uint64_t Quota::BytesOf(std::uint32_t uid) const {
 
 void Quota::RemoveOperation(std::uint32_t uid) {
   const auto found = operations_.find(uid);
-  ND_CORE_CHECK(found != operations_.end());
-  if (--found->second == 0) operations_.erase(found);
+  ND_CORE_CHECK(found != operations_.end() && found->second > 0);
+  --found->second;
+}
+
+void Quota::ForgetOperations(std::uint32_t uid) {
+  const auto found = operations_.find(uid);
+  if (found != operations_.end() && found->second == 0) operations_.erase(found);
 }
 
 std::uint32_t Quota::OperationsOf(std::uint32_t uid) const {

@@ -97,6 +97,8 @@ class Quota {
   // Returns the new number.
   std::uint32_t AddOperation(std::uint32_t uid) { return ++operations_[uid]; }
   void RemoveOperation(std::uint32_t uid);
+  // One of the sessions of the user has ended; forgets a user without operations.
+  void ForgetOperations(std::uint32_t uid);
   std::uint32_t OperationsOf(std::uint32_t uid) const;
   std::uint64_t FreeBytes(std::uint32_t uid) const {
     const std::uint64_t held = BytesOf(uid);

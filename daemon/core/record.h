@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -36,7 +37,7 @@ struct ConnectionRecord {
   Outcome outcome = Outcome::kEstablished;
   Handle id;
   SessionId session{};
-  Identity owner;
+  std::shared_ptr<const Identity> owner;
   std::string adapter;
   Address local, peer;
   bool passive = false;

@@ -60,7 +60,7 @@ TEST(Record, CoversTheWholeLifeOfAConnection) {
   const ConnectionRecord& a = active[1];
   EXPECT_EQ(a.outcome, Outcome::kClosed);
   EXPECT_EQ(a.session, up.a.session);
-  EXPECT_EQ(a.owner.command, "test");
+  EXPECT_EQ(a.owner->command, "test");
   EXPECT_EQ(a.adapter, "a0");
   EXPECT_EQ(a.local, Ip("10.0.0.1:6000"));
   EXPECT_EQ(a.peer, Ip("10.0.1.1:7000"));

@@ -7,7 +7,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <optional>
+#include <vector>
 
 #include "absl/container/btree_map.h"
 #include "absl/container/btree_set.h"
@@ -25,12 +27,35 @@ struct Pending {
   explicit operator bool() const { return op_id != 0; }
 };
 
+// When each pending operation was submitted. Most operations end before the next one is submitted, so the
+// last place is the one that is removed.
+class Submissions {
+ public:
+  // `sequence` is larger than those before.
+  void Add(std::uint64_t sequence, Time when) { places_.push_back({sequence, when}); }
+  // Returns false when there is none.
+  bool Remove(std::uint64_t sequence);
+  std::size_t size() const { return places_.size() - removed_; }
+  std::optional<Time> Oldest() const;
+
+ private:
+  static constexpr std::size_t kKept = 1024;  // Without operations it keeps memory for so many.
+  struct Place {
+    std::uint64_t sequence;
+    Time when;
+    bool removed = false;
+  };
+  std::vector<Place> places_;  // In order. At most half of them are removed, and the last one is not.
+  std::size_t removed_ = 0;
+};
+
 enum class ObjectKind : std::uint8_t { kAdapter, kQueuePair, kConnector, kListener, kSharedEndpoint };
 inline constexpr std::size_t kObjectKinds = 5;
 
 struct Session {
   SessionId id{};
-  Identity who;
+  std::shared_ptr<const Identity> identity;  // Records of connections share it.
+  const Identity& who() const { return *identity; }
   Time opened{};
   bool ending = false;  // EndSession was sent; no operation is accepted.
   bool closed = false;  // SessionClosed arrived: it gets no messages, and its objects are being reclaimed.
@@ -84,11 +109,11 @@ class Sessions {
   // Begins an operation with an id that the session has not used lately. Returns false when all sessions of
   // the user together have too many pending operations; the operation is pending nevertheless.
   bool Begin(Session& session, const Pending& pending, Time now);
-  // Ends a pending operation, empties `pending` and returns the completion, which is kept for repeats.
-  Complete End(Pending& pending, SessionId id, Status status, Reply reply);
+  // Ends a pending operation and empties `pending`. The completion is kept for repeats.
+  void End(Pending& pending, Session& session, const Complete& complete);
   // Operations of all sessions that have not completed.
   std::size_t pending() const { return submitted_.size(); }
-  std::optional<Time> OldestPending() const;
+  std::optional<Time> OldestPending() const { return submitted_.Oldest(); }
   // Completions that were not SUCCESS.
   const absl::btree_map<StatusCode, std::uint64_t>& failures() const { return failures_; }
 
@@ -110,8 +135,8 @@ class Sessions {
   Table table_;
   // The session that was found last; null: none. Adding and erasing move the others in the table.
   mutable const Session* found_ = nullptr;
-  std::deque<SessionId> reclaim_line_;              // Closed sessions; they take turns.
-  absl::btree_map<std::uint64_t, Time> submitted_;  // Of pending operations, by sequence.
+  std::deque<SessionId> reclaim_line_;  // Closed sessions; they take turns.
+  Submissions submitted_;
   absl::btree_map<StatusCode, std::uint64_t> failures_;
 };
 

@@ -15,6 +15,7 @@
 #include "daemon/core/port_space.h"
 #include "daemon/core/quota.h"
 #include "daemon/core/read_limits.h"
+#include "daemon/core/sessions.h"
 #include "daemon/core/slot_table.h"
 #include "daemon/core/tuple_table.h"
 
@@ -147,6 +148,46 @@ TEST(SlotTable, HandleBeyondTheLastSlotIsInvalid) {
   SlotTable<int> table(3);
   table.Insert(1);
   EXPECT_EQ(table.Find(Handle::Make(3, 1, 1)), nullptr);
+}
+
+TEST(Submissions, KeepTheOrderHoweverTheyEnd) {
+  Submissions submissions;
+  const auto at = [](std::uint64_t n) { return Time(std::chrono::seconds(n)); };
+  EXPECT_EQ(submissions.Oldest(), std::nullopt);
+  EXPECT_FALSE(submissions.Remove(1));
+  for (std::uint64_t n = 1; n <= 5000; ++n) submissions.Add(n, at(n));
+  for (std::uint64_t n = 1; n <= 2000; ++n) {
+    EXPECT_TRUE(submissions.Remove(n));
+    EXPECT_FALSE(submissions.Remove(n)) << "twice";
+    EXPECT_EQ(submissions.Oldest(), at(n + 1));
+  }
+  for (std::uint64_t n = 5000; n > 3000; --n) EXPECT_TRUE(submissions.Remove(n));
+  EXPECT_EQ(submissions.size(), 1000u);
+  for (std::uint64_t n = 2002; n <= 3000; ++n) EXPECT_TRUE(submissions.Remove(n));
+  EXPECT_EQ(submissions.size(), 1u);
+  EXPECT_EQ(submissions.Oldest(), at(2001));
+  submissions.Add(6000, at(6000));
+  EXPECT_TRUE(submissions.Remove(2001));
+  EXPECT_EQ(submissions.Oldest(), at(6000));
+  EXPECT_TRUE(submissions.Remove(6000));
+  EXPECT_EQ(submissions.size(), 0u);
+}
+
+TEST(OpLog, OperationsBesideEachOtherHaveTheirPlaces) {
+  OpLog log;
+  log.Begin(9, 90);
+  log.Begin(4, 91);  // Ids need not grow.
+  EXPECT_EQ(log.running(), 2u);
+  EXPECT_EQ(log.Lookup(9), OpLog::Known::kRunning);
+  EXPECT_EQ(log.Lookup(4), OpLog::Known::kRunning);
+  EXPECT_EQ(log.Lookup(5), OpLog::Known::kNew);
+  EXPECT_EQ(log.SequenceOf(9), 90u);
+  EXPECT_EQ(log.SequenceOf(4), 91u);
+  log.End({{9, {}, {}}, SessionId{1}}, OpLog::kBytes);
+  log.End({{4, {}, {}}, SessionId{1}}, OpLog::kBytes);
+  EXPECT_EQ(log.running(), 0u);
+  EXPECT_EQ(log.Done(9).op_id, 9u);
+  EXPECT_EQ(log.Done(4).op_id, 4u);
 }
 
 TEST(OpLog, OperationThatDoesNotRunHasNoPlace) {

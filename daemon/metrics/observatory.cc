@@ -45,7 +45,7 @@ ops::Tallies::Connection ConnectionOf(const core::ConnectionRecord& record, std:
   out.local = record.local;
   out.peer = record.peer;
   out.passive = record.passive;
-  out.who = WhoOf(record.owner);
+  out.who = WhoOf(*record.owner);
   out.link = {record.adapter, std::string(transport)};
   return out;
 }
