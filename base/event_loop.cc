@@ -108,6 +108,7 @@ class EventLoop::Impl {
       const std::lock_guard lock(mutex_);
       was_empty = posted_.empty();
       posted_.push_back({account, std::move(callback)});
+      any_posted_.store(true, std::memory_order_relaxed);
     }
     // A post from the loop itself needs no wake-up, because the loop checks before it waits.
     if (was_empty && runner_.load(std::memory_order_relaxed) != std::this_thread::get_id()) wake_.Set();
@@ -177,10 +178,7 @@ class EventLoop::Impl {
   // How long a round waits for events.
   Duration Wait(Duration timeout) {
     if (!turns_.empty() || !pending_due_.empty() || !common_.empty()) return Duration::zero();
-    {
-      const std::lock_guard lock(mutex_);
-      if (!posted_.empty()) return Duration::zero();
-    }
+    if (any_posted_.load(std::memory_order_relaxed)) return Duration::zero();
     if (!timers_.empty()) {
       const Duration until =
           std::max<Duration>(timers_.begin()->first.first - clock_.Now(), Duration::zero());
@@ -256,10 +254,16 @@ class EventLoop::Impl {
   }
 
   void RunPosted() {
+    if (any_posted_.load(std::memory_order_relaxed)) TakePosted();
+    RunCommon();
+  }
+
+  void TakePosted() {
     std::vector<Posted> batch;
     {
       const std::lock_guard lock(mutex_);
       batch.swap(posted_);
+      any_posted_.store(false, std::memory_order_relaxed);
     }
     if (batch.size() == 1 && turns_.empty() && common_.empty()) return batch[0].callback();
     for (Posted& posted : batch) {
@@ -269,6 +273,9 @@ class EventLoop::Impl {
         turns_.Add(posted.account, {kWake, std::move(posted.callback)});
       }
     }
+  }
+
+  void RunCommon() {
     if (common_.empty()) return;
     // Until all have run, or for so long that it is time to look for descriptors.
     const Time began = clock_.Now();
@@ -292,6 +299,8 @@ class EventLoop::Impl {
   std::uint64_t last_timer_ = 0;
   std::mutex mutex_;
   std::vector<Posted> posted_;
+  // Whether there are any. A post of another thread that is not seen here has set `wake_`.
+  std::atomic<bool> any_posted_{false};
   std::deque<Callback> common_;  // Posted for nobody in particular; those of earlier rounds are in front.
   Turns<Work> turns_;            // The work that is ready and was not done yet.
   Time turn_began_{};
