@@ -84,7 +84,7 @@ class RouteFinder::Kept {
   // Forgets the answers if something has changed.
   void LookForChanges() {
     now_ = std::chrono::steady_clock::now();
-    if (HasReport() || now_ >= use_until_) answers_.clear();
+    if (HasReport() || now_ >= use_until_) Forget();
     if (answers_.empty()) use_until_ = now_ + kLongestUse;
   }
 
@@ -93,16 +93,23 @@ class RouteFinder::Kept {
   template <typename Ask>
   Answer Find(const Address& remote, const Address& local, const Ask& ask) {
     const std::pair key(remote.WithPort(0), local);
-    const auto found = answers_.find(key);
-    if (found != answers_.end()) return found->second;
-    if (answers_.size() >= kMost) answers_.clear();
+    if (latest_ != answers_.end() && latest_->first == key) return latest_->second;
+    latest_ = answers_.find(key);
+    if (latest_ != answers_.end()) return latest_->second;
+    if (answers_.size() >= kMost) Forget();
     const std::optional<Address> source = ask();
-    return answers_[key] = {source, errno};
+    latest_ = answers_.insert_or_assign(key, Answer{source, errno}).first;
+    return latest_->second;
   }
 
  private:
   static constexpr std::size_t kMost = 1024;
   static constexpr int kMostReports = 256;  // Of one call. Further ones wait for the next, which finds them.
+
+  void Forget() {
+    answers_.clear();
+    latest_ = answers_.end();
+  }
 
   bool HasReport() {
     char scrap;
@@ -116,6 +123,7 @@ class RouteFinder::Kept {
   UniqueFd reports_;
   Time now_{}, use_until_{};
   std::map<std::pair<Address, Address>, Answer> answers_;
+  decltype(answers_)::iterator latest_ = answers_.end();  // The answer that was given last, if it is kept.
 };
 
 RouteFinder::RouteFinder()
