@@ -61,7 +61,8 @@ std::string PhasesText(const std::vector<PhaseRow>& phases) {
   for (const PhaseRow& phase : phases) {
     std::array<char, 40> number{};
     const auto end = std::to_chars(number.data(), number.data() + number.size(), phase.seconds);
-    text += (text.empty() ? "" : " ") + phase.name + ":" + std::string(number.data(), end.ptr);
+    if (!text.empty()) text += ' ';
+    text.append(phase.name).append(1, ':').append(number.data(), end.ptr);
   }
   return text;
 }
@@ -93,15 +94,22 @@ std::int64_t Signed(std::uint64_t value) {
   return static_cast<std::int64_t>(value);
 }
 
-void BindRow(Statement& s, const HistoryRow& row) {
+// Texts that are made from a row; the statement borrows them.
+struct RowTexts {
+  explicit RowTexts(const HistoryRow& row)
+      : local_ip(IpText(row.local)), peer_ip(IpText(row.peer)), phases(PhasesText(row.phases)) {}
+  const std::string local_ip, peer_ip, phases;
+};
+
+void BindRow(Statement& s, const HistoryRow& row, const RowTexts& texts) {
   int at = 0;
   s.Bind(++at, row.id);
   s.Bind(++at, row.started);
   s.Bind(++at, row.ended);
   row.established ? s.Bind(++at, *row.established) : s.BindNull(++at);
-  s.Bind(++at, IpText(row.local));
+  s.Bind(++at, texts.local_ip);
   s.Bind(++at, row.local.port());
-  s.Bind(++at, IpText(row.peer));
+  s.Bind(++at, texts.peer_ip);
   s.Bind(++at, row.peer.port());
   s.Bind(++at, row.passive ? 1 : 0);
   s.Bind(++at, row.pid);
@@ -116,7 +124,7 @@ void BindRow(Statement& s, const HistoryRow& row) {
         row.rx_reads, row.errors, row.stalls, row.wakeups}) {
     s.Bind(++at, Signed(number));
   }
-  s.Bind(++at, PhasesText(row.phases));
+  s.Bind(++at, texts.phases);
   s.Bind(++at, row.application.empty() ? row.command : row.application);
   s.Bind(++at, row.outcome == "failed" || row.outcome == "broken" ? 1 : 0);
 }
@@ -285,7 +293,8 @@ Result<std::unique_ptr<HistoryDb>> HistoryDb::Open(const std::string& path, Mode
 Status HistoryDb::Add(std::span<const HistoryRow> rows, std::span<const AuditRow> audit) {
   Status status = impl_->db.Run("BEGIN IMMEDIATE");
   for (auto row = rows.begin(); status.ok() && row != rows.end(); ++row) {
-    BindRow(impl_->insert, *row);
+    const RowTexts texts(*row);
+    BindRow(impl_->insert, *row, texts);
     status = impl_->insert.Finish();
   }
   for (auto row = audit.begin(); status.ok() && row != audit.end(); ++row) {

@@ -69,9 +69,16 @@ ReattachKey::ReattachKey(const std::string& directory, std::string boot) : boot_
 }
 
 provider::Bytes ReattachKey::Prove(const core::ConnectionFacts& facts) const {
-  const std::string text = boot_ + "\n" + facts.adapter + "\n" + facts.local.ToString() + "\n" +
-                           facts.remote.ToString() + (facts.passive ? "\npassive\n" : "\nactive\n") +
-                           std::to_string(facts.uid);
+  std::string text;
+  text.reserve(256);
+  const std::string local = facts.local.ToString(), remote = facts.remote.ToString();
+  const std::string uid = std::to_string(facts.uid);
+  for (const std::string_view part :
+       {std::string_view(boot_), std::string_view("\n"), std::string_view(facts.adapter),
+        std::string_view("\n"), std::string_view(local), std::string_view("\n"), std::string_view(remote),
+        std::string_view(facts.passive ? "\npassive\n" : "\nactive\n"), std::string_view(uid)}) {
+    text += part;
+  }
   const auto hash = SipHash128(key_, text);
   return {hash.begin(), hash.end()};
 }

@@ -43,7 +43,9 @@ class Statement {
   Statement() = default;
   // Numbers of parameters count from 1, of columns from 0.
   void Bind(int index, std::int64_t value) { sqlite3_bind_int64(statement_.get(), index, value); }
+  // Borrows the text until Finish(), or until the parameter gets another value.
   void Bind(int index, std::string_view value);
+  void Bind(int index, std::string&& value) = delete;
   void BindNull(int index) { sqlite3_bind_null(statement_.get(), index); }
   // Returns true when there is a row.
   Result<bool> Step();
