@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The datagrams of the fd lane. The first kind hands an established transport from the broker to a client.
 //
-// The record is one fixed struct in host byte order (both ends are on one host); no bytes follow it. Its
-// descriptors travel in the same datagram, exactly `fd_count` of them. The provider that made the record
-// decides what they are, and how many: provider/soft/transports.h, provider/verbs/transport.h. The receiver
-// copies the record, checks the copy (docs/wire.md) and uses the copy.
+// The record is one fixed struct in host byte order (both ends are on one host). Its
+// descriptors travel in the same datagram, exactly `fd_count` of them. A client whose Hello has the bit
+// session::kClientTakesTogether may get a MessageRecord with messages behind it. The provider that made the
+// record decides what they are, and how many: provider/soft/transports.h, provider/verbs/transport.h. The
+// receiver copies the record, checks the copy (docs/wire.md) and uses the copy.
 #pragma once
 
 #include <array>

@@ -153,9 +153,19 @@ Result<std::span<const std::byte>> BrokerLane::ReceiveMessages() {
       continue;
     }
     if (!message.ok()) return message.status();
-    const auto datagram = std::span<const std::byte>(buffer).first(message->size);
+    auto datagram = std::span<const std::byte>(buffer).first(message->size);
     provider::MessageRecord record;
     if (datagram.size() >= sizeof(record)) std::memcpy(&record, datagram.data(), sizeof(record));
+    if (record.magic == provider::HandOffRecord::kMagic &&
+        datagram.size() > sizeof(provider::HandOffRecord)) {
+      std::lock_guard lock(mutex_);
+      const auto hand_off = datagram.first(sizeof(provider::HandOffRecord));
+      if (Status status = Handle(hand_off, std::move(*message)); !status.ok()) return status;
+      message->fds.clear();
+      datagram = datagram.subspan(hand_off.size());
+      if (datagram.size() >= sizeof(record)) std::memcpy(&record, datagram.data(), sizeof(record));
+      if (record.magic != provider::MessageRecord::kMagic) return Broken("no messages behind a hand-over");
+    }
     if (datagram.size() < sizeof(record) || record.magic != provider::MessageRecord::kMagic) {
       std::lock_guard lock(mutex_);
       if (Status status = Handle(datagram, std::move(*message)); !status.ok()) return status;

@@ -42,20 +42,30 @@ class LaneCarrierTest : public ::testing::Test, protected Carrier::Sink {
   void TearDown() override { carrier_.reset(); }  // Its thread calls this object.
 
   void Open(Duration rest) { carrier_ = OpenLaneCarrier(*lane_, this, rest); }
-  void BrokerSends(char text) {
-    const provider::MessageRecord record;
-    const std::uint32_t length = 1;
-    std::vector<std::byte> datagram(sizeof record + sizeof length + 1);
-    std::memcpy(datagram.data(), &record, sizeof record);
-    std::memcpy(datagram.data() + sizeof record, &length, sizeof length);
-    datagram.back() = static_cast<std::byte>(text);
-    EXPECT_TRUE(SendWithFds(broker_.get(), datagram, {}).ok());
-  }
+  void BrokerSends(char text) { EXPECT_TRUE(SendWithFds(broker_.get(), Message(text), {}).ok()); }
   // A hand-over without descriptors.
   void BrokerHandsOver(std::uint64_t id) {
     provider::HandOffRecord record;
     record.id = id;
     EXPECT_TRUE(SendWithFds(broker_.get(), std::as_bytes(std::span(&record, 1)), {}).ok());
+  }
+  // The same with a message behind the record, or with these bytes.
+  void BrokerHandsOverWith(std::uint64_t id, std::span<const std::byte> behind) {
+    provider::HandOffRecord record;
+    record.id = id;
+    std::vector<std::byte> datagram(sizeof record);
+    std::memcpy(datagram.data(), &record, sizeof record);
+    datagram.insert(datagram.end(), behind.begin(), behind.end());
+    EXPECT_TRUE(SendWithFds(broker_.get(), datagram, {}).ok());
+  }
+  static std::vector<std::byte> Message(char text) {
+    const provider::MessageRecord record;
+    const std::uint32_t length = 1;
+    std::vector<std::byte> message(sizeof record + sizeof length + 1);
+    std::memcpy(message.data(), &record, sizeof record);
+    std::memcpy(message.data() + sizeof record, &length, sizeof length);
+    message.back() = static_cast<std::byte>(text);
+    return message;
   }
   // The text of the next message to the broker, or the id that it acknowledges as a digit; 0: there is none.
   char BrokerReads(bool blocking = true) {
@@ -387,6 +397,27 @@ TEST_F(LaneCarrierTest, AcknowledgementLeavesAlsoWhenNothingFollowsTheHandOver) 
   EXPECT_EQ(BrokerReads(false), '1');
   BrokerSends('b');
   caller.join();
+}
+
+TEST_F(LaneCarrierTest, AHandOverMayHaveItsMessageBehindIt) {
+  Open(kForEver);
+  LetTheThreadRest();
+  BrokerHandsOverWith(1, Message('b'));
+  carrier_->ReadWhile(Until(2));
+  EXPECT_EQ(Await(2).text, 'b');
+  EXPECT_TRUE(lane_->Take(1).has_value());
+  EXPECT_EQ(BrokerReads(false), 0);
+  EXPECT_TRUE(carrier_->Send(Text("m")));
+  EXPECT_EQ(BrokerReads(false), '1');
+  EXPECT_EQ(BrokerReads(false), 'm');
+}
+
+TEST_F(LaneCarrierTest, NothingElseIsBehindAHandOver) {
+  Open(kForEver);
+  BrokerHandsOverWith(1, Text("x"));
+  const auto until = std::chrono::steady_clock::now() + kPatience;
+  while (!closed() && std::chrono::steady_clock::now() < until) std::this_thread::yield();
+  EXPECT_TRUE(closed());
 }
 
 TEST_F(LaneCarrierTest, AcknowledgementLeavesWhenTheRestIsOver) {

@@ -49,7 +49,7 @@ Status BrokerSession::ConnectLink(bool* reached) {
   }
   session::Hello hello{session::Bytes(token->begin(), token->end()), session::kProtocolVersion,
                        session::kProtocolVersion, options_.application,
-                       session::kClientExtensions | session::kClientSpares};
+                       session::kClientExtensions | session::kClientSpares | session::kClientTakesTogether};
   auto greeted = CallWithin({0, std::move(hello)}, "the greeting", options_.greeting_timeout);
   if (!greeted.ok()) return greeted.status();
   if (!options_.open_adapter) return {};

@@ -84,6 +84,22 @@ Status ClientLane::Send(std::uint64_t id, std::span<const std::byte> record, std
   return status;
 }
 
+Status ClientLane::SendTogether(std::uint64_t id, std::span<const std::byte> record, std::span<const int> fds,
+                                InFlight::Charge& charge, std::span<const std::byte> message) {
+  constexpr std::size_t kFrame = sizeof(provider::MessageRecord) + sizeof(std::uint32_t);
+  if (record.size() + out_.size() + kFrame + message.size() > provider::kMaxServerDatagram) SendCorked();
+  const std::size_t before = out_.size();
+  AddToDatagram(message);
+  std::vector<std::byte> datagram;
+  datagram.reserve(record.size() + out_.size());
+  datagram.insert(datagram.end(), record.begin(), record.end());
+  datagram.insert(datagram.end(), out_.begin(), out_.end());
+  out_.resize(before);
+  Status status = Send(id, datagram, fds, charge);
+  if (status.ok()) EmptyDatagram();
+  return status;
+}
+
 void ClientLane::RetryLater() {
   // epoll does not report the end of "too many descriptors in flight".
   if (retry_timer_) return;
@@ -135,18 +151,20 @@ bool ClientLane::SendMessage(std::span<const std::byte> message, std::size_t bou
   if (unsent_bytes_ != 0 && unsent_bytes_ + out_.size() + sizeof length + length > bound) return false;
   bound_ = bound;
   if (!out_.empty() && out_.size() + sizeof length + length > provider::kMaxServerDatagram) SendCorked();
-  const auto append = [this](const void* bytes, std::size_t size) {
-    const auto* from = static_cast<const std::byte*>(bytes);
-    out_.insert(out_.end(), from, from + size);
-  };
-  if (out_.empty()) {
-    const provider::MessageRecord record;
-    append(&record, sizeof record);
-  }
-  append(&length, sizeof length);
-  append(message.data(), message.size());
+  AddToDatagram(message);
   if (!corked_) SendCorked();
   return true;
+}
+
+void ClientLane::AddToDatagram(std::span<const std::byte> message) {
+  const auto length = static_cast<std::uint32_t>(message.size());
+  const provider::MessageRecord record;
+  const std::size_t head = out_.empty() ? sizeof record : 0, before = out_.size();
+  out_.resize(before + head + sizeof length + length);
+  std::byte* const to = out_.data() + before;
+  if (head != 0) std::memcpy(to, &record, sizeof record);
+  std::memcpy(to + head, &length, sizeof length);
+  if (length != 0) std::memcpy(to + head + sizeof length, message.data(), length);
 }
 
 bool ClientLane::SendDatagram(std::vector<std::byte> datagram, std::size_t bound) {
@@ -159,14 +177,18 @@ bool ClientLane::SendDatagram(std::vector<std::byte> datagram, std::size_t bound
   return true;
 }
 
+void ClientLane::EmptyDatagram() {
+  if (out_.capacity() > kMemoryKept) out_ = {};
+  out_.clear();
+}
+
 void ClientLane::SendCorked() {
   if (out_.empty()) return;
   if (unsent_.empty()) {
     const Status status = SendWithFds(socket_.get(), out_, {});
     // A client that is gone is noticed by its hang-up.
     if (!(status == StatusCode::kDeviceBusy)) {
-      if (out_.capacity() > kMemoryKept) out_ = {};
-      return out_.clear();
+      return EmptyDatagram();
     }
   }
   unsent_bytes_ += out_.size();
@@ -225,6 +247,7 @@ void ClientLane::OnSocket(std::uint32_t events) {
   }
   corked_ = true;
   Read();
+  KeepAhead();
   corked_ = false;
   if (!closed_) SendCorked();
 }
@@ -260,14 +283,13 @@ bool ClientLane::ReadWithSockets(std::size_t* bytes) {
     End(StatusCode::kRemoteError, "it sent descriptors with a datagram that has none");
   } else {
     *bytes -= datagram.size();  // Counted when it is handled.
-    ahead_.push_back({{datagram.begin(), datagram.end()}});
+    ahead_.Push({.bytes = datagram});
   }
   return !closed_;
 }
 
 void ClientLane::HandleNext(std::size_t* bytes) {
-  Received received = std::move(ahead_.front());
-  ahead_.pop_front();
+  Received& received = ahead_[0];
   const std::size_t before = received.handled;
   bool more = false;
   if (received.had_descriptors) {
@@ -278,10 +300,20 @@ void ClientLane::HandleNext(std::size_t* bytes) {
     more = OnDatagram(received);
   }
   *bytes += received.handled - before;
-  if (more && !closed_) ahead_.push_front(std::move(received));
+  if (!more) ahead_.Drop();
+}
+
+void ClientLane::KeepAhead() {
+  for (std::size_t i = 0; i < ahead_.size(); ++i) {
+    Received& received = ahead_[i];
+    if (!received.kept.empty()) continue;
+    received.kept.assign(received.bytes.begin(), received.bytes.end());
+    received.bytes = received.kept;
+  }
 }
 
 bool ClientLane::Receive(bool* all) {
+  // No callback reads another lane, so this memory is of this lane until KeepAhead().
   static thread_local std::array<std::array<std::byte, provider::kMaxClientDatagram>, kAtOnce> memory;
   std::array<std::span<std::byte>, kAtOnce> buffers;
   std::copy(memory.begin(), memory.end(), buffers.begin());
@@ -291,7 +323,7 @@ bool ClientLane::Receive(bool* all) {
   *all = count < kAtOnce;
   for (std::size_t i = 0; i < count && got[i].size != 0; ++i) {
     const auto bytes = buffers[i].first(static_cast<std::size_t>(got[i].size));
-    ahead_.push_back({{bytes.begin(), bytes.end()}, got[i].had_descriptors, got[i].too_long});
+    ahead_.Push({bytes, got[i].had_descriptors, got[i].too_long});
   }
   // The socket reports a hang-up behind messages again.
   if (!ahead_.empty() || (count == 0 && (error == EAGAIN || error == EWOULDBLOCK))) return !ahead_.empty();

@@ -21,6 +21,7 @@
 
 #include "base/event_loop.h"
 #include "base/fd_lane.h"
+#include "base/ring_queue.h"
 #include "base/unique_fd.h"
 #include "daemon/service/in_flight.h"
 #include "daemon/service/peer.h"
@@ -72,6 +73,9 @@ class ClientLane {
   // status: the lane is broken.
   Status Send(std::uint64_t id, std::span<const std::byte> record, std::span<const int> fds,
               InFlight::Charge& charge);
+  // The same with a message behind the record in one datagram, after the messages that wait in this turn.
+  Status SendTogether(std::uint64_t id, std::span<const std::byte> record, std::span<const int> fds,
+                      InFlight::Charge& charge, std::span<const std::byte> message);
   // Queues a message of at most kMaxServerMessage bytes. It is sent now, or together with others after the
   // messages of the client were handled, or in order when the socket has room. Returns false when more than
   // `bound` bytes would wait. While more than half of that waits, the client is not read from.
@@ -91,12 +95,15 @@ class ClientLane {
   void OnSocket(std::uint32_t events);
   void Read();
   struct Received {
-    std::vector<std::byte> bytes;
+    std::span<const std::byte> bytes;  // In `kept`, or where they were received until Read() returns.
     bool had_descriptors = false, too_long = false;
     std::size_t handled = 0;  // Bytes at its beginning: the record and messages.
+    std::vector<std::byte> kept = {};
   };
   // Puts datagrams into ahead_. Returns false when there is none, or the lane has ended. `all`: no more wait.
   bool Receive(bool* all);
+  // Copies the bytes of ahead_ from where they were received.
+  void KeepAhead();
   // Handles ahead_ in the next turn, because the socket does not report it.
   void ReadAheadLater();
   // Reads one datagram that may have sockets, and handles it if it has; otherwise it is in ahead_. Returns
@@ -111,6 +118,9 @@ class ClientLane {
   // Returns true when the datagram has more messages.
   bool OnDatagram(Received& received);
   void OnAck(std::span<const std::byte> datagram);
+  // Puts a message behind those of out_, which is empty or begins with a MessageRecord.
+  void AddToDatagram(std::span<const std::byte> message);
+  void EmptyDatagram();
   void SendCorked();
   void OnWritable();
   void OnPatienceOver(std::uint64_t sent_then);
@@ -141,7 +151,7 @@ class ClientLane {
   std::deque<std::vector<std::byte>> unsent_;
   std::size_t unsent_bytes_ = 0, bound_ = 0;
   std::uint64_t datagrams_sent_ = 0;  // The datagrams of unsent_ that were sent.
-  std::deque<Received> ahead_;        // Received and not handled, or not whole.
+  RingQueue<Received> ahead_;         // Received and not handled, or not whole.
   // Its owner is this lane; a posted function holds it weakly.
   const std::shared_ptr<bool> ahead_posted_ = std::make_shared<bool>(false);
   bool paused_ = false;  // Set by SetReading().

@@ -20,6 +20,7 @@
 #include "daemon/ops/process.h"
 #include "daemon/service/client_session.h"
 #include "provider/sockets_record.h"
+#include "session/codec.h"
 
 namespace nd::service {
 namespace {
@@ -351,6 +352,10 @@ struct FakeStream final : SessionSink {
     if (!full) op_ids.push_back(std::get<session::Completion>(message).op_id);
     return !full;
   }
+  bool Send(const session::Completion& completion) override {
+    if (!full) op_ids.push_back(completion.op_id);
+    return !full;
+  }
   void End(const Status&) override {}
   void Cut() override {}
   void Taken() override {}
@@ -385,6 +390,93 @@ TEST_F(LaneTest, NoCompletionOvertakesItsHandOver) {
   EXPECT_EQ(session.waiting_bytes(), 0u);
   stream->full = true;
   EXPECT_EQ(session.Send(session::Completion{7, {}, {}}).code(), StatusCode::kInsufficientResources);
+}
+
+class TogetherTest : public LaneTest {
+ protected:
+  TogetherTest() : session_(core::SessionId{1}, std::move(lane_), {}, in_flight_) {
+    session_.stream = stream_;
+    session_.takes_together = true;
+  }
+  void HandOver(std::uint64_t id) {
+    provider::HandOff hand_off;
+    hand_off.record.id = id;
+    hand_off.fds.emplace_back(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+    const auto close = [this](const std::vector<UniqueFd>& fds) { closed_ += fds.size(); };
+    ASSERT_TRUE(session_.Send(std::move(hand_off), close).ok());
+  }
+  void Complete(std::uint64_t op_id, std::uint64_t hand_off) {
+    session::Completion completion{op_id, {}, {}};
+    completion.reply.hand_off = hand_off;
+    ASSERT_TRUE(session_.Send(completion).ok());
+  }
+  // The bytes of the next datagram that the client receives, with the number of its descriptors.
+  struct Datagram {
+    std::size_t size = 0, descriptors = 0;
+  };
+  Datagram Next() {
+    const auto got = ReceiveWithFds(client_.get(), buffer_, /*blocking=*/false);
+    return got.ok() ? Datagram{got->size, got->fds.size()} : Datagram{};
+  }
+
+  std::shared_ptr<FakeStream> stream_ = std::make_shared<FakeStream>();
+  ClientSession session_;
+  std::size_t closed_ = 0;
+  std::array<std::byte, 512> buffer_{};
+};
+
+TEST_F(TogetherTest, AHandOverAndItsCompletionAreOneDatagram) {
+  HandOver(7);
+  EXPECT_EQ(Next().size, 0u) << "it waits for its completion";
+  Complete(40, 7);
+  const Datagram datagram = Next();
+  EXPECT_EQ(datagram.descriptors, 1u);
+  EXPECT_EQ(closed_, 1u);
+  EXPECT_TRUE(stream_->op_ids.empty());
+  provider::HandOffRecord record;
+  provider::MessageRecord head;
+  std::uint32_t length = 0;
+  constexpr std::size_t kHead = sizeof record + sizeof head + sizeof length;
+  ASSERT_GT(datagram.size, kHead);
+  std::memcpy(&record, buffer_.data(), sizeof record);
+  std::memcpy(&head, buffer_.data() + sizeof record, sizeof head);
+  std::memcpy(&length, buffer_.data() + sizeof record + sizeof head, sizeof length);
+  EXPECT_EQ(record.id, 7u);
+  EXPECT_EQ(head.magic, provider::MessageRecord::kMagic);
+  ASSERT_EQ(datagram.size, kHead + length);
+  const auto message = session::DecodeServerMessage(std::span(buffer_).subspan(kHead, length));
+  ASSERT_TRUE(message.ok() && message->has_value());
+  EXPECT_EQ(std::get<session::Completion>(**message).op_id, 40u);
+  EXPECT_EQ(session_.lane().unacknowledged(), 1u);
+  Ack(7);
+  EXPECT_TRUE(RunUntil([&] { return session_.lane().unacknowledged() == 0; }));
+}
+
+TEST_F(TogetherTest, AHandOverDoesNotWaitForAnotherMessage) {
+  HandOver(7);
+  Complete(39, 0);
+  EXPECT_EQ(Next().size, sizeof(provider::HandOffRecord));
+  EXPECT_EQ(stream_->op_ids, std::vector<std::uint64_t>{39});
+  Complete(40, 7);
+  EXPECT_EQ(stream_->op_ids, (std::vector<std::uint64_t>{39, 40}));
+  HandOver(8);
+  HandOver(9);
+  EXPECT_EQ(Next().size, sizeof(provider::HandOffRecord)) << "nor for another hand-over";
+}
+
+TEST_F(TogetherTest, BothWaitForRoom) {
+  for (std::uint64_t id = 1; id <= kMaxUnacknowledged + 1; ++id) {
+    HandOver(id);
+    Complete(10 + id, id);
+  }
+  for (std::uint64_t id = 1; id <= kMaxUnacknowledged; ++id) EXPECT_EQ(Next().descriptors, 1u);
+  EXPECT_EQ(Next().size, 0u);
+  EXPECT_GT(session_.waiting_bytes(), 0u);
+  Ack(1);
+  EXPECT_TRUE(RunUntil([&] { return room_ == 1; }));
+  EXPECT_TRUE(session_.Flush().ok());
+  EXPECT_EQ(Next().size, sizeof(provider::HandOffRecord));
+  EXPECT_EQ(stream_->op_ids, std::vector<std::uint64_t>{15});
 }
 
 TEST_F(LaneTest, MessagesBehindAHandOverAreBounded) {

@@ -2,8 +2,11 @@
 // Keeps the order of messages and hand-overs on the two channels of a client.
 #include "daemon/service/client_session.h"
 
+#include <algorithm>
 #include <cstring>
+#include <utility>
 
+#include "session/codec.h"
 #include "session/weight.h"
 
 namespace nd::service {
@@ -36,15 +39,44 @@ bool ClientSession::TokenIs(std::string_view token) const {
 
 Status ClientSession::Send(session::ServerMessage message) {
   if (stream == nullptr) return Status::Ok();
+  if (Status status = SendHeld(nullptr); !status.ok()) return status;
   if (!waiting_.empty()) return Wait(std::move(message));
   return stream->Send(message) ? Status::Ok() : TooFarBehind();
+}
+
+Status ClientSession::Send(const session::Completion& completion) {
+  if (stream == nullptr) return Status::Ok();
+  if (held_ && completion.reply.hand_off == held_->id) return SendHeld(&completion);
+  if (Status status = SendHeld(nullptr); !status.ok()) return status;
+  if (!waiting_.empty()) return Wait(session::ServerMessage(completion));
+  return stream->Send(completion) ? Status::Ok() : TooFarBehind();
+}
+
+void ClientSession::PendingOperations::Add(core::OpId id, const PendingOperation& operation) {
+  if (!spare_) {
+    operations_.emplace(id, operation);
+    return;
+  }
+  spare_.key() = id;
+  spare_.mapped() = operation;
+  operations_.insert(std::move(spare_));
+}
+
+std::optional<ClientSession::PendingOperation> ClientSession::PendingOperations::Take(core::OpId id) {
+  Table::node_type node = operations_.extract(id);
+  if (!node) return std::nullopt;
+  spare_ = std::move(node);
+  return spare_.mapped();
 }
 
 Status ClientSession::Send(provider::HandOff hand_off,
                            const std::function<void(std::vector<UniqueFd>)>& close) {
   InFlight::Charge charge(in_flight_, peer().uid, hand_off.fds.size());
-  return Send(Datagram{Encoded(hand_off.record), std::move(hand_off.fds), hand_off.record.id, close,
-                       std::move(charge)});
+  Datagram datagram{Encoded(hand_off.record), std::move(hand_off.fds), hand_off.record.id, close,
+                    std::move(charge)};
+  if (!takes_together || held_ || !waiting_.empty()) return Send(std::move(datagram));
+  held_ = std::move(datagram);
+  return Status::Ok();
 }
 
 Status ClientSession::SendPage(std::uint32_t slot, UniqueFd page) {
@@ -58,7 +90,17 @@ Status ClientSession::SendPage(std::uint32_t slot, UniqueFd page) {
   return Send(std::move(datagram));
 }
 
+Status ClientSession::SendHeld(const session::Completion* completion) {
+  if (!held_) return Status::Ok();
+  Datagram datagram = *std::exchange(held_, std::nullopt);
+  Status status = TrySend(datagram, completion);
+  if (!(status == StatusCode::kDeviceBusy)) return status;
+  status = Wait(std::move(datagram));
+  return status.ok() && completion != nullptr ? Wait(session::ServerMessage(*completion)) : status;
+}
+
 Status ClientSession::Send(Datagram datagram) {
+  if (Status status = SendHeld(nullptr); !status.ok()) return status;
   if (waiting_.empty()) {
     Status status = TrySend(datagram);
     if (!(status == StatusCode::kDeviceBusy)) return status;
@@ -79,10 +121,21 @@ Status ClientSession::Wait(Item item) {
   return Status::Ok();
 }
 
-Status ClientSession::TrySend(Datagram& datagram) {
-  std::vector<int> fds;
-  for (const UniqueFd& fd : datagram.fds) fds.push_back(fd.get());
-  Status status = lane_->Send(datagram.id, datagram.record, fds, datagram.charge);
+Status ClientSession::TrySend(Datagram& datagram, const session::Completion* completion) {
+  std::array<int, kMaxFdsPerMessage> numbers{};
+  if (datagram.fds.size() > numbers.size()) {
+    return {StatusCode::kInvalidParameter, "too many descriptors in a message"};
+  }
+  std::ranges::transform(datagram.fds, numbers.begin(), &UniqueFd::get);
+  const std::span<const int> fds(numbers.data(), datagram.fds.size());
+  Status status;
+  if (completion == nullptr) {
+    status = lane_->Send(datagram.id, datagram.record, fds, datagram.charge);
+  } else {
+    std::vector<std::byte> message;
+    session::Append(*completion, &message);
+    status = lane_->SendTogether(datagram.id, datagram.record, fds, datagram.charge, message);
+  }
   // The copies of the broker must be closed: they would hide the end of the client from the peer.
   if (status.ok() && datagram.close) datagram.close(std::move(datagram.fds));
   if (status.ok()) datagram.fds.clear();

@@ -32,6 +32,8 @@ class SessionSink {
   virtual ~SessionSink() = default;
   // Returns false when the client is too far behind; the session must then end.
   virtual bool Send(const session::ServerMessage& message) = 0;
+  // The same for the most frequent message.
+  virtual bool Send(const session::Completion& completion) = 0;
   // Ends the stream after the messages that were sent.
   virtual void End(const Status& why) = 0;
   // Ends the stream at once.
@@ -54,6 +56,7 @@ class ClientSession {
 
   // Each function returns SUCCESS, or the reason why the session must end.
   Status Send(session::ServerMessage message);
+  Status Send(const session::Completion& completion);
   Status Send(provider::HandOff hand_off, const std::function<void(std::vector<UniqueFd>)>& close);
   // Sends the client the counters page of `slot`, made by pages.Make().
   Status SendPage(std::uint32_t slot, UniqueFd page);
@@ -64,6 +67,7 @@ class ClientSession {
 
   std::shared_ptr<SessionSink> stream;  // Null until Hello.
   bool on_lane = false;                 // From Hello on its messages come by the lane.
+  bool takes_together = false;          // A hand-over and its completion in one datagram.
   std::optional<EventLoop::TimerId> hello_timer;
   core::OpId hello_op = 0;  // Set while the core decides about the session.
   // Operations that the core has not completed: their index in session::Operation and their time of arrival.
@@ -71,7 +75,20 @@ class ClientSession {
     std::size_t kind = 0;
     Time since;
   };
-  std::unordered_map<core::OpId, PendingOperation> pending;
+  class PendingOperations {
+   public:
+    std::size_t size() const { return operations_.size(); }
+    bool contains(core::OpId id) const { return operations_.contains(id); }
+    void Add(core::OpId id, const PendingOperation& operation);
+    // No value: it is not pending.
+    std::optional<PendingOperation> Take(core::OpId id);
+
+   private:
+    using Table = std::unordered_map<core::OpId, PendingOperation>;
+    Table operations_;
+    Table::node_type spare_;  // Of the operation that was taken last: its memory is used again.
+  };
+  PendingOperations pending;
   CountersPages pages;
   // Sockets that the client has given and that are not used yet: those of its network namespace, and one for
   // each Connect by its id.
@@ -91,13 +108,17 @@ class ClientSession {
   using Item = std::variant<session::ServerMessage, Datagram>;
   static std::size_t BytesOf(const Item& item);
   Status Wait(Item item);
-  Status TrySend(Datagram& datagram);
+  Status TrySend(Datagram& datagram, const session::Completion* completion = nullptr);
+  // Sends the hand-over that waits for its completion, without it or with it.
+  Status SendHeld(const session::Completion* completion);
   Status Send(Datagram datagram);
 
   const core::SessionId id_;
   std::unique_ptr<ClientLane> lane_;
   const std::array<std::byte, 16> token_;
   InFlight& in_flight_;
+  // A hand-over whose completion is the next message, mostly; nothing waits then.
+  std::optional<Datagram> held_;
   std::deque<Item> waiting_;
   std::size_t waiting_bytes_ = 0;
   std::uint64_t last_page_id_ = std::uint64_t{1} << 63;  // Disjoint from the hand-over ids of the core.

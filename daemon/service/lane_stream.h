@@ -18,12 +18,16 @@ class LaneStream final : public SessionSink {
   LaneStream(ClientLane& lane, std::size_t queue_bytes) : lane_(&lane), queue_bytes_(queue_bytes) {}
 
   bool Send(const session::ServerMessage& message) override;
+  bool Send(const session::Completion& completion) override;
   // The last message leaves only if the socket takes it now; otherwise the client sees only the hang-up.
   void End(const Status& why) override;
   void Cut() override { lane_ = nullptr; }
   void Taken() override {}
 
  private:
+  // Sends bytes_, or the refusal of this operation when they are too many.
+  bool SendBytes(core::OpId op_id);
+
   ClientLane* lane_;
   const std::size_t queue_bytes_;
   std::vector<std::byte> bytes_;  // Reused to keep its memory.

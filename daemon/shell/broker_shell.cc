@@ -120,7 +120,7 @@ BrokerShell::~BrokerShell() {
   }
 }
 
-void BrokerShell::Run(core::Event event) {
+void BrokerShell::Run(core::Event&& event) {
   if (running_ || adapters_changed_ || !events_.empty()) {
     events_.Push(std::move(event));
   } else {
@@ -185,10 +185,9 @@ void BrokerShell::PostReclaim() {
 
 void BrokerShell::ArmTimer() {
   const std::optional<Time> due = core_->NextDeadline();
-  if (timer_ && due && *due == timer_due_) return;
+  // An earlier timer finds nothing due and arms the next one. Most deadlines are withdrawn before they come.
+  if (!due || (timer_ && timer_due_ <= *due)) return;
   if (timer_) loop_.Cancel(*timer_);
-  timer_.reset();
-  if (!due) return;
   timer_due_ = *due;
   timer_ = loop_.At(*due, [this] {
     timer_.reset();
@@ -199,16 +198,13 @@ void BrokerShell::ArmTimer() {
 void BrokerShell::Do(core::Complete& action) {
   ClientSession* session = Find(action.session);
   if (session == nullptr) return;
-  const auto pending = session->pending.find(action.op_id);
-  if (pending != session->pending.end()) {
-    const auto [kind, since] = pending->second;
-    session->pending.erase(pending);
+  if (const auto pending = session->pending.Take(action.op_id)) {
     DropGiven(*session, action.op_id);
-    const Duration took = loop_.clock().Now() - since;
-    NDB_PROBE(operation_end, action.session, action.op_id, kind, action.status.code(), took.count());
-    for (RecordSink* const sink : record_sinks_) sink->OnOperation(kind, action.status, took);
+    const Duration took = loop_.clock().Now() - pending->since;
+    NDB_PROBE(operation_end, action.session, action.op_id, pending->kind, action.status.code(), took.count());
+    for (RecordSink* const sink : record_sinks_) sink->OnOperation(pending->kind, action.status, took);
   }
-  EndIf(action.session, session->Send(static_cast<session::Completion&&>(action)));
+  EndIf(action.session, session->Send(static_cast<const session::Completion&>(action)));
 }
 
 void BrokerShell::Do(core::Notice& action) {

@@ -70,12 +70,12 @@ class BrokerShell final : public provider::CmSink, private core::SpareBoard {
   // Attaches a stream and returns its session; 0 when refused, after the refusal was sent and the stream
   // ended.
   core::SessionId Attach(const std::shared_ptr<SessionSink>& stream, HelloFacts hello);
-  void Operation(core::SessionId session, core::OpId op_id, session::Operation op);
+  void Operation(core::SessionId session, core::OpId op_id, session::Operation&& op);
   // Ends the session of a stream that is closed or has to be closed.
   void StreamEnded(core::SessionId session, const Status& why);
 
   // Runs an event of an administrator or another source in the core.
-  void Run(core::Event event);
+  void Run(core::Event&& event);
   // `done` receives the outcome once, on the loop, possibly before this returns. It is not called when the
   // broker ends first.
   void Reserve(core::ReservePort event, std::function<void(const Status&)> done);
@@ -155,8 +155,8 @@ class BrokerShell final : public provider::CmSink, private core::SpareBoard {
   void LaneRoom(core::SessionId id);
   bool MayBeLate(core::SessionId id);
   // Reserves the descriptors of an operation before the core decides; afterwards a shortage could only end
-  // the session. INSUFFICIENT_RESOURCES is then the completion of the operation.
-  Status Provide(core::SessionId id, const session::Operation& op);
+  // the session. INSUFFICIENT_RESOURCES is then the completion of the operation. May end the session.
+  Status Provide(ClientSession& session, const session::Operation& op);
   // core::SpareBoard
   bool Offer(core::SessionId id, core::SpareKind kind, std::uint32_t index, std::uint32_t value) override;
   bool Withdraw(core::SessionId id, core::SpareKind kind, std::uint32_t index) override;

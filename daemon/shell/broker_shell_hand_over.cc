@@ -19,13 +19,13 @@ bool NeedsHandOver(const session::Operation& op) {
 
 }  // namespace
 
-Status BrokerShell::Provide(core::SessionId id, const session::Operation& op) {
-  ClientSession& session = *Find(id);
+Status BrokerShell::Provide(ClientSession& session, const session::Operation& op) {
   if (NeedsHandOver(op) && !reaper_.HasRoom(session.peer().uid)) {
     return {StatusCode::kInsufficientResources,
             "too many sockets of this user wait to be closed; connect again when they are", Detail::kQuota};
   }
   if (!session::MakesQueuePair(op)) return Status::Ok();
+  const core::SessionId id = session.id();
   if (!running_) Drain();  // Queued events could change the next slot.
   const std::uint32_t slot = core_->NextCounterSlot(id);
   if (session.pages.Has(slot)) return Status::Ok();

@@ -105,12 +105,11 @@ void BrokerShell::LaneMessage(core::SessionId id, std::span<const std::byte> byt
                                  "a message on the fd lane of a session that is held by gRPC"));
   }
   const core::OpId op_id = message->op_id;
-  Result<session::Operation> op = session::TakeOperation(std::move(*message));
-  if (!op.ok()) {
+  if (Status bad = session::CheckOperation(*message); !bad.ok()) {
     DropGiven(*session, op_id);
-    return EndIf(id, session->Send(session::Completion{op_id, op.status(), {}}));
+    return EndIf(id, session->Send(session::Completion{op_id, std::move(bad), {}}));
   }
-  Operation(id, op_id, std::move(op.value()));
+  Operation(id, op_id, std::get<session::Operation>(std::move(message->content)));
 }
 
 void BrokerShell::LaneHalves(core::SessionId id, std::span<const std::byte> datagram) {
@@ -198,6 +197,8 @@ core::SessionId BrokerShell::Begin(ClientSession& opened, const std::shared_ptr<
   loop_.Cancel(*session->hello_timer);
   session->hello_timer.reset();
   session->stream = stream;
+  session->takes_together =
+      session->on_lane && (hello.identity.features & session::kClientTakesTogether) != 0;
   lane_gate_.Proven(session->peer().uid);
   Place(*session, hello.identity);
   session::Completion answer{hello.op_id, {}, {}};
@@ -217,12 +218,13 @@ core::SessionId BrokerShell::Begin(ClientSession& opened, const std::shared_ptr<
   return status.ok() ? id : core::SessionId{};
 }
 
-void BrokerShell::Operation(core::SessionId id, core::OpId op_id, session::Operation op) {
+void BrokerShell::Operation(core::SessionId id, core::OpId op_id, session::Operation&& op) {
   ClientSession* session = Find(id);
   if (session == nullptr) return;
+  const bool repeated = session->pending.contains(op_id);
   // An object that is made ahead is answered at once, and the client counts on it.
-  if (session->pending.size() >= options_.config.limits.pending_operations &&
-      !session->pending.contains(op_id) && !session::IsMadeAhead(op)) {
+  if (session->pending.size() >= options_.config.limits.pending_operations && !repeated &&
+      !session::IsMadeAhead(op)) {
     DropGiven(*session, op_id);
     return EndIf(id, session->Send(session::Completion{
                          op_id,
@@ -232,18 +234,15 @@ void BrokerShell::Operation(core::SessionId id, core::OpId op_id, session::Opera
                                 Detail::kQuota),
                          {}}));
   }
-  const bool repeated = session->pending.contains(op_id);
-  Status lacking = repeated ? Status::Ok() : Provide(id, op);
+  Status lacking = repeated ? Status::Ok() : Provide(*session, op);
+  if ((session = Find(id)) == nullptr) return;
   if (lacking.ok() && !repeated) lacking = CheckGiven(*session, op_id);
   if (!lacking.ok()) {
-    if ((session = Find(id)) == nullptr) return;
     DropGiven(*session, op_id);
     return EndIf(id, session->Send(session::Completion{op_id, lacking, {}}));
   }
-  if ((session = Find(id)) == nullptr) return;
   NDB_PROBE(operation_begin, id, op_id, op.index());
-  if (op_id != 0)
-    session->pending.emplace(op_id, ClientSession::PendingOperation{op.index(), loop_.clock().Now()});
+  if (op_id != 0 && !repeated) session->pending.Add(op_id, {op.index(), loop_.clock().Now()});
   Run(core::ClientOp{id, op_id, std::move(op)});
 }
 

@@ -60,12 +60,8 @@ class SessionStream final
   }
 
   // ---- Called by the loop.
-  bool Send(const session::ServerMessage& message) override {
-    std::vector<std::byte> bytes;
-    session::Append(message, &bytes);
-    const grpc::Slice slice(bytes.data(), bytes.size());
-    return Enqueue(grpc::ByteBuffer(&slice, 1), bytes.size(), options_.queue_bytes) != Put::kFull;
-  }
+  bool Send(const session::ServerMessage& message) override { return SendEncoded(message); }
+  bool Send(const session::Completion& completion) override { return SendEncoded(completion); }
   void End(const Status& why) override { FinishAfterQueue(ToGrpc(why)); }
   void Cut() override { FinishNow({grpc::StatusCode::CANCELLED, "the client did not read to the end"}); }
   void Taken() override {
@@ -119,6 +115,13 @@ class SessionStream final
   void OnDone() override { self_.reset(); }
 
  private:
+  bool SendEncoded(const auto& message) {
+    std::vector<std::byte> bytes;
+    session::Append(message, &bytes);
+    const grpc::Slice slice(bytes.data(), bytes.size());
+    return Enqueue(grpc::ByteBuffer(&slice, 1), bytes.size(), options_.queue_bytes) != Put::kFull;
+  }
+
   void ReadNext() {
     if (!Pin()) return;
     in_.Clear();
