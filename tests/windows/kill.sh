@@ -3,6 +3,8 @@
 # For tests/windows/run.sh: ends of a client and of a broker with stamped data under way, by SIGKILL, which Wine makes the
 # sudden end of a process of Windows. Needs `broker` and `exchange` of brokers.sh and `step` of service.sh.
 
+kill_port=4976  # The TCP port of the brokers, and of one end of each data connection between them.
+
 # flow NAME LISTENER-BROKER CONNECTOR-BROKER ADDRESS:PORT ROUNDS: two clients that exchange data slowly. Returns when data
 # flows. Sets flow_log, listener and connector.
 flow() {
@@ -73,18 +75,74 @@ goes_on() {
   return 1
 }
 
-# client_killed NAME LISTENER-BROKER CONNECTOR-BROKER ADDRESS PORT: once each side.
+# data_socket SIDE: the inode of the end of the only data connection that the client of this side has.
+data_socket() {
+  local port='sport' ends
+  [ "$1" = listener ] || port=dport
+  ends=$(ss -Htnpe state established "( $port = :$kill_port )" | grep -o 'ino:[0-9]*')
+  [ "$(wc -w <<< "$ends")" -eq 1 ] && echo "$ends"
+}
+# only_the_wine_server_has SOCKET: the kernel has the connection of the dead process as established, at both ends, and no process but the Wine
+# server has the dead one's end.
+only_the_wine_server_has() {
+  local end
+  end=$(ss -Htnpe state established "( sport = :$kill_port or dport = :$kill_port )" | grep -w "$1") || return 1
+  [[ $end =~ users:\(\(\"wineserver[0-9]*\",pid=[0-9]+,fd=[0-9]+\)\) ]] || return 1
+  # shellcheck disable=SC2086 # Its columns are words.
+  set -- $end
+  ss -Htn state established "src $4 and dst $3" | grep -q .
+}
+# has_ended PID: within 15 seconds.
+has_ended() {
+  local _
+  for _ in $(seq 150); do
+    kill -0 "$1" 2> /dev/null || return 0
+    sleep 0.1
+  done
+  return 1
+}
+# one_client_killed NAME SIDE LISTENER-BROKER CONNECTOR-BROKER ADDRESS:PORT: SIDE is the client that is killed.
+# Returns 2 when nobody can be told of its end. Wine 8.0 keeps a socket for ever when its process ends before it has taken the answer of a
+# poll (docs/windows.md). The proof is that the connection is still established when the brokers are dead as well, which are the only other
+# programs that ever had a handle of that socket.
+one_client_killed() {
+  local name=$1 victim survivor broker=$4 log socket each status=1
+  flow "$name" "$3" "$4" "$5" 1000000 || { verdict "$name" "no data" false && return; }
+  victim=$connector survivor=$listener log=$flow_log-listen.log
+  [ "$2" = connector ] || { victim=$listener survivor=$connector broker=$3 log=$flow_log-connect.log; }
+  socket=$(data_socket "$2") || true
+  ended "$victim"
+  if ! has_ended "$survivor" && [ -n "$socket" ]; then
+    verdict "$name-reclaimed" "no session, connection or port" nothing_held "$broker"
+    for each in "$3" "$4"; do ended "${broker_pid[$each]}"; done
+    sleep 3
+    ! only_the_wine_server_has "$socket" || ! kill -0 "$survivor" || status=0
+    for each in "$3" "$4"; do broker "$each" windows "${broker_address[$each]}" "$kill_port"; done
+    if [ "$status" -eq 0 ]; then
+      # It has its port from the new broker, too, before it ends.
+      sleep 2
+      ended "$survivor"
+      nothing_held "$3" && nothing_held "$4" || true
+      printf '%-40s not shown: the Wine server keeps the socket of the dead process\n' "$name"
+      return 2
+    fi
+  fi
+  verdict "$name" "$log" told_of_a_death "$survivor" "$log"
+  verdict "$name-reclaimed" "no session, connection or port" nothing_held "$broker"
+}
+# client_killed NAME LISTENER-BROKER CONNECTOR-BROKER ADDRESS PORT: once each side; again where a kill shows nothing.
 client_killed() {
-  local name=$1-client-killed
-  flow "$name" "$2" "$3" "$4:$5" 1000000 || { verdict "$name" "no data" false && return; }
-  ended "$connector"
-  verdict "$name" "$flow_log-listen.log" told_of_a_death "$listener" "$flow_log-listen.log"
-  verdict "$name-reclaimed" "no session, connection or port" nothing_held "$3"
-  name=$1-listening-client-killed
-  flow "$name" "$2" "$3" "$4:$5" 1000000 || { verdict "$name" "no data" false && return; }
-  ended "$listener"
-  verdict "$name" "$flow_log-connect.log" told_of_a_death "$connector" "$flow_log-connect.log"
-  verdict "$name-reclaimed" "no session, connection or port" nothing_held "$2"
+  local side name status
+  for side in connector listener; do
+    name=$1-client-killed
+    [ "$side" = connector ] || name=$1-listening-client-killed
+    for _ in 1 2 3 4; do
+      status=0
+      one_client_killed "$name" "$side" "$2" "$3" "$4:$5" || status=$?
+      [ "$status" -eq 2 ] || continue 2
+    done
+    verdict "$name" "not shown by four kills" false
+  done
   exchange "$1-port-serves-again" "$2" "$3" "$4:$5"
 }
 
@@ -98,7 +156,7 @@ broker_killed() {
   before=$(round_of "$flow_log-connect.log")
   verdict "$name-data-goes-on" "200 rounds after round $before" goes_on "$flow_log-connect.log" "$before"
   for each in $(printf '%s\n' "$2" "$3" | sort -u); do
-    broker "$each" windows "${broker_address[$each]}" 4976
+    broker "$each" windows "${broker_address[$each]}" "$kill_port"
   done
   verdict "$name-listener" "$flow_log-listen.log" ends_with "$listener" 0
   verdict "$name" "$flow_log-connect.log" ends_with "$connector" 0
@@ -107,8 +165,8 @@ broker_killed() {
 
 kills() {
   echo
-  broker k windows 127.0.0.6 4976
-  broker m windows 127.0.0.7 4976
+  broker k windows 127.0.0.6 "$kill_port"
+  broker m windows 127.0.0.7 "$kill_port"
   client_killed shared-memory k k 127.0.0.6 7490
   client_killed iwarp m k 127.0.0.7 7491
   broker_killed shared-memory k k 127.0.0.6 7492

@@ -112,15 +112,20 @@ wanted() {
   [ $# -eq 0 ] || [[ " $* " == *" ${name%% *} "* ]]
 }
 log_of() { echo "$out/log/$(tr ' ' _ <<< "$1")-$2.log"; }
-# The operations that the queue pairs of the server's broker have counted.
-traffic() { run_wine 20 "$build/bin/ndctl.exe" --address "C:\\broker-$1" -o json qp list | grep -E '"[tr]x_(sends|writes|reads)"'; }
-# watch_traffic BROKER FILE: two looks shortly before the time of the programs is over.
+# traffic NAME BROKER: the operations that the queue pairs of the server's broker have counted; of ndconn, the connections that it has accepted.
+traffic() {
+  local words='qp list' pattern='[tr]x_(sends|writes|reads)'
+  [ "$1" != ndconn ] || words=status pattern=accept
+  # shellcheck disable=SC2086 # The words are words.
+  run_wine 20 "$build/bin/ndctl.exe" --address "C:\\broker-$2" -o json $words | grep -E "\"$pattern\""
+}
+# watch_traffic NAME BROKER FILE: two looks shortly before the time of the programs is over.
 watch_traffic() {
   local _
   for _ in $(seq $((seconds > 60 ? seconds - 40 : seconds / 2))); do sleep 1; done
-  traffic "$1" > "$2.before"
+  traffic "$1" "$2" > "$3.before"
   sleep 5
-  traffic "$1" > "$2.after"
+  traffic "$1" "$2" > "$3.after"
 }
 # measures NAME BROKERS SERVER: the program has printed the result of a size, or data still moved when its time was almost over.
 measures() {
@@ -139,9 +144,10 @@ row() {
   case $1/$2/$3/$4 in
     */0/0 | */-/0) ;;
     ndmval/1/0/114 | "ndmemorytest NdMRDeregister"/?/147/0) result='explained in docs/windows.md' ;;
-    # They move 2 GB or 500,000 messages for each of 23 sizes, or make millions of Writes one after the other. When the server's time is over, the client ends somehow.
+    # They move 2 GB or 500,000 messages for each of 23 sizes, make millions of Writes one after the other, or connect for a minute. When the server's time
+    # is over, the client ends somehow.
     # Without a result of a size and without traffic a program hangs.
-    ndping*/124/* | ndpingpong*/124/* | ndrping*/124/* | ndrpingpong*/124/* | ndmw/*/124/* | ndmrlat/*/124)
+    ndping*/124/* | ndpingpong*/124/* | ndrping*/124/* | ndrpingpong*/124/* | ndmw/*/124/* | ndconn/*/124/* | ndmrlat/*/124)
       if measures "$@"; then result="no end within $seconds s"; else result="FAILED ($out/log)" failed=1; fi ;;
     *) result="FAILED ($out/log)" failed=1 ;;
   esac
@@ -170,7 +176,7 @@ pair() {
     NDBROKER_DIR="C:\\broker-$server_broker" run_wine "$seconds" "$out/$2.exe" $3 > "$log" 2>&1 &
     process=$!
     rm -f "$(log_of "$1" "$number-traffic")".*
-    watch_traffic "$server_broker" "$(log_of "$1" "$number-traffic")" &
+    watch_traffic "$1" "$server_broker" "$(log_of "$1" "$number-traffic")" &
     watcher=$!
     sleep 2
     # shellcheck disable=SC2086
