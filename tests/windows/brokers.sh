@@ -7,6 +7,7 @@ broker() {
   local name=$1 log=$build/broker-$1.log
   broker_system[$name]=$2
   broker_address[$name]=$3
+  rm -f "$log"
   mkdir -p "$WINEPREFIX/drive_c/brokers"
   if [ "$2" = windows ]; then
     broker_directory[$name]=${5:-C:\\brokers\\$name}
@@ -49,6 +50,7 @@ end() {
 exchange() {
   local log=$build/$1.log listener
   result=ok
+  rm -f "$log"
   (end "$2" listen "$4") < /dev/null > "$log" 2>&1 &
   listener=$!
   await "$log" '^waiting' || result=FAILED

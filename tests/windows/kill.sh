@@ -10,6 +10,7 @@ kill_port=4976  # The TCP port of the brokers, and of one end of each data conne
 flow() {
   local role broker
   flow_log=$build/kill-$1
+  rm -f "$flow_log"-*.log
   export NDBROKER_PAIR_PACE=20
   for role in listen connect; do
     broker=$2
@@ -31,13 +32,19 @@ ended() {
   kill -9 "$1" 2> /dev/null || true
   wait "$1" 2> /dev/null || true
 }
+# has_ended PID: within a minute.
+has_ended() {
+  local _
+  for _ in $(seq 600); do
+    kill -0 "$1" 2> /dev/null || return 0
+    sleep 0.1
+  done
+  return 1
+}
 # ends_with PID CODE: within a minute.
 ends_with() {
-  local status=0 _
-  for _ in $(seq 600); do
-    ! kill -0 "$1" 2> /dev/null || { sleep 0.1 && continue; }
-    break
-  done
+  local status=0
+  has_ended "$1" || true
   kill -9 "$1" 2> /dev/null || true
   wait "$1" 2> /dev/null || status=$?
   [ "$status" -eq "$2" ]
@@ -92,43 +99,37 @@ only_the_wine_server_has() {
   set -- $end
   ss -Htn state established "src $4 and dst $3" | grep -q .
 }
-# has_ended PID: within 15 seconds.
-has_ended() {
-  local _
-  for _ in $(seq 150); do
-    kill -0 "$1" 2> /dev/null || return 0
-    sleep 0.1
-  done
-  return 1
-}
 # one_client_killed NAME SIDE LISTENER-BROKER CONNECTOR-BROKER ADDRESS:PORT: SIDE is the client that is killed.
 # Returns 2 when nobody can be told of its end. Wine 8.0 keeps a socket for ever when its process ends before it has taken the answer of a
 # poll (docs/windows.md). The proof is that the connection is still established when the brokers are dead as well, which are the only other
 # programs that ever had a handle of that socket.
 one_client_killed() {
-  local name=$1 victim survivor broker=$4 log socket each status=1
+  local name=$1 victim survivor broker=$4 log socket each status=0
   flow "$name" "$3" "$4" "$5" 1000000 || { verdict "$name" "no data" false && return; }
   victim=$connector survivor=$listener log=$flow_log-listen.log
   [ "$2" = connector ] || { victim=$listener survivor=$connector broker=$3 log=$flow_log-connect.log; }
   socket=$(data_socket "$2") || true
   ended "$victim"
-  if ! has_ended "$survivor" && [ -n "$socket" ]; then
+  if has_ended "$survivor"; then
+    verdict "$name" "$log" told_of_a_death "$survivor" "$log"
     verdict "$name-reclaimed" "no session, connection or port" nothing_held "$broker"
+    return
+  fi
+  verdict "$name-reclaimed" "no session, connection or port" nothing_held "$broker"
+  if [ -n "$socket" ]; then
     for each in "$3" "$4"; do ended "${broker_pid[$each]}"; done
     sleep 3
-    ! only_the_wine_server_has "$socket" || ! kill -0 "$survivor" || status=0
+    ! only_the_wine_server_has "$socket" || ! kill -0 "$survivor" || status=2
     for each in "$3" "$4"; do broker "$each" windows "${broker_address[$each]}" "$kill_port"; done
-    if [ "$status" -eq 0 ]; then
-      # It has its port from the new broker, too, before it ends.
-      sleep 2
-      ended "$survivor"
-      nothing_held "$3" && nothing_held "$4" || true
-      printf '%-40s not shown: the Wine server keeps the socket of the dead process\n' "$name"
-      return 2
-    fi
+    sleep 2  # The survivor has its port from the new broker, too, before it ends.
   fi
-  verdict "$name" "$log" told_of_a_death "$survivor" "$log"
-  verdict "$name-reclaimed" "no session, connection or port" nothing_held "$broker"
+  ended "$survivor"
+  nothing_held "$3" && nothing_held "$4" || true
+  if [ "$status" -eq 2 ]; then
+    printf '%-40s not shown: the Wine server keeps the socket of the dead process\n' "$name"
+    return 2
+  fi
+  verdict "$name" "the peer was not told" false
 }
 # client_killed NAME LISTENER-BROKER CONNECTOR-BROKER ADDRESS PORT: once each side; again where a kill shows nothing.
 client_killed() {

@@ -29,6 +29,7 @@ windows_path() { echo "Z:$(readlink -f "$1" | tr / '\\')"; }
 # the programs.
 start_broker() {
   local log=$build/nd-broker-$1.log
+  rm -f "$log"
   export NDBROKER_DIR="C:\\broker-$1"
   "${inside[@]}" wine "$build/bin/ndbrokerd.exe" --dir "$NDBROKER_DIR" --adapter-address "$2" --tcp-port "$3" "${@:4}" \
     < /dev/null > "$log" 2>&1 &

@@ -33,6 +33,7 @@ await() {
 # broker NAME PATTERN: starts it with the configuration of standard input; returns when its log has the pattern.
 broker() {
   local log=$build/networkdirect-$1.log
+  rm -f "$log"
   cat > "$WINEPREFIX/$1.toml"
   wine "$build/bin/ndbrokerd.exe" --config "Z:$WINEPREFIX/$1.toml" --dir "C:\\$1" --log-level debug < /dev/null > "$log" 2>&1 &
   broker_pid=$!
