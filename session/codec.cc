@@ -18,10 +18,6 @@ std::span<const std::byte> BytesOf(const auto& text) {
 }
 
 // ---- Writing -----------------------------------------------------------------------------------------
-// The size of everything is known before anything is written, so that lengths are in front at once.
-template <typename M>
-std::size_t SizeOf(const M& message);
-
 template <typename M>
 void Write(WireWriter& out, const M& message);
 
@@ -73,27 +69,40 @@ void VisitField(const T& value, const Nested& nested, const BytesCall& bytes, co
   }
 }
 
-constexpr std::size_t TagSize(std::uint32_t number) {
-  return VarintSize(std::uint64_t{number} << 3);
-}
+// Room for the message, mostly more than it takes.
+template <typename M>
+std::size_t RoomFor(const M& message);
 
 template <typename T>
-std::size_t SizeOfField(std::uint32_t number, const T& value) {
-  std::size_t size = 0;
-  VisitField(
-      value,
-      [&](const auto& message) { size += TagSize(number) + LengthDelimitedSize(SizeOf(FieldsOf(message))); },
-      [&](std::span<const std::byte> bytes) { size = TagSize(number) + LengthDelimitedSize(bytes.size()); },
-      [&](std::uint64_t n) { size = TagSize(number) + VarintSize(n); });
-  return size;
+std::size_t RoomForField(const T& value) {
+  if constexpr (Repeated<T>::value) {
+    std::size_t room = 0;
+    for (const auto& element : value) room += WireWriter::kHead + RoomFor(FieldsOf(element));
+    return room;
+  } else if constexpr (requires { value.has_value(); }) {
+    return value.has_value() ? WireWriter::kHead + RoomFor(FieldsOf(*value)) : 0;
+  } else if constexpr (TypeOf<T>() == FieldType::kMessage) {
+    return WireWriter::kHead + RoomFor(FieldsOf(value));
+  } else if constexpr (TypeOf<T>() == FieldType::kString || TypeOf<T>() == FieldType::kBytes) {
+    return WireWriter::kHead + value.size();
+  } else {
+    return WireWriter::kHead;
+  }
+}
+
+template <typename M>
+std::size_t RoomFor(const M& message) {
+  return std::apply(
+      [&](const auto&... field) { return (std::size_t{0} + ... + RoomForField(field.In(message))); },
+      Table<M>::kFields);
 }
 
 template <typename M>
 void WriteNested(WireWriter& out, std::uint32_t number, const M& message) {
   out.Tag(number, WireType::kLengthDelimited);
-  const auto& fields = FieldsOf(message);
-  out.Varint(SizeOf(fields));
-  Write(out, fields);
+  std::byte* const first = out.Begin();
+  Write(out, FieldsOf(message));
+  out.End(first);
 }
 
 template <typename T>
@@ -111,15 +120,6 @@ void WriteField(WireWriter& out, std::uint32_t number, const T& value) {
 }
 
 template <typename M>
-std::size_t SizeOf(const M& message) {
-  return std::apply(
-      [&](const auto&... field) {
-        return (std::size_t{0} + ... + SizeOfField(field.number, field.In(message)));
-      },
-      Table<M>::kFields);
-}
-
-template <typename M>
 void Write(WireWriter& out, const M& message) {
   std::apply([&](const auto&... field) { (WriteField(out, field.number, field.In(message)), ...); },
              Table<M>::kFields);
@@ -134,13 +134,12 @@ constexpr auto NumbersOf(const std::tuple<Case<T>...>& rows) {
 // Appends field 1 if `first` is not 0, and `content` as the field `number`.
 template <typename M>
 void AppendContent(std::uint64_t first, std::uint32_t number, const M& content, std::vector<std::byte>* out) {
-  const std::size_t before = out->size(), size = SizeOf(content);
-  out->resize(before + SizeOfField(1, first) + TagSize(number) + LengthDelimitedSize(size));
+  const std::size_t before = out->size();
+  out->resize(before + 2 * WireWriter::kHead + RoomFor(content));
   WireWriter writer(out->data() + before);
   WriteField(writer, 1, first);
-  writer.Tag(number, WireType::kLengthDelimited);
-  writer.Varint(size);
-  Write(writer, content);
+  WriteNested(writer, number, content);
+  out->resize(static_cast<std::size_t>(writer.end() - out->data()));
 }
 
 // ---- Reading -----------------------------------------------------------------------------------------
@@ -366,9 +365,10 @@ void Append(const ClientMessage& message, std::vector<std::byte>* out) {
     std::visit([&](const auto& one) { AppendContent(message.op_id, kNumbers[op->index()], one, out); }, *op);
   } else {
     const std::size_t before = out->size();
-    out->resize(before + SizeOfField(1, message.op_id));
+    out->resize(before + WireWriter::kHead);
     WireWriter writer(out->data() + before);
     WriteField(writer, 1, message.op_id);
+    out->resize(static_cast<std::size_t>(writer.end() - out->data()));
   }
 }
 

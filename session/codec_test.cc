@@ -160,10 +160,11 @@ TEST(SessionCodec, KnowsTheNameOfEachOperation) {
 }
 
 std::vector<std::byte> FieldBytes(std::uint32_t number, std::vector<std::byte> content) {
-  std::vector<std::byte> bytes(VarintSize(number << 3) + LengthDelimitedSize(content.size()));
+  std::vector<std::byte> bytes(WireWriter::kHead + content.size());
   WireWriter out(bytes.data());
   out.Tag(number, WireType::kLengthDelimited);
   out.LengthDelimited(content);
+  bytes.resize(static_cast<std::size_t>(out.end() - bytes.data()));
   return bytes;
 }
 
@@ -255,12 +256,35 @@ TEST(SessionWire, TagsAndLengthsHaveAtMostFiveBytes) {
   EXPECT_EQ(LengthError(padded(0, 5)), "");
   EXPECT_EQ(LengthError(padded(0, 6)), "its length is above 2 GiB");
   const auto length = [](std::uint64_t value) {
-    std::vector<std::byte> bytes(VarintSize(value));
-    WireWriter(bytes.data()).Varint(value);
+    std::vector<std::byte> bytes(WireWriter::kHead);
+    WireWriter out(bytes.data());
+    out.Varint(value);
+    bytes.resize(static_cast<std::size_t>(out.end() - bytes.data()));
     return LengthError(bytes);
   };
   EXPECT_EQ(length(0x7FFFFFFF), "its length goes beyond the end");
   EXPECT_EQ(length(0x80000000), "its length is above 2 GiB");
+}
+
+TEST(SessionWire, LengthsOfEachSizeAreInFront) {
+  for (const std::size_t size : {0u, 1u, 127u, 128u, 129u, 16383u, 16384u, 70000u}) {
+    SCOPED_TRACE(size);
+    std::vector<std::byte> bytes(2 * WireWriter::kHead + size);
+    WireWriter out(bytes.data());
+    std::byte* const first = out.Begin();
+    for (std::size_t i = 0; i < size; ++i) out.Varint(i % 100);
+    out.End(first);
+    out.Varint(101);
+    bytes.resize(static_cast<std::size_t>(out.end() - bytes.data()));
+    WireReader in(bytes);
+    std::span<const std::byte> value;
+    std::uint64_t behind = 0;
+    ASSERT_TRUE(in.LengthDelimited(&value));
+    ASSERT_EQ(value.size(), size);
+    for (std::size_t i = 0; i < size; ++i) ASSERT_EQ(std::to_integer<std::size_t>(value[i]), i % 100);
+    EXPECT_TRUE(in.Varint(&behind) && in.done());
+    EXPECT_EQ(behind, 101u);
+  }
 }
 
 TEST(SessionWire, SkipsNumbersOfFixedSize) {

@@ -2,6 +2,7 @@
 #include "session/wire.h"
 
 #include <array>
+#include <cstring>
 
 namespace nd::session {
 namespace {
@@ -10,6 +11,16 @@ constexpr int kMaxDepth = 100;  // As protobuf's default.
 constexpr std::uint64_t kMaxLength = 0x7FFFFFFF;
 
 }  // namespace
+
+void WireWriter::EndLong(std::byte* first, std::size_t length) {
+  // The one byte that Begin() has left is too short for the length.
+  std::size_t size = 1;
+  for (std::size_t rest = length; rest >= 0x80; rest >>= 7) ++size;
+  std::memmove(first - 1 + size, first, length);
+  to_ = first - 1;
+  Varint(length);
+  to_ += length;
+}
 
 bool WireReader::LongVarint(std::uint64_t* value) {
   constexpr std::size_t kMost = 10;

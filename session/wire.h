@@ -4,7 +4,6 @@
 #pragma once
 
 #include <algorithm>
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -26,18 +25,12 @@ struct WireTag {
   WireType type = WireType::kVarint;
 };
 
-// The bytes of a number.
-constexpr std::size_t VarintSize(std::uint64_t value) {
-  return (static_cast<std::size_t>(std::bit_width(value | 1)) * 9 + 64) / 64;
-}
-// The bytes of a length-delimited value without its tag.
-constexpr std::size_t LengthDelimitedSize(std::size_t length) {
-  return VarintSize(length) + length;
-}
-
 // Writes to memory that has room for all that is written.
 class WireWriter {
  public:
+  // Room for a tag and for a number or a length.
+  static constexpr std::size_t kHead = 5 + 10;
+
   explicit WireWriter(std::byte* to) : to_(to) {}
 
   void Tag(std::uint32_t number, WireType type) {
@@ -52,8 +45,20 @@ class WireWriter {
     Varint(bytes.size());
     to_ = std::copy(bytes.begin(), bytes.end(), to_);
   }
+  // Everything between both calls becomes one length-delimited value. Begin() returns its first byte, for
+  // End().
+  std::byte* Begin() { return ++to_; }
+  void End(std::byte* first) {
+    const auto length = static_cast<std::size_t>(to_ - first);
+    if (length >= 0x80) return EndLong(first, length);
+    first[-1] = static_cast<std::byte>(length);
+  }
+  // Behind the last byte.
+  std::byte* end() const { return to_; }
 
  private:
+  void EndLong(std::byte* first, std::size_t length);
+
   std::byte* to_;
 };
 
