@@ -54,37 +54,55 @@ void Quota::Remove(Users& users, std::uint32_t uid, Resource resource) {
   users.erase(found);
 }
 
+// The operations of one user follow each other.
+const Quota::Load* Quota::FindLoad(std::uint32_t uid) const {
+  if (latest_ != nullptr && latest_->first == uid) return &latest_->second;
+  const auto found = loads_.find(uid);
+  if (found == loads_.end()) return nullptr;
+  latest_ = &*found;
+  return &found->second;
+}
+
+Quota::Load& Quota::LoadOf(std::uint32_t uid) {
+  if (const Load* const load = FindLoad(uid)) return const_cast<Load&>(*load);
+  const auto added = loads_.try_emplace(uid).first;
+  latest_ = &*added;
+  return added->second;
+}
+
+void Quota::ForgetIdle(std::uint32_t uid) {
+  const Load* const load = FindLoad(uid);
+  if (load == nullptr || load->bytes != 0 || load->operations != 0) return;
+  latest_ = nullptr;
+  loads_.erase(uid);
+}
+
 void Quota::Bytes::Hold(Quota* quota, std::uint32_t uid, std::uint64_t bytes) {
   if (bytes == held_) return;
   ND_CORE_CHECK(quota_ == nullptr || (quota_ == quota && uid_ == uid));
   quota_ = quota;
   uid_ = uid;
-  std::uint64_t& all = quota->bytes_[uid];
+  std::uint64_t& all = quota->LoadOf(uid).bytes;
   ND_CORE_CHECK(all >= held_);
   all = all - held_ + bytes;
   held_ = bytes;
-  if (all == 0) quota->bytes_.erase(uid);
+  if (bytes == 0) quota->ForgetIdle(uid);
 }
 
 std::uint64_t Quota::BytesOf(std::uint32_t uid) const {
-  const auto found = bytes_.find(uid);
-  return found == bytes_.end() ? 0 : found->second;
+  const Load* const load = FindLoad(uid);
+  return load == nullptr ? 0 : load->bytes;
 }
 
 void Quota::RemoveOperation(std::uint32_t uid) {
-  const auto found = operations_.find(uid);
-  ND_CORE_CHECK(found != operations_.end() && found->second > 0);
-  --found->second;
-}
-
-void Quota::ForgetOperations(std::uint32_t uid) {
-  const auto found = operations_.find(uid);
-  if (found != operations_.end() && found->second == 0) operations_.erase(found);
+  Load& load = LoadOf(uid);
+  ND_CORE_CHECK(load.operations > 0);
+  --load.operations;
 }
 
 std::uint32_t Quota::OperationsOf(std::uint32_t uid) const {
-  const auto found = operations_.find(uid);
-  return found == operations_.end() ? 0 : found->second;
+  const Load* const load = FindLoad(uid);
+  return load == nullptr ? 0 : load->operations;
 }
 
 void Quota::Token::Release() {

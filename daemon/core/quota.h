@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <utility>
 
@@ -95,10 +96,10 @@ class Quota {
   // The limit of pending operations for all sessions of a user.
   static constexpr std::uint32_t kOperationsPerUser = 262144;
   // Returns the new number.
-  std::uint32_t AddOperation(std::uint32_t uid) { return ++operations_[uid]; }
+  std::uint32_t AddOperation(std::uint32_t uid) { return ++LoadOf(uid).operations; }
   void RemoveOperation(std::uint32_t uid);
-  // One of the sessions of the user has ended; forgets a user without operations.
-  void ForgetOperations(std::uint32_t uid);
+  // A session of the user has ended; forgets a user without operations and bytes.
+  void ForgetOperations(std::uint32_t uid) { ForgetIdle(uid); }
   std::uint32_t OperationsOf(std::uint32_t uid) const;
   std::uint64_t FreeBytes(std::uint32_t uid) const {
     const std::uint64_t held = BytesOf(uid);
@@ -128,8 +129,18 @@ class Quota {
   static void Remove(Users& users, std::uint32_t uid, Resource resource);
 
   Users usage_, spares_;
-  absl::btree_map<std::uint32_t, std::uint64_t> bytes_;
-  absl::btree_map<std::uint32_t, std::uint32_t> operations_;
+  // What changes with each operation of a user.
+  struct Load {
+    std::uint64_t bytes = 0;
+    std::uint32_t operations = 0;
+  };
+  Load& LoadOf(std::uint32_t uid);
+  const Load* FindLoad(std::uint32_t uid) const;
+  void ForgetIdle(std::uint32_t uid);
+
+  std::map<std::uint32_t, Load> loads_;
+  // The one that was used last; null: none.
+  mutable const std::pair<const std::uint32_t, Load>* latest_ = nullptr;
 };
 
 }  // namespace nd::core
