@@ -134,6 +134,7 @@ TEST_F(ConnectionTest, DisconnectEndsTheTransportThenReportsThenCompletes) {
   ASSERT_TRUE(connector_.Disconnect(&request).pending());
   EXPECT_EQ(fake_->log(), (Log{"attach", "disconnect"}));  // The broker has said nothing yet.
   const auto asked = broker_.Await<session::DisconnectOp>();
+  EXPECT_TRUE(asked.begun) << "so that a broker of this version gives no order";
   const auto report = broker_.Await<session::TransportReportOp>();
   EXPECT_EQ(report.what, session::TransportReportOp::What::kDisconnectDone);
   EXPECT_EQ(report.connector, handle_);

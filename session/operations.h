@@ -115,6 +115,7 @@ struct NotifyDisconnectOp {
 };
 struct DisconnectOp {
   Handle connector;
+  bool begun = false;  // The client has begun the goodbye, and needs no order.
 };
 struct CancelOp {
   Handle handle;

@@ -217,7 +217,8 @@ struct Table<NotifyDisconnectOp> {
 };
 template <>
 struct Table<DisconnectOp> {
-  static constexpr std::tuple kFields{Field<&DisconnectOp::connector>{1, "connector"}};
+  static constexpr std::tuple kFields{Field<&DisconnectOp::connector>{1, "connector"},
+                                      Field<&DisconnectOp::begun>{2, "begun"}};
 };
 template <>
 struct Table<CancelOp> {

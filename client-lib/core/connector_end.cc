@@ -293,7 +293,7 @@ Status LocalConnector::Disconnect(const Caller& caller) {
   };
   BrokerSession::Ticket ticket;
   Status told = adapter->session->Submit(
-      session::DisconnectOp{at.handle}, at.epoch,
+      session::DisconnectOp{at.handle, /*begun=*/true}, at.epoch,
       [self = shared_from_this(), answer](const Reply& reply) {
         // The connection ends also when the broker is gone or has no room for the message.
         const bool untold = IsUnreachable(reply.status) || reply.status == StatusCode::kInsufficientResources;

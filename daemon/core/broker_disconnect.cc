@@ -38,7 +38,7 @@ std::uint32_t Broker::Impl::DisconnectTimeoutMs() const {
   return static_cast<std::uint32_t>(ms.count());
 }
 
-void Broker::Impl::StartGoodbye(Connector& c) {
+void Broker::Impl::StartGoodbye(Connector& c, bool begun) {
   ND_CORE_CHECK(c.state == ConnectorState::kConnected);
   --counters_.active_connection;
   c.state = ConnectorState::kDisconnecting;
@@ -47,13 +47,13 @@ void Broker::Impl::StartGoodbye(Connector& c) {
       c, quiet ? Status::Ok() : Status(StatusCode::kConnectionDisconnected, "This side disconnected."));
   Arm(c, TimerKind::kGoodbye, now_ + settings_.disconnect_timeout + kGoodbyeGrace);
   Note(Notice::Level::kInfo, "connection.disconnected", Show(c.handle), Ends(c, " and ", ": by this side."));
-  if (StateOf(c).description.client_disconnects) {
-    // A client that began the goodbye by itself ignores this.
+  if (!StateOf(c).description.client_disconnects) {
+    Emit(CmDisconnect{*c.cm});
+  } else if (!begun) {
+    // Earlier libraries do not say that they have begun it, and ignore this.
     Emit(SendTransportCommand{
         {c.handle, TransportCommand::What::kDisconnect, DisconnectReason::kUnknown, DisconnectTimeoutMs()},
         c.session});
-  } else {
-    Emit(CmDisconnect{*c.cm});
   }
 }
 
@@ -115,7 +115,7 @@ void Broker::Impl::Do(Session& s, Pending p, const DisconnectOp& op) {
     return;
   }
   c->op = p;
-  StartGoodbye(*c);
+  StartGoodbye(*c, op.begun);
 }
 
 void Broker::Impl::Do(Session& s, Pending p, const TransportReportOp& op) {

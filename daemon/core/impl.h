@@ -257,7 +257,8 @@ class Broker::Impl {
   // ---- disconnecting (broker_disconnect.cc)
   void FinishNotifies(Connector& c, const Status& status);
   std::uint32_t DisconnectTimeoutMs() const;
-  void StartGoodbye(Connector& c);
+  // `begun`: by the client, which gets no order then.
+  void StartGoodbye(Connector& c, bool begun = false);
   void FinishGoodbye(Connector& c, Status status);  // May free it.
   // `seen`: the status of the application's transport, or SUCCESS.
   void PeerClosed(Connector& c, DisconnectReason reason, const Status& seen = {});

@@ -29,6 +29,20 @@ TEST(Disconnect, ND_174_178_180_181_183_193) {
   EXPECT_EQ(w.Seen<CmAbort>(0).size(), 1u);  // The id is released once.
 }
 
+TEST(Disconnect, ClientThatHasBegunTheGoodbyeGetsNoOrder) {
+  for (const bool begun : {false, true}) {
+    SCOPED_TRACE(begun);
+    World w(2);
+    auto up = w.Pair(Stage::kConnected);
+    w.delay_goodbyes = true;
+    const OpId d = w.Submit(up.a, DisconnectOp{up.ac, begun});
+    EXPECT_EQ(w.Seen<SendTransportCommand>(0).size(), begun ? 0u : 1u);
+    EXPECT_EQ(w.Code(up.a, d), SC::kPending);
+    w.Submit(up.a, TransportReportOp{up.ac, TransportReportOp::What::kDisconnectDone, {}, {}});
+    EXPECT_EQ(w.Code(up.a, d), SC::kSuccess);
+  }
+}
+
 TEST(Disconnect, ND_184_Crossing) {
   World w(2);
   auto up = w.Pair(Stage::kConnected);
