@@ -182,7 +182,7 @@ Status BrokerSession::Perform(session::Operation op, std::uint32_t epoch, const 
   Ticket ticket;
   Status sent = Submit(
       std::move(op), epoch,
-      [self = shared_from_this(), state, then = std::move(then)](Reply reply) mutable {
+      [self = shared_from_this(), state, then = std::move(then)](Reply&& reply) mutable {
         Status status = then ? then(reply) : reply.status;
         self->Finish(state, std::move(status));
       },
@@ -209,7 +209,7 @@ Result<Reply> BrokerSession::Call(session::Operation op, std::uint32_t epoch) {
 // keeper for ever.
 Result<Reply> BrokerSession::CallWithin(session::ClientMessage message, const char* what, Duration timeout) {
   auto answer = std::make_shared<std::optional<Reply>>();
-  Status sent = Send(std::move(message), true, 0, [this, answer](Reply reply) {
+  Status sent = Send(std::move(message), true, 0, [this, answer](Reply&& reply) {
     std::lock_guard lock(mutex_);
     *answer = std::move(reply);
     changed_.notify_all();
@@ -380,7 +380,7 @@ void BrokerSession::OnEvent(const session::AdapterEvent& event) {
   Tell(event.what == What::kRemoved ? AdapterChange::kRemoved : AdapterChange::kDisabled);
 }
 
-void BrokerSession::OnReply(Link& link, Reply reply) {
+void BrokerSession::OnReply(Link& link, Reply&& reply) {
   Link::Pending pending;
   {
     std::lock_guard lock(mutex_);

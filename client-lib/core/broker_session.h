@@ -88,7 +88,7 @@ class BrokerSession final : public std::enable_shared_from_this<BrokerSession> {
  public:
   // Runs on the reader; returns the status for the caller of the operation.
   using Then = std::function<Status(Reply& reply)>;
-  using Done = std::function<void(Reply reply)>;
+  using Done = std::function<void(Reply&& reply)>;
   // Objects of the broker live as long as its session; each new session is a new epoch.
   struct Life {
     session::Handle handle;
@@ -224,7 +224,7 @@ class BrokerSession final : public std::enable_shared_from_this<BrokerSession> {
   void OnEvent(const session::DisconnectEvent& event);
   void OnEvent(const session::TransportCommand& command);
   void OnEvent(const session::AdapterEvent& event);
-  void OnReply(Link& link, Reply reply);
+  void OnReply(Link& link, Reply&& reply);
   bool AwaitsNothing(const Link& link);
   void Break(Link& link, Status why);
   std::shared_ptr<Target> Find(session::Handle handle);

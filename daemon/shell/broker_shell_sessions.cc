@@ -243,7 +243,12 @@ void BrokerShell::Operation(core::SessionId id, core::OpId op_id, session::Opera
   }
   NDB_PROBE(operation_begin, id, op_id, op.index());
   if (op_id != 0 && !repeated) session->pending.Add(op_id, {op.index(), loop_.clock().Now()});
-  Run(core::ClientOp{id, op_id, std::move(op)});
+  core::Event event{std::in_place_type<core::ClientOp>};
+  auto& client_op = std::get<core::ClientOp>(event);
+  client_op.session = id;
+  client_op.op_id = op_id;
+  client_op.op = std::move(op);
+  Run(std::move(event));
 }
 
 void BrokerShell::StreamEnded(core::SessionId id, const Status& why) {
