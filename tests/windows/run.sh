@@ -33,7 +33,7 @@ programs() {
   while read -r name; do
     log=$build/$name.log
     status=0
-    timeout 600 wine "$build/bin/$name.exe" < /dev/null > "$log" 2>&1 || status=$?
+    timeout 1800 wine "$build/bin/$name.exe" < /dev/null > "$log" 2>&1 || status=$?
     ran=$(sed -n 's/^\[=*\] \([0-9]*\) tests\{0,1\} from .* ran\..*/\1/p' "$log" | tail -1)
     passed=$(sed -n 's/^\[  PASSED  \] \([0-9]*\) test.*/\1/p' "$log" | tail -1)
     skipped=$(sed -n 's/^\[  SKIPPED \] \([0-9]*\) tests\{0,1\}.*/\1/p' "$log" | tail -1)
