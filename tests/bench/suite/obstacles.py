@@ -3,17 +3,19 @@
 
 SMALL = ("no single hot spot: checks of the posting and of the memory, two lines of the segment for each message (record "
          "and acknowledgement; of more than 32 bytes a third one), and a completion for each message")
-FENCE = ("700 instructions from the post to the completion, with one whole fence, without which a Write of 8 bytes took 0.92 of the "
+FENCE = ("570 instructions from the post to the completion, with one whole fence, without which a Write of 8 bytes took 0.92 of the "
          "time (the middle half of the pairs: 0.85 to 1.08)")
 COPY = ("the copy into the receive, 82 % of the receiving core; where every byte is read the reading is 68 %, and the copy, which the "
         "floor does not make, 23 %")
-POST = "700 instructions from the post to the completion; their whole fence takes 4 % of the time"
+POST = "570 instructions from the post to the completion; their whole fence takes 4 % of the time"
 SET_UP = "several calls between application and broker, each with a wake-up"
 WIRE = ("0.4 us of the library between the receive and the send of a small message; 4 KiB take 2,700 instructions more, for the CRC "
         "and the copy from the buffer in which it is checked")
 STREAM = ("the copies of the kernel, 41 % of the sending and 36 % of the receiving core; the copy from the buffer into the target is "
           "22 % of the receiving core, and without half of it 1.02 times as much came through")
 WAKE = "three system calls a message (ring, wait, read the doorbell) where the floor makes two"
+WORD = ("two system calls a message, as the floor, on words that two processes share, of which the kernel finds the pages; and the work of the "
+        "library before and after them")
 
 REASONS = {
     "S": SMALL, "S1": FENCE, "S2": FENCE, "S4": FENCE, "S6": POST, "S7": COPY, "S11": POST,
@@ -21,7 +23,7 @@ REASONS = {
     "X": WIRE, "X3": STREAM, "X4": STREAM, "X5": STREAM, "X6": STREAM,
     "C": SET_UP, "C4": "the loop of the broker waits with one call and receives with another",
     "C5": "with several callers a reader thread passes the answers on",
-    "W": WAKE,
+    "W": WAKE, "W1c": WORD,
     "N": ("the counter of a quiet connection is one more cache line on its way, and the memory of many connections leaves the "
           "cache"),
     "L": "the tables of the broker outgrow the cache",
