@@ -72,15 +72,22 @@ nothing_held() {
   done
 }
 round_of() { grep -a '^round' "$1" | tail -1 | tr -dc 0-9; }
-# goes_on FILE ROUND: the program gets 200 rounds further.
-goes_on() {
-  local _
-  for _ in $(seq 600); do
-    [ "$(round_of "$1")" -lt $(($2 + 200)) ] || return 0
+# while_rounds_come FILE CONDITION...: waits for the condition, at most ten minutes, and not a minute without a new round. A busy machine makes them slow.
+while_rounds_come() {
+  local file=$1 last='' since=$SECONDS start=$SECONDS
+  shift
+  until "$@"; do
+    [ "$(round_of "$file")" = "$last" ] || { last=$(round_of "$file") && since=$SECONDS; }
+    [ $((SECONDS - since)) -le 60 ] && [ $((SECONDS - start)) -le 600 ] || return 1
     sleep 0.1
   done
-  return 1
 }
+is_beyond() { [ "$(round_of "$1")" -ge "$2" ]; }
+is_over() { ! kill -0 "$1" 2> /dev/null; }
+# goes_on FILE ROUND: the program gets 200 rounds further.
+goes_on() { while_rounds_come "$1" is_beyond "$1" $(($2 + 200)); }
+# finishes PID FILE
+finishes() { while_rounds_come "$2" is_over "$1" && ends_with "$1" 0; }
 
 # data_socket SIDE: the inode of the end of the only data connection that the client of this side has.
 data_socket() {
@@ -159,8 +166,8 @@ broker_killed() {
   for each in $(printf '%s\n' "$2" "$3" | sort -u); do
     broker "$each" windows "${broker_address[$each]}" "$kill_port"
   done
-  verdict "$name-listener" "$flow_log-listen.log" ends_with "$listener" 0
-  verdict "$name" "$flow_log-connect.log" ends_with "$connector" 0
+  verdict "$name-listener" "$flow_log-listen.log" finishes "$listener" "$flow_log-listen.log"
+  verdict "$name" "$flow_log-connect.log" finishes "$connector" "$flow_log-connect.log"
   exchange "$1-new-broker-serves" "$2" "$3" "$4:$((5 + $5))"
 }
 
