@@ -132,7 +132,7 @@ measures() {
   local log
   if [ "$3" = - ]; then
     log=$(log_of "$1" only)
-    grep -qaE '^ *[0-9]+l? +[0-9]+l? ' "$log"
+    grep -qaE '^ *[0-9]+l? +[0-9.]+l? ' "$log"
   else
     log=$(log_of "$1" "$2-traffic")
     [ -s "$log.before" ] && [ -s "$log.after" ] && ! cmp -s "$log.before" "$log.after"
@@ -147,7 +147,7 @@ row() {
     # They move 2 GB or 500,000 messages for each of 23 sizes, make millions of Writes one after the other, or connect for a minute. When the server's time
     # is over, the client ends somehow.
     # Without a result of a size and without traffic a program hangs.
-    ndping*/124/* | ndpingpong*/124/* | ndrping*/124/* | ndrpingpong*/124/* | ndmw/*/124/* | ndconn/*/124/* | ndmrlat/*/124)
+    ndping*/124/* | ndpingpong*/124/* | ndrping*/124/* | ndrpingpong*/124/* | ndmw/*/124/* | ndconn/*/124/* | ndmrlat/*/124 | ndmrrate/*/124)
       if measures "$@"; then result="no end within $seconds s"; else result="FAILED ($out/log)" failed=1; fi ;;
     *) result="FAILED ($out/log)" failed=1 ;;
   esac

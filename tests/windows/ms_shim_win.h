@@ -43,6 +43,9 @@
 #define __out_ecount_part_opt(x, y)
 #define _Analysis_noreturn_
 
+// What a program has printed is in the log also when its time ends first.
+inline const int unbuffered_stdout = std::setvbuf(stdout, nullptr, _IONBF, 0);
+
 // Macros for interfaces, of the Windows SDK.
 #ifndef IFACEMETHOD
 #define IFACEMETHOD(method) STDMETHOD(method)
