@@ -28,8 +28,6 @@ constexpr Duration kStoreLeaves = std::chrono::microseconds(2);
 // The words of the queue pairs, and one of the completion queue.
 constexpr std::size_t kMostWords = 17;
 static_assert(kMostWords <= os::kMostSleptOn);
-// A thread that sleeps longer watches the descriptors, which also tell the end of a peer.
-constexpr Duration kLongestOnWords = std::chrono::milliseconds(10);
 // The application waits for the watch set as a whole, so descriptors need no tags of their own.
 constexpr std::uint64_t kNoTag = 0;
 
@@ -288,7 +286,7 @@ void SoftCompletionQueue::WakeWaiters() {
 SoftCompletionQueue::Slept SoftCompletionQueue::SleepOnWords(std::uint32_t seen, Time until) {
   // Without the progress thread nobody would see the end of a peer, or do what another thread leaves.
   if (!has_thread() || !os::CanSleepOnWords()) return Slept::kNot;
-  const Time limit = Time(std::chrono::steady_clock::now()) + kLongestOnWords;
+  const Time limit = Time(std::chrono::steady_clock::now()) + core_->tuning.on_words;
   std::array<os::SleptOn, kMostWords> words;
   on_word_.fetch_add(1, std::memory_order_seq_cst);
   std::size_t count = poll_set_.SleepOnWords(std::span(words).first(kMostWords - 1));
@@ -360,7 +358,7 @@ Status SoftCompletionQueue::Wait(Time deadline) {
     LeaveWait(signalled);
     // The descriptors of the others tell the end of their peers.
     const bool looks = slept != Slept::kWoken || now >= next_look_.load(std::memory_order_relaxed);
-    if (looks) next_look_.store(now + kLongestOnWords, std::memory_order_relaxed);
+    if (looks) next_look_.store(now + core_->tuning.on_words, std::memory_order_relaxed);
     poll_set_.DriveAll(looks);
   }
 }

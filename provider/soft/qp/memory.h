@@ -37,6 +37,9 @@ struct Tuning {
   std::uint32_t max_ulpdu = 0;  // iWARP: overrides the choice by peer kind. 0: choose.
   // How long the progress thread leaves a queue pair to an application that polls.
   Duration put_off = std::chrono::milliseconds(1);
+  // How long a thread in Wait sleeps on words of memory. One that sleeps longer watches the descriptors,
+  // which also tell the end of a peer.
+  Duration on_words = std::chrono::milliseconds(10);
   bool direct_access = true;  // Same host: one memcpy into the peer's shared buffers where allowed.
   // Same host: ordinary memory of the peer is reached by a call of the system where direct access is allowed
   // too.
