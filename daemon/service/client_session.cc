@@ -75,7 +75,7 @@ Status ClientSession::Send(provider::HandOff hand_off,
   Datagram datagram{Encoded(hand_off.record), std::move(hand_off.fds), hand_off.record.id, close,
                     std::move(charge)};
   if (!takes_together || held_ || !waiting_.empty()) return Send(std::move(datagram));
-  held_ = std::move(datagram);
+  held_.emplace(std::move(datagram));
   return Status::Ok();
 }
 
