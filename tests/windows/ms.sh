@@ -153,6 +153,15 @@ row() {
   esac
   printf '%-34s %7s %7s %7s %8s  %s\n' "$@" "$result"
 }
+# await_listener BROKER PROCESS: until the server listens on $port, or has ended; at most ten looks, because some cases do not listen.
+await_listener() {
+  local _
+  for _ in $(seq 10); do
+    sleep 1
+    kill -0 "$2" 2> /dev/null || return 0
+    ! run_wine 20 "$build/bin/ndctl.exe" --address "C:\\broker-$1" -o json listener list | grep ":$port\"" > /dev/null || return 0
+  done
+}
 mkdir -p "$out/log"
 # single PROGRAM ARGUMENTS...
 single() {
@@ -178,7 +187,7 @@ pair() {
     rm -f "$(log_of "$1" "$number-traffic")".*
     watch_traffic "$1" "$server_broker" "$(log_of "$1" "$number-traffic")" &
     watcher=$!
-    sleep 2
+    if [ "$2" = ndmpic ]; then sleep 2; else await_listener "$server_broker" "$process"; fi  # Each end of ndmpic listens and connects.
     # shellcheck disable=SC2086
     NDBROKER_DIR="C:\\broker-$client_broker" run_wine "$seconds" "$out/$2.exe" $4 > "$(log_of "$1" "$number-client")" 2>&1 ||
       client_status=$?
