@@ -34,11 +34,10 @@ bool CanSleepOnWords() {
 }
 
 void SleepOnWords(std::span<const SleptOn> words, Time until) {
-  std::array<futex_waitv, kMostSleptOn> list{};
+  std::array<futex_waitv, kMostSleptOn> list;  // Mostly two of them are used, so only those are written.
   for (std::size_t i = 0; i < words.size(); ++i) {
-    list[i].uaddr = reinterpret_cast<std::uintptr_t>(words[i].word);
-    list[i].val = words[i].value;
-    list[i].flags = FUTEX_32 | (words[i].shared ? 0 : FUTEX_PRIVATE_FLAG);
+    const unsigned flags = FUTEX_32 | (words[i].shared ? 0u : unsigned{FUTEX_PRIVATE_FLAG});
+    list[i] = {words[i].value, reinterpret_cast<std::uintptr_t>(words[i].word), flags, 0};
   }
   const auto since = until.time_since_epoch();
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(since);
