@@ -5,6 +5,7 @@
 #include <future>
 #include <thread>
 
+#include "base/os/word_sleep.h"
 #include "provider/soft/qp/segment_layout.h"
 #include "provider/soft/qp/testing.h"
 
