@@ -19,13 +19,8 @@ if [ -z "${NDBROKER_TEST_PRIVATE_NETWORK:-}" ] && unshare --net true 2> /dev/nul
     for i in 1 2 3 4 5 6 7 8 9; do ip addr add "fd00::$i/128" dev lo nodad; done
     exec env NDBROKER_TEST_PRIVATE_NETWORK=1 "$@"' bash tests/windows/conformance.sh
 fi
-build=build/windows
-WINEPREFIX=$(mktemp -d)
-export WINEPREFIX DISPLAY='' WINEDEBUG=-all
-trap 'wineserver -k 2> /dev/null || true; wineserver -w 2> /dev/null || true; rm -rf "$WINEPREFIX"' EXIT
-# Programs that start before the prefix is complete fail.
-wineboot -i > "$build/wineboot.log" 2>&1
-wineserver -w
+# shellcheck source=tests/windows/wine_prefix.sh
+source tests/windows/wine_prefix.sh
 failed=0
 reports=$build/conformance
 mkdir -p "$reports"

@@ -1,25 +1,12 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: Apache-2.0
 # For scripts of the Network Direct provider: builds, makes a Wine prefix, and runs ndbrokerd.exe in it. Sourced in the
-# root of the tree. Sets build, address and WINEPREFIX.
-build=build/windows
+# root of the tree. Sets build, address, brokers and WINEPREFIX.
 address=127.0.0.1
-deploy/windows/build.sh ndbrokerd ndctl nd_spi_dll nd_spi_overlapped_test nd_dll_test nd_exchange nd_catalogue
-# A command of the caller that runs others in another network, with its arguments.
-[ -n "${inside+set}" ] || inside=()
-WINEPREFIX=$(mktemp -d)
-export WINEPREFIX DISPLAY='' WINEDEBUG=-all
 brokers=()
-end_wine() {
-  [ ${#brokers[@]} -eq 0 ] || kill "${brokers[@]}" 2> /dev/null || true
-  wineserver -k 2> /dev/null || true
-  wineserver -w 2> /dev/null || true
-  rm -rf "$WINEPREFIX"
-}
-trap end_wine EXIT
-# Programs that start before the prefix is complete fail.
-"${inside[@]}" wineboot -i > "$build/wineboot.log" 2>&1
-wineserver -w
+deploy/windows/build.sh ndbrokerd ndctl nd_spi_dll nd_spi_overlapped_test nd_dll_test nd_exchange nd_catalogue
+# shellcheck source=tests/windows/wine_prefix.sh
+source tests/windows/wine_prefix.sh
 
 # run_wine SECONDS PROGRAM ARGUMENTS...
 run_wine() { timeout "$1" "${inside[@]}" wine "${@:2}" < /dev/null; }

@@ -8,13 +8,8 @@
 set -euo pipefail
 cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../.."
 deploy/windows/build.sh ndbrokerd nd_pair nd_spi_dll ndbroker-ndprobe faulting_nd
-build=build/windows
-WINEPREFIX=$(mktemp -d)
-export WINEPREFIX DISPLAY='' WINEDEBUG=-all
-trap 'wineserver -k 2> /dev/null || true; wineserver -w 2> /dev/null || true; rm -rf "$WINEPREFIX"' EXIT
-# Programs that start before the prefix is complete fail.
-wineboot -i > "$build/wineboot.log" 2>&1
-wineserver -w
+# shellcheck source=tests/windows/wine_prefix.sh
+source tests/windows/wine_prefix.sh
 failed=0
 dll=$(echo "Z:$(readlink -f "$build/bin")" | tr / '\\')
 # The programs and the DLL of broker B in them find broker B here.

@@ -16,14 +16,9 @@ deploy/windows/build.sh
 source deploy/setup.sh
 build_targets ON exchange nd_pair ndbrokerd ndperf
 linux=$build
-build=build/windows
-WINEPREFIX=$(mktemp -d)
-export WINEPREFIX DISPLAY='' WINEDEBUG=-all
+source tests/windows/wine_prefix.sh
 declare -A broker_pid=()
-trap 'kill "${broker_pid[@]}" 2> /dev/null || true; wineserver -k 2> /dev/null || true; wineserver -w 2> /dev/null || true; rm -rf "$WINEPREFIX"' EXIT
-# Programs that start before the prefix is complete fail.
-wineboot -i > "$build/wineboot.log" 2>&1
-wineserver -w
+trap 'kill "${broker_pid[@]}" 2> /dev/null || true; end_wine' EXIT
 failed=0
 parts=" $* "
 wants() { [ "$parts" = '  ' ] || [[ $parts == *" $1 "* ]]; }
