@@ -10,6 +10,7 @@
 #include <string>
 
 #include "base/lane_sender.h"
+#include "base/os/error_text.h"
 #include "base/os/pipe_win.h"
 #include "base/os/readiness.h"
 
@@ -277,7 +278,7 @@ Status MakeSeqpacketPair(UniqueFd* a, UniqueFd* b) {
     if (*a && *b) return Status::Ok();
   }
   return {StatusCode::kInsufficientResources,
-          std::string("cannot create a pair of pipes: ") + std::strerror(errno), Detail::kTransport, errno};
+          std::string("cannot create a pair of pipes: ") + os::ErrorText(errno), Detail::kTransport, errno};
 }
 
 }  // namespace nd

@@ -7,10 +7,10 @@
 
 #include <cerrno>
 #include <chrono>
-#include <cstring>
 #include <utility>
 
 #include "base/locate.h"
+#include "base/os/error_text.h"
 #include "base/os/socket.h"
 #include "base/unique_fd.h"
 #include "cli/admin_channel.h"
@@ -74,7 +74,7 @@ Failure AdminClient::DialLocal(UniqueFd* out) const {
   if (!fd) {
     const int error = errno;
     if (error == EMFILE || error == ENFILE) {
-      return Error{Exit::kFailed, std::string("no socket: ") + std::strerror(error), {}, {}};
+      return Error{Exit::kFailed, std::string("no socket: ") + os::ErrorText(error), {}, {}};
     }
     if (error == EACCES || error == EPERM) {
       return Error{Exit::kPermission,
@@ -87,7 +87,7 @@ Failure AdminClient::DialLocal(UniqueFd* out) const {
     if (error == EAGAIN || error == EINPROGRESS) {
       return Error{Exit::kTimeout, "the broker in " + directory_ + " does not accept connections", {}, {}};
     }
-    return Unreachable(std::strerror(error));
+    return Unreachable(os::ErrorText(error));
   }
   *out = std::move(fd);
   return std::nullopt;
@@ -103,7 +103,7 @@ Failure AdminClient::Connect() {
   if (Failure failure = Dial(&fd)) return failure;
   auto line = std::make_unique<Line>(std::move(fd));
   if (line->channel.get() == nullptr) {
-    return Error{Exit::kFailed, std::string("no channel to the broker: ") + std::strerror(errno), {}, {}};
+    return Error{Exit::kFailed, std::string("no channel to the broker: ") + os::ErrorText(errno), {}, {}};
   }
   line->stub = v1::Admin::NewStub(line->channel.get());
   line_ = std::move(line);

@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <cstring>
 #include <functional>
 
+#include "base/os/error_text.h"
 #include "base/os/socket.h"
 #include "base/os/wait.h"
 #include "base/unique_fd.h"
@@ -121,7 +121,7 @@ Failure Metrics(Context& context, std::string* text) {
     if (got > 0) text->append(buffer, static_cast<std::size_t>(got));
   }
   if (ok) return std::nullopt;
-  return Error{Exit::kFailed, "no metrics from " + path + ": " + std::strerror(errno), {}, {}};
+  return Error{Exit::kFailed, "no metrics from " + path + ": " + os::ErrorText(errno), {}, {}};
 }
 
 std::vector<std::pair<std::string, Part>> Parts(const Context& context) {

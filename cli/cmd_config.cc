@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // ndctl config: the settings in force, and a check of another file.
 #include <cerrno>
-#include <cstring>
 #include <fstream>
 #include <iostream>
 #include <memory>
 #include <sstream>
 
+#include "base/os/error_text.h"
 #include "cli/commands.h"
 #include "cli/noun.h"
 #include "cli/rows.h"
@@ -55,7 +55,7 @@ Failure ReadFile(const std::string& name, std::string* text) {
       const Exit exit = error == ENOENT   ? Exit::kNotFound
                         : error == EACCES ? Exit::kPermission
                                           : Exit::kFailed;
-      return Error{exit, "cannot read " + name + ": " + std::strerror(error), {}, {}};
+      return Error{exit, "cannot read " + name + ": " + os::ErrorText(error), {}, {}};
     }
   }
   std::istream& in = name == "-" ? std::cin : file;
@@ -63,7 +63,7 @@ Failure ReadFile(const std::string& name, std::string* text) {
   in.read(text->data(), static_cast<std::streamsize>(text->size()));
   text->resize(static_cast<std::size_t>(in.gcount()));
   if (in.bad() || (text->empty() && !in.eof())) {
-    return Error{Exit::kFailed, "cannot read " + name + ": " + std::strerror(errno), {}, {}};
+    return Error{Exit::kFailed, "cannot read " + name + ": " + os::ErrorText(errno), {}, {}};
   }
   if (text->size() <= kLongestFile) return std::nullopt;
   return Error{Exit::kFailed, name + " is longer than any configuration (4 MiB)", {}, {}};

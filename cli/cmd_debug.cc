@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // ndctl debug bundle: one file to attach to a report.
 #include <cerrno>
-#include <cstring>
 #include <ctime>
 #include <memory>
 
+#include "base/os/error_text.h"
 #include "base/os/file.h"
 #include "base/os/host.h"
 #include "base/utc_time.h"
@@ -30,7 +30,7 @@ Failure WriteNew(const std::string& name, const std::string& data) {
   const int error = os::WriteNewFile(name, data, os::Readers::kOwner);
   if (error == 0) return std::nullopt;
   return Error{error == EACCES ? Exit::kPermission : Exit::kFailed,
-               "cannot make " + name + ": " + std::strerror(error),
+               "cannot make " + name + ": " + os::ErrorText(error),
                error == EEXIST ? "choose another name with -o FILE" : "",
                {}};
 }

@@ -11,6 +11,7 @@
 #include "cli/testing/fake_admin.h"
 #include "cli/testing/run_ndctl.h"
 #include "nd/status.h"
+#include "tests/testing/process.h"
 
 namespace nd::cli {
 namespace {
@@ -467,23 +468,23 @@ TEST_F(CommandsTest, QuietAndEnvironment) {
   *admin_.connections->add_items() = Connection("c-1", 0);
   EXPECT_EQ("c-1\n", Run({"connection", "list", "--quiet"}).out);
   EXPECT_EQ(2, Run({"connection", "list", "-q", "-o", "json"}).exit);
-  setenv("NDCTL_OUTPUT", "json", 1);
+  testing::SetVariable("NDCTL_OUTPUT", "json");
   EXPECT_EQ("c-1\n", Run({"connection", "list", "-q"}).out);
   EXPECT_TRUE(Run({"connection", "list"}).out.starts_with("{"));
-  setenv("NDCTL_OUTPUT", "table", 1);
-  setenv("NDCTL_NO_HEADERS", "1", 1);
+  testing::SetVariable("NDCTL_OUTPUT", "table");
+  testing::SetVariable("NDCTL_NO_HEADERS", "1");
   EXPECT_TRUE(Run({"connection", "list"}).out.starts_with("c-1"));
-  unsetenv("NDCTL_NO_HEADERS");
-  setenv("NDCTL_TIMEOUT", "5parsecs", 1);
+  testing::SetVariable("NDCTL_NO_HEADERS", nullptr);
+  testing::SetVariable("NDCTL_TIMEOUT", "5parsecs");
   const Ran ran = Run({"connection", "list"});
   EXPECT_EQ(2, ran.exit);
   EXPECT_NE(std::string::npos, ran.err.find("--timeout: unknown unit 'parsecs'")) << ran.err;
-  unsetenv("NDCTL_TIMEOUT");
-  setenv("NDCTL_NO_PAGER", "perhaps", 1);
+  testing::SetVariable("NDCTL_TIMEOUT", nullptr);
+  testing::SetVariable("NDCTL_NO_PAGER", "perhaps");
   EXPECT_EQ("ndctl: $NDCTL_NO_PAGER is 'perhaps', which --no-pager cannot be\n  write true or false\n",
             Run({"connection", "list"}).err);
-  unsetenv("NDCTL_NO_PAGER");
-  unsetenv("NDCTL_OUTPUT");
+  testing::SetVariable("NDCTL_NO_PAGER", nullptr);
+  testing::SetVariable("NDCTL_OUTPUT", nullptr);
 }
 
 }  // namespace

@@ -4,11 +4,11 @@
 
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <iostream>
 #include <sstream>
 
 #include "base/locate.h"
+#include "base/os/error_text.h"
 #include "base/os/self.h"
 #include "cli/noun.h"
 #include "cli/pager.h"
@@ -43,7 +43,7 @@ Failure Context::Write(const std::string& text) const {
   }
   if (errno == EPIPE)
     return Error{Exit::kFailed, {}, {}, {}};  // The reader of the pipe has ended, as `head` does.
-  return Error{Exit::kFailed, std::string("cannot write the output: ") + std::strerror(errno), {}, {}};
+  return Error{Exit::kFailed, std::string("cannot write the output: ") + os::ErrorText(errno), {}, {}};
 }
 
 Failure Context::Page(const std::string& text) const {

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
+#include "tests/testing/process.h"
 
 namespace nd::cli {
 namespace {
@@ -69,21 +69,21 @@ TEST(Table, MarksNewRowsAndFollowsRowsThatMoved) {
 }
 
 TEST(Color, FollowsTheConventions) {
-  unsetenv("NO_COLOR");
-  unsetenv("CLICOLOR_FORCE");
-  setenv("TERM", "xterm", 1);
+  testing::SetVariable("NO_COLOR", nullptr);
+  testing::SetVariable("CLICOLOR_FORCE", nullptr);
+  testing::SetVariable("TERM", "xterm");
   EXPECT_TRUE(UseColor(ColorMode::kAuto, true));
   EXPECT_FALSE(UseColor(ColorMode::kAuto, false));
   EXPECT_TRUE(UseColor(ColorMode::kAlways, false));
   EXPECT_FALSE(UseColor(ColorMode::kNever, true));
-  setenv("TERM", "dumb", 1);
+  testing::SetVariable("TERM", "dumb");
   EXPECT_FALSE(UseColor(ColorMode::kAuto, true));
-  setenv("CLICOLOR_FORCE", "1", 1);
+  testing::SetVariable("CLICOLOR_FORCE", "1");
   EXPECT_TRUE(UseColor(ColorMode::kAuto, false));
-  setenv("NO_COLOR", "1", 1);
+  testing::SetVariable("NO_COLOR", "1");
   EXPECT_FALSE(UseColor(ColorMode::kAuto, true));
-  unsetenv("NO_COLOR");
-  unsetenv("CLICOLOR_FORCE");
+  testing::SetVariable("NO_COLOR", nullptr);
+  testing::SetVariable("CLICOLOR_FORCE", nullptr);
 }
 
 }  // namespace

@@ -5,13 +5,13 @@
 #include <algorithm>
 #include <cctype>
 #include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <set>
 #include <sstream>
 
+#include "base/os/error_text.h"
 #include "base/os/file.h"
 #include "base/os/host.h"
 #include "daemon/config_provider.h"
@@ -265,7 +265,7 @@ Result<Config> LoadConfig(const std::string& file) {
   os::FileFacts facts;
   constexpr std::uint64_t kMost = 16 << 20;
   if (const int error = os::Look(file, &facts); error != 0) {
-    return Status(StatusCode::kUnsuccessful, file + ": cannot be read: " + std::strerror(error));
+    return Status(StatusCode::kUnsuccessful, file + ": cannot be read: " + os::ErrorText(error));
   }
   if (facts.kind != os::FileFacts::Kind::kFile || facts.size > kMost) {
     return Status(StatusCode::kUnsuccessful, file + ": is not a regular file of at most 16 MiB");
@@ -274,7 +274,7 @@ Result<Config> LoadConfig(const std::string& file) {
   std::ostringstream text;
   text << stream.rdbuf();
   if (!stream || (facts.size > 0 && !text)) {
-    return Status(StatusCode::kUnsuccessful, file + ": cannot be read: " + std::strerror(errno));
+    return Status(StatusCode::kUnsuccessful, file + ": cannot be read: " + os::ErrorText(errno));
   }
   return ParseConfig(text.str(), file);
 }

@@ -4,9 +4,9 @@
 #include <ws2tcpip.h>
 
 #include <cerrno>
-#include <cstring>
 #include <string>
 
+#include "base/os/error_text.h"
 #include "base/os/object_win.h"
 
 namespace nd::os {
@@ -28,7 +28,7 @@ Status BindFailure(int error, const Address& at, std::string_view place) {
               Detail::kTransport, error};
     default:
       return {StatusCode::kInsufficientResources,
-              tcp + of_place + " cannot be bound: " + std::strerror(error), Detail::kTransport, error};
+              tcp + of_place + " cannot be bound: " + os::ErrorText(error), Detail::kTransport, error};
   }
 }
 

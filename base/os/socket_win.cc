@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/os/socket.h"
 
+#include "base/os/error_text.h"
 #include "base/os/pipe_win.h"
 
 #include <aclapi.h>
@@ -10,7 +11,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <cstring>
 #include <memory>
 #include <vector>
 
@@ -179,7 +179,7 @@ Dialled ConnectTcp(const std::string& host, std::uint16_t port, Time deadline) {
     dialled.socket = ConnectBefore(to->ai_addr, static_cast<int>(to->ai_addrlen), deadline, Use::kNetwork);
     if (!dialled.socket) dialled.error = errno;
   }
-  if (!dialled.socket) dialled.reason = std::strerror(dialled.error);
+  if (!dialled.socket) dialled.reason = os::ErrorText(dialled.error);
   return dialled;
 }
 

@@ -4,12 +4,12 @@
 #include "client-lib/core/locate.h"
 
 #include <cerrno>
-#include <cstring>
 #include <optional>
 #include <utility>
 
 #include "base/environment.h"
 #include "base/locate.h"
+#include "base/os/error_text.h"
 #include "base/os/file.h"
 #include "base/os/self.h"
 
@@ -46,7 +46,7 @@ Result<UniqueFd> ConnectToBroker(const Location& location, const char* name, os:
       case ENFILE:
       case ENOBUFS:
       case ENOMEM:
-        return Status(StatusCode::kInsufficientResources, std::string("no socket: ") + std::strerror(error),
+        return Status(StatusCode::kInsufficientResources, std::string("no socket: ") + os::ErrorText(error),
                       Detail::kTransport, error);
       case EACCES:
       case EPERM:
@@ -54,7 +54,7 @@ Result<UniqueFd> ConnectToBroker(const Location& location, const char* name, os:
                       error);
       default:
         return Status(StatusCode::kDeviceNotReady,
-                      "no broker answers at " + path + " (" + std::strerror(error) +
+                      "no broker answers at " + path + " (" + os::ErrorText(error) +
                           "); start ndbrokerd, or name its directory with NDBROKER_DIR",
                       Detail::kBrokerUnreachable, error);
     }

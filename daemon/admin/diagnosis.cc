@@ -4,7 +4,8 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstring>
+
+#include "base/os/error_text.h"
 
 namespace nd::service {
 namespace {
@@ -63,7 +64,7 @@ void Directory(const HealthFacts& f, std::vector<Finding>* out) {
   const std::string name = "runtime directory";
   const HealthFacts::File& d = f.directory;
   if (d.error != 0) {
-    out->push_back(Fail(name, d.path + ": " + std::strerror(d.error) + ".", "Restart the broker."));
+    out->push_back(Fail(name, d.path + ": " + os::ErrorText(d.error) + ".", "Restart the broker."));
   } else if (d.uid != f.own_uid || (d.mode & 0022) != 0) {
     out->push_back(Fail(name,
                         d.path + " has owner " + std::to_string(d.uid) + " and mode " + Octal(d.mode) +
@@ -74,7 +75,7 @@ void Directory(const HealthFacts& f, std::vector<Finding>* out) {
   }
   for (const HealthFacts::File& socket : f.sockets) {
     if (socket.error == 0) continue;
-    out->push_back(Fail(name, socket.path + ": " + std::strerror(socket.error) + ".",
+    out->push_back(Fail(name, socket.path + ": " + os::ErrorText(socket.error) + ".",
                         "It was removed: restart the broker; connections continue."));
   }
 }
@@ -152,7 +153,7 @@ void Ports(const HealthFacts& f, std::vector<Finding>* out) {
     if (port.error == 0) {
       out->push_back(Pass("TCP port", port.address + " answers."));
     } else {
-      out->push_back(Fail("TCP port", port.address + ": " + std::strerror(port.error) + ".",
+      out->push_back(Fail("TCP port", port.address + ": " + os::ErrorText(port.error) + ".",
                           "Check the firewall rules for the port, and that the address is up."));
     }
   }
@@ -173,7 +174,7 @@ void Devices(const HealthFacts& f, std::vector<Finding>* out) {
     wrong = true;
     out->push_back(Warn(name,
                         device.path +
-                            (device.error != 0 ? std::string(": ") + std::strerror(device.error)
+                            (device.error != 0 ? std::string(": ") + os::ErrorText(device.error)
                                                : " has mode " + Octal(device.mode)) +
                             ": ordinary users cannot use RDMA devices.",
                         "Install rdma-core's udev rules, or chmod 0666 it."));
@@ -216,7 +217,7 @@ Finding LeaseJournal(const HealthFacts& f) {
                 remedy);
   }
   if (f.journal_file.error != 0) {
-    return Fail(name, path + ": " + std::strerror(f.journal_file.error) + ", though it is being written.",
+    return Fail(name, path + ": " + os::ErrorText(f.journal_file.error) + ", though it is being written.",
                 "It was removed: restart the broker; connections continue.");
   }
   const std::string state = path + ", " + Bytes(f.journal_file.bytes) + ", " +
@@ -244,7 +245,7 @@ Finding HistoryDatabase(const HealthFacts& f) {
     return Warn(name, finding + ".", remedy);
   }
   if (f.history_file.error != 0) {
-    return Fail(name, path + ": " + std::strerror(f.history_file.error) + ", though it is being written.",
+    return Fail(name, path + ": " + os::ErrorText(f.history_file.error) + ", though it is being written.",
                 "It was removed: restart the broker; connections continue.");
   }
   const std::string state = path + ", " + Bytes(f.history_file.bytes) + ", " +

@@ -3,12 +3,12 @@
 #include "daemon/admin/diagnosis.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <functional>
 
+#include "base/os/self.h"
 #include "daemon/admin/health_facts.h"
 
 namespace nd::service {
@@ -185,11 +185,9 @@ TEST(Diagnosis, NamesEachProblem) {
 TEST(HealthFacts, AreGatheredFromThisProcess) {
   HealthFacts facts;
   GatherHealth("/nonexistent-directory", {Address::V4({127, 0, 0, 1}, 1)}, &facts);
-  EXPECT_GT(facts.fds_open, 2u);
   EXPECT_GT(facts.fd_limit, facts.fds_open);
-  EXPECT_EQ(facts.own_uid, ::geteuid());
+  EXPECT_EQ(facts.own_uid, os::UserNumber());
   EXPECT_EQ(facts.directory.error, ENOENT);
-  EXPECT_EQ(facts.sockets.size(), 3u);
   EXPECT_TRUE(facts.clock_is_set);
   EXPECT_GE(facts.suspended, Duration::zero());
   ASSERT_EQ(facts.ports.size(), 1u);

@@ -4,10 +4,10 @@
 
 #include <cerrno>
 #include <charconv>
-#include <cstring>
 #include <ctime>
 #include <deque>
 
+#include "base/os/error_text.h"
 #include "base/os/self.h"
 #include "base/os/socket.h"
 #include "daemon/metrics/json_writer.h"
@@ -74,7 +74,7 @@ void HttpService::Start(UniqueFd local) {
     const int error = errno;
     const bool taken = error == EADDRINUSE;
     ops::LogWarning("metrics", (taken ? text + " is taken by another program"
-                                      : "cannot listen on " + text + ": " + std::strerror(error)) +
+                                      : "cannot listen on " + text + ": " + os::ErrorText(error)) +
                                    "; metrics and the page are only on " + options_.directory + "/" +
                                    kMetricsSocketName +
                                    " (give another \"listen\" in [metrics], or \"\" for none)");

@@ -3,9 +3,9 @@
 // broker accepts connections itself.
 #include "daemon/service/acceptor.h"
 
-#include <cstring>
 #include <string>
 
+#include "base/os/error_text.h"
 #include "base/os/readiness.h"
 #include "daemon/ops/logging.h"
 
@@ -56,7 +56,7 @@ void Acceptor::OnReadable() {
 
 void Acceptor::OutOfDescriptors(int error) {
   door_.Fail(error);
-  ops::LogWarning("accept failed", std::string(name_) + ": " + std::strerror(error) +
+  ops::LogWarning("accept failed", std::string(name_) + ": " + os::ErrorText(error) +
                                        "; clients are turned away until descriptors are free");
   spare_.AcceptToRefuse(listener_.get()).reset();
   spare_.Refill();

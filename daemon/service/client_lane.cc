@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/fd_lane.h"
+#include "base/os/error_text.h"
 #include "base/os/readiness.h"
 #include "base/os/socket.h"
 #include "provider/halves_record.h"
@@ -331,7 +332,7 @@ bool ClientLane::Receive(bool* all) {
   if (count != 0 || error == ECONNRESET) {
     End(StatusCode::kConnectionDisconnected, "it hung up");
   } else {
-    End(StatusCode::kRemoteError, std::string("its socket failed: ") + std::strerror(error));
+    End(StatusCode::kRemoteError, std::string("its socket failed: ") + os::ErrorText(error));
   }
   return false;
 }

@@ -5,10 +5,10 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstring>
 #include <utility>
 
 #include "base/locate.h"
+#include "base/os/error_text.h"
 #include "base/os/self.h"
 #include "daemon/ops/logging.h"
 #include "daemon/ops/probes.h"
@@ -335,7 +335,7 @@ void BrokerShell::OnDisconnected(provider::CmId id, const Status& status) {
 }
 void BrokerShell::OnAcceptError(int error) {
   doors_[kPeersDoor].Fail(error);
-  ops::LogWarning("accept failed", std::string("a peer's connection: ") + std::strerror(error));
+  ops::LogWarning("accept failed", std::string("a peer's connection: ") + os::ErrorText(error));
 }
 
 void BrokerShell::OnAdaptersChanged() {

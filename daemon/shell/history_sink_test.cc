@@ -2,13 +2,13 @@
 #include "daemon/shell/history_sink.h"
 
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
 #include <chrono>
 
 #include "daemon/service/convert.h"
 #include "daemon/shell/history_messages.h"
 #include "daemon/shell/id_text.h"
+#include "tests/testing/process.h"
 
 namespace nd::service {
 namespace {
@@ -129,13 +129,13 @@ TEST(HistorySink, FiltersAreChecked) {
 
 TEST(HistorySink, FileIsWhereTheDocumentationSays) {
   HistorySettings settings;
-  ::unsetenv("STATE_DIRECTORY");
+  testing::SetVariable("STATE_DIRECTORY", nullptr);
   EXPECT_EQ(HistoryFile(settings, "/run/user/1000/ndbroker"), "/run/user/1000/ndbroker/history.db");
-  ::setenv("STATE_DIRECTORY", "/var/lib/a:/var/lib/b", 1);
+  testing::SetVariable("STATE_DIRECTORY", "/var/lib/a:/var/lib/b");
   EXPECT_EQ(HistoryFile(settings, "/run/x"), "/var/lib/a/history.db");
   settings.file = "/data/h.db";
   EXPECT_EQ(HistoryFile(settings, "/run/x"), "/data/h.db");
-  ::unsetenv("STATE_DIRECTORY");
+  testing::SetVariable("STATE_DIRECTORY", nullptr);
 }
 
 }  // namespace

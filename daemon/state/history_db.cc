@@ -6,9 +6,9 @@
 #include <array>
 #include <cerrno>
 #include <charconv>
-#include <cstring>
 #include <functional>
 
+#include "base/os/error_text.h"
 #include "base/os/file.h"
 #include "base/unique_fd.h"
 #include "daemon/state/sqlite.h"
@@ -201,7 +201,7 @@ Status Prepared(Database& db, const std::string& sql, Statement* out) {
 Status MakeFile(const std::string& path) {
   const int error = os::EnsureFile(path);
   if (error == 0) return {};
-  return {StatusCode::kUnsuccessful, "cannot open " + path + ": " + std::strerror(error)};
+  return {StatusCode::kUnsuccessful, "cannot open " + path + ": " + os::ErrorText(error)};
 }
 
 }  // namespace

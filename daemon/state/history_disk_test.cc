@@ -4,7 +4,6 @@
 // or not at all.
 #include <gtest/gtest.h>
 #include <sqlite3.h>
-#include <unistd.h>
 
 #include <cstdio>
 #include <cstring>
@@ -13,6 +12,7 @@
 
 #include "daemon/state/history_db.h"
 #include "daemon/state/sqlite.h"
+#include "tests/testing/process.h"
 
 namespace nd::state {
 namespace {
@@ -102,15 +102,10 @@ class HistoryDiskTest : public ::testing::TestWithParam<std::tuple<bool, bool>> 
     ASSERT_EQ(sqlite3_vfs_register(&failing, 1), SQLITE_OK);
   }
   static void TearDownTestSuite() { sqlite3_vfs_register(real_vfs, 1); }
-  void SetUp() override {
-    char name[] = "/tmp/nddiskXXXXXX";
-    directory_ = ::mkdtemp(name);
-    file_ = directory_ + "/history.db";
-    disk = {};
-  }
+  void SetUp() override { disk = {}; }
   void TearDown() override {
     disk = {};
-    std::filesystem::remove_all(directory_);
+    testing::RemoveTree(directory_);
   }
   static std::vector<HistoryRow> Rows(int first, int count) {
     std::vector<HistoryRow> rows(static_cast<std::size_t>(count));
@@ -132,7 +127,7 @@ class HistoryDiskTest : public ::testing::TestWithParam<std::tuple<bool, bool>> 
   }
   static constexpr int kOld = 40, kNew = 25, kKept = 30;
 
-  std::string directory_, file_;
+  const std::string directory_ = testing::MakeTempDirectory("nddisk-"), file_ = directory_ + "/history.db";
 };
 
 TEST_P(HistoryDiskTest, RowsAreAddedTogetherOrNotAtAll) {

@@ -1,14 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The history on real files, also full, read-only, damaged and foreign ones.
+// The history on real files, also read-only, damaged and foreign ones.
 #include "daemon/state/history.h"
-
-#include <fcntl.h>
-#include <gtest/gtest.h>
-#include <sched.h>
-#include <sys/mount.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <cstdio>
@@ -17,14 +9,13 @@
 #include <future>
 #include <thread>
 
-#include "daemon/state/history_db.h"
+#include "daemon/state/history_fixture.h"
 #include "daemon/state/sqlite.h"
 
 namespace nd::state {
 namespace {
 
 using std::chrono::milliseconds;
-using Mode = HistoryDb::Mode;
 
 constexpr UnixTime kDay = UnixTime{24} * 3600 * 1'000'000;
 
@@ -33,93 +24,6 @@ UnixTime Now() {
   return std::chrono::duration_cast<microseconds>(std::chrono::system_clock::now().time_since_epoch())
       .count();
 }
-
-// The n-th connection; an hour apart, the newest last, among five applications, seven peers and two adapters.
-HistoryRow MakeRow(int n, UnixTime first = UnixTime{1'800'000'000} * 1'000'000) {
-  HistoryRow row;
-  row.id = "c-" + std::to_string(n);
-  row.started = first + UnixTime{n} * 1000;
-  row.established = row.started + 5;
-  row.ended = row.started + 100;
-  row.local = Address::Parse("10.0.0.1").value().WithPort(static_cast<std::uint16_t>(50'000 + n % 1000));
-  row.peer = n % 7 == 0 ? Address::Parse("[fd00::1]:7000").value()
-                        : Address::Parse("10.0.0." + std::to_string(10 + n % 7) + ":7000").value();
-  row.passive = n % 2 == 0;
-  row.pid = 100;
-  row.uid = 4'294'967'294u;
-  row.command = "cmd" + std::to_string(n % 5);
-  if (n % 5 == 0) row.application = "My App; DROP TABLE connection; --";
-  row.unit = "x.service";
-  row.container = "abc";
-  row.cgroup = "/system.slice/x.service";
-  row.adapter = n % 2 == 0 ? "soft0" : "soft1";
-  row.transport = "local";
-  row.outcome = n % 4 == 0 ? "failed" : n % 4 == 1 ? "broken" : "closed";
-  if (row.outcome == "failed") row.established.reset();
-  row.status = "CONNECTION_REFUSED";
-  row.detail = "peer rejected";
-  row.reason = "It said \"no\"\n\xc3\xa4.";
-  row.tx_bytes = ~std::uint64_t{0};
-  row.rx_bytes = std::uint64_t{1} << 63;
-  row.wakeups = 7;
-  row.phases = {{"queue", 0.000012345}, {"connect", 1.5}};
-  return row;
-}
-
-std::vector<HistoryRow> MakeRows(int count) {
-  std::vector<HistoryRow> rows;
-  for (int n = 0; n < count; ++n) rows.push_back(MakeRow(n));
-  return rows;
-}
-
-class HistoryTest : public ::testing::Test {
- protected:
-  void SetUp() override {
-    char name[] = "/tmp/ndhistoryXXXXXX";
-    directory_ = ::mkdtemp(name);
-    file_ = directory_ + "/history.db";
-  }
-  void TearDown() override { std::filesystem::remove_all(directory_); }
-  std::unique_ptr<HistoryDb> Open(Mode mode = Mode::kWrite) {
-    auto db = HistoryDb::Open(file_, mode);
-    EXPECT_TRUE(db.ok()) << db.status().ToString();
-    return db.ok() ? std::move(db.value()) : nullptr;
-  }
-  History::Options MakeOptions() {
-    History::Options options;
-    options.file = file_;
-    options.keep = std::chrono::hours(24 * 365 * 100);
-    options.gather = milliseconds(1);
-    options.retry = milliseconds(1);
-    options.tell = [this](bool good, const std::string& line) {
-      std::lock_guard lock(mutex_);
-      told_.push_back((good ? "+" : "-") + line);
-    };
-    return options;
-  }
-  std::vector<std::string> Told() {
-    std::lock_guard lock(mutex_);
-    return told_;
-  }
-  // Without a time-out of its own; ctest ends a test that hangs.
-  template <typename Condition>
-  void Await(Condition condition) {
-    while (!condition()) std::this_thread::yield();
-  }
-  std::vector<std::string> Files() {
-    std::vector<std::string> names;
-    for (const auto& entry : std::filesystem::directory_iterator(directory_)) {
-      names.push_back(entry.path().filename());
-    }
-    std::sort(names.begin(), names.end());
-    return names;
-  }
-  std::string directory_, file_;
-
- private:
-  std::mutex mutex_;
-  std::vector<std::string> told_;
-};
 
 TEST_F(HistoryTest, RowsAreReadAsWritten) {
   const auto rows = MakeRows(40);
@@ -136,9 +40,6 @@ TEST_F(HistoryTest, RowsAreReadAsWritten) {
   for (std::size_t n = 0; n < 40; ++n) EXPECT_EQ(page->rows[n], rows[39 - n]) << n;
   EXPECT_FALSE(page->truncated);
   EXPECT_EQ(db->ListAudit(10).value(), (std::vector{audit[1], audit[0]}));
-  struct stat st;
-  ASSERT_EQ(::stat(file_.c_str(), &st), 0);
-  EXPECT_EQ(st.st_mode & 0777, 0600u);
 }
 
 TEST_F(HistoryTest, EveryFilterAloneAndTogether) {
@@ -371,6 +272,7 @@ TEST_F(HistoryTest, WriterAnswersWhileItWaits) {
 
 TEST_F(HistoryTest, DamagedFileIsSetAside) {
   for (const bool whole : {true, false}) {
+    std::filesystem::remove(file_);
     {
       History history(MakeOptions());
       for (int n = 0; n < 200; ++n) history.Add(MakeRow(n));
@@ -393,7 +295,6 @@ TEST_F(HistoryTest, DamagedFileIsSetAside) {
     std::size_t aside = 0;
     for (const std::string& name : Files()) aside += name.starts_with("history.db.bad-");
     EXPECT_GE(aside, 1u);
-    std::filesystem::remove(file_);
   }
 }
 
@@ -428,61 +329,9 @@ TEST_F(HistoryTest, FileOfALaterVersionIsNotTouched) {
   for (const std::string& name : Files()) EXPECT_EQ(name.find(".bad-"), std::string::npos);
 }
 
-TEST_F(HistoryTest, EmptyFileIsNewAndALinkIsNotFollowed) {
+TEST_F(HistoryTest, EmptyFileIsNew) {
   std::ofstream(file_).close();
-  { ASSERT_NE(Open(), nullptr); }
-  std::filesystem::remove(file_);
-  std::ofstream(directory_ + "/precious") << "precious";
-  std::filesystem::create_symlink("precious", file_);
-  EXPECT_FALSE(HistoryDb::Open(file_, Mode::kWrite).ok());
-  EXPECT_EQ(std::filesystem::file_size(directory_ + "/precious"), 8u);
-}
-
-// A file system of 200 KiB in a mount namespace of the test's own process.
-TEST_F(HistoryTest, FullDiskBlocksNoCaller) {
-  if (::geteuid() != 0) GTEST_SKIP() << "SKIPPED LOUDLY: needs root to mount a small file system";
-  const pid_t child = ::fork();
-  ASSERT_GE(child, 0);
-  if (child == 0) {
-    const auto fail = [](const char* what) {
-      std::fprintf(stderr, "full disk: %s\n", what);
-      ::_exit(1);
-    };
-    if (::unshare(CLONE_NEWNS) != 0 || ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
-        ::mount("none", directory_.c_str(), "tmpfs", 0, "size=300k") != 0) {
-      ::_exit(77);
-    }
-    auto options = MakeOptions();
-    options.max_waiting = 10'000;
-    History history(options);
-    int n = 0;
-    const auto problem = [&] { return history.state().problem; };
-    while (problem().empty() && n < 100'000) {
-      history.Add(MakeRow(n++));
-      if (n % 50 == 0) history.Flush();
-    }
-    if (problem().find("full") == std::string::npos) fail("expected it to be full");
-    const auto began = std::chrono::steady_clock::now();
-    for (int i = 0; i < 1000; ++i) history.Add(MakeRow(n++));
-    if (std::chrono::steady_clock::now() - began > std::chrono::seconds(5))
-      fail("adding waited for the disk");
-    Await([&] { return !Told().empty(); });
-    const auto later = std::chrono::steady_clock::now() + milliseconds(50);  // Dozens of tries.
-    Await([&] { return std::chrono::steady_clock::now() > later; });
-    if (Told().size() != 1) fail("expected one warning");
-    if (!history.List({}).ok()) fail("what is there can still be read");
-    if (::mount("none", directory_.c_str(), "tmpfs", MS_REMOUNT, "size=64m") != 0) fail("remount");
-    Await([&] { return history.state().writing && history.state().waiting == 0; });
-    history.Flush();
-    HistoryFilter all;
-    all.limit = 200'000;
-    if (history.List(all)->rows.size() != static_cast<std::size_t>(n)) fail("rows were lost");
-    ::_exit(0);
-  }
-  int status = 0;
-  ASSERT_EQ(::waitpid(child, &status, 0), child);
-  if (WIFEXITED(status) && WEXITSTATUS(status) == 77) GTEST_SKIP() << "SKIPPED LOUDLY: may not mount here";
-  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  EXPECT_NE(Open(), nullptr);
 }
 
 TEST_F(HistoryTest, TenThousandRowsAreListed) {

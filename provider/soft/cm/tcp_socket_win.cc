@@ -3,6 +3,7 @@
 // every program. So a held port is a bound socket that no other socket may share.
 #include "provider/soft/cm/tcp_socket.h"
 
+#include "base/os/error_text.h"
 #include "base/os/object_win.h"
 
 #include <mstcpip.h>
@@ -10,7 +11,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -60,7 +60,7 @@ Result<UniqueFd> MakeTcpSocket(Address::Family family) {
   }
   if (!fd) {
     return Status{StatusCode::kInsufficientResources,
-                  std::string("cannot create a socket: ") + std::strerror(errno), Detail::kTransport, errno};
+                  std::string("cannot create a socket: ") + os::ErrorText(errno), Detail::kTransport, errno};
   }
   if (v6) SetInt(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, 1);
   return fd;
@@ -127,7 +127,7 @@ std::ptrdiff_t Peek(int fd, std::span<std::byte> into) {
 
 Status ConnectFailure(int error, PortMode mode) {
   const auto because = [error](StatusCode code, std::string_view text, Detail detail = Detail::kTransport) {
-    return Status(code, std::string(text) + " (" + std::strerror(error) + ")", detail, error);
+    return Status(code, std::string(text) + " (" + os::ErrorText(error) + ")", detail, error);
   };
   switch (error) {
     case ECONNREFUSED:

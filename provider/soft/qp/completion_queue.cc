@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstring>
 #include <new>
 #include <utility>
 
+#include "base/os/error_text.h"
 #include "provider/queue_pair_rules.h"
 #include "provider/soft/qp/queue_pair.h"
 
@@ -32,7 +32,7 @@ static_assert(kMostWords <= os::kMostSleptOn);
 constexpr std::uint64_t kNoTag = 0;
 
 Status NoDescriptor(const char* what) {
-  return {StatusCode::kInsufficientResources, std::string(what) + ": " + std::strerror(errno),
+  return {StatusCode::kInsufficientResources, std::string(what) + ": " + os::ErrorText(errno),
           Detail::kTransport, errno};
 }
 
