@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <ctime>
+#include <filesystem>
 #include <utility>
 
 #include "base/os/thread.h"
@@ -302,7 +303,10 @@ bool History::Trouble(const Status& why) {
 
 bool History::SetAside() {
   db_.reset();
-  const std::string bad = options_.file + ".bad-" + TimeForName();
+  const std::string first = options_.file + ".bad-" + TimeForName();
+  std::string bad = first;
+  std::error_code ignored;
+  for (int n = 2; std::filesystem::exists(bad, ignored); ++n) bad = first + "-" + std::to_string(n);
   if (std::rename(options_.file.c_str(), bad.c_str()) != 0) return false;
   // The log files of the old file must not be taken for those of the new one.
   for (const char* suffix : {"-wal", "-shm"}) std::remove((options_.file + suffix).c_str());
