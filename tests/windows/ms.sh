@@ -10,7 +10,7 @@
 #
 # usage: tests/windows/ms.sh [PROGRAM...]     without programs: all
 #   NDBROKER_MS_SOURCE   a folder with the sources (default: fetched into build/windows/ms-source)
-#   NDBROKER_MS_SECONDS  the time of a program that moves more data than Wine does in an hour (default: 40); others have
+#   NDBROKER_MS_SECONDS  the time of a program that moves more than Wine does in five minutes (default: 40); others have
 #                        300 seconds
 #   NDBROKER_ND_COMPAT   compatibility words of the provider (default here: refused badnet sge; docs/windows.md)
 set -euo pipefail
@@ -91,16 +91,16 @@ done
 "${compiler[@]}" "${flags[@]}" -include tests/windows/ms_shim_win.h -I. -Ibase/include -Iclient-lib/include -static \
   tests/windows/ms_layout.cc -o "$out/ms_layout.exe" -lws2_32
 
-# brokers NAME PORT [OPTION...]: NAME has both addresses, NAME-server and NAME-client have one each.
-brokers() {
-  local both=("$client")
-  [ -z "$network" ] || both+=(--adapter-address "$server")
-  start_broker "$1" "${both[0]}" "$2" "${both[@]:1}" "${@:3}"
-  [ -n "$network" ] || return 0
-  start_broker "$1-server" "$server" $(($2 + 1)) "${@:3}"
-  start_broker "$1-client" "$client" $(($2 + 1)) "${@:3}"
-}
-brokers ms 4990
+# The broker ms has both addresses, ms-server and ms-client have one each. Many programs end at a Receive that completes CANCELED when the peer disconnects, which
+# is a compatibility switch (docs/behaviour.md, c.3).
+printf '[compat]\nflush-on-peer-disconnect = true\n' > "$WINEPREFIX/drive_c/ms.toml"
+both=("$client")
+[ -z "$network" ] || both+=(--adapter-address "$server")
+start_broker ms "${both[0]}" 4990 "${both[@]:1}" --config 'C:\ms.toml'
+if [ -n "$network" ]; then
+  start_broker ms-server "$server" 4991 --config 'C:\ms.toml'
+  start_broker ms-client "$client" 4991 --config 'C:\ms.toml'
+fi
 run_wine 60 "$out/ms_layout.exe"
 install_entry
 export NDBROKER_ND_COMPAT=${NDBROKER_ND_COMPAT-refused badnet sge}
@@ -119,10 +119,12 @@ traffic() {
   # shellcheck disable=SC2086 # The words are words.
   run_wine 20 "$build/bin/ndctl.exe" --address "C:\\broker-$2" -o json $words | grep -E "\"$pattern\""
 }
-# limit_of PROGRAM: its time in seconds. These move 2 GB or 500,000 messages for each of 23 sizes, or make millions of Writes one after the other.
+# limit_of NAME BROKERS: the time of a program in seconds. Some move 2 GB or 500,000 messages for each of 23 sizes, which ends in time where they poll and
+# have one broker; ndmw makes millions of Writes one after the other.
 limit_of() {
-  case $1 in
-    ndping | ndpingpong | ndrping | ndrpingpong | ndmw) echo "${NDBROKER_MS_SECONDS:-40}" ;;
+  case $1/$2 in
+    "ndping -p/1" | "ndpingpong -p/1" | "ndrping -p"*/1) echo 300 ;;
+    ndping* | ndpingpong* | ndrping* | ndrpingpong* | ndmw/*) echo "${NDBROKER_MS_SECONDS:-40}" ;;
     *) echo 300 ;;
   esac
 }
@@ -153,7 +155,7 @@ row() {
     ndmval/1/0/114 | "ndmemorytest NdMRDeregister"/?/147/0) result='explained in docs/windows.md' ;;
     # When the server's time is over, the client ends somehow. Without a result of a size and without traffic a program hangs.
     ndping*/124/* | ndpingpong*/124/* | ndrping*/124/* | ndrpingpong*/124/* | ndmw/*/124/* | ndconn/*/124/* | ndmrlat/*/124 | ndmrrate/*/124)
-      if measures "$@"; then result="no end within $(limit_of "${1%% *}") s"; else result="FAILED ($out/log)" failed=1; fi ;;
+      if measures "$@"; then result="no end within $(limit_of "$1" "$2") s"; else result="FAILED ($out/log)" failed=1; fi ;;
     *) result="FAILED ($out/log)" failed=1 ;;
   esac
   printf '%-34s %7s %7s %7s %8s  %s\n' "$@" "$result"
@@ -171,15 +173,15 @@ mkdir -p "$out/log"
 # single PROGRAM ARGUMENTS...
 single() {
   local started=$SECONDS status=0
-  run_wine "$(limit_of "$1")" "$out/$1.exe" "${@:2}" > "$(log_of "$1" only)" 2>&1 || status=$?
+  run_wine "$(limit_of "$1" 1)" "$out/$1.exe" "${@:2}" > "$(log_of "$1" only)" 2>&1 || status=$?
   row "$1" 1 - "$status" $((SECONDS - started))
 }
-# pair NAME PROGRAM "SERVER ARGUMENTS" "CLIENT ARGUMENTS" [BROKERS]: with one broker, then with two.
+# pair NAME PROGRAM "SERVER ARGUMENTS" "CLIENT ARGUMENTS": with one broker, then with two.
 pair() {
   local number server_status client_status started log process watcher seconds
-  seconds=$(limit_of "$2")
   for number in 1 2; do
-    local server_broker=${5:-ms} client_broker=${5:-ms}
+    local server_broker=ms client_broker=ms
+    seconds=$(limit_of "$1" "$number")
     if [ "$number" = 2 ]; then
       [ -n "$network" ] || continue
       server_broker+=-server client_broker+=-client
@@ -232,14 +234,8 @@ if wanted ndmemorytest "$@"; then
   for case in NdConnClose NdConnListenClosing NdConnReject NdDualConnection NdDualListen NdInvalidIP NdInvalidRead \
     NdInvalidWrite NdLargePrivateData NdLargeQPDepth NdMRDeregister NdMRInvalidBuffer NdOverRead NdOverWrite NdQpMax \
     NdReceiveFlushQP NdSendNoReceive NdWriteViolation NdReceiveConnClosed; do
-    port=$((port + 1)) with=
-    if [ "$case" = NdReceiveConnClosed ]; then
-      # It waits for a Receive that completes CANCELED when the peer closes: a compatibility switch (docs/behaviour.md, c.3).
-      printf '[compat]\nflush-on-peer-disconnect = true\n' > "$WINEPREFIX/drive_c/flush.toml"
-      with=flush
-      brokers flush 4993 --config 'C:\flush.toml'
-    fi
-    pair "ndmemorytest $case" ndmemorytest "-s -t $case $server:$port" "-c -t $case $server:$port" $with
+    port=$((port + 1))
+    pair "ndmemorytest $case" ndmemorytest "-s -t $case $server:$port" "-c -t $case $server:$port"
   done
 fi
 exit "$failed"
