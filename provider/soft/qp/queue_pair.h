@@ -416,6 +416,11 @@ class SoftQueuePair final : public QueuePair, public std::enable_shared_from_thi
   std::atomic<bool> starved_{false}, cold_{false};
   // While duty_ is kPutOff. The progress thread reads it without the lock, which the application owns.
   std::atomic<bool> put_off_{false};
+  // Visits of the progress thread that move data although the application polled since the last one: it has
+  // left data for a whole put-off, as a program does that polls its memory for the next message. Their number
+  // doubles each time, until a put-off ends with a poll. Of the progress thread alone.
+  static constexpr std::uint32_t kFewestPromptVisits = 8, kMostPromptVisits = 64;
+  std::uint32_t prompt_visits_ = 0, next_prompt_visits_ = kFewestPromptVisits;
   State state_ = State::kIdle;
   WorkRing<InitiatorRequest> initiator_;
   WorkRing<ReceiveRequest> receives_;

@@ -134,11 +134,16 @@ bool SoftQueuePair::MayLeaveToPolls() {
 bool SoftQueuePair::Serve(Deferred* deferred) {
   // The application that polls owns the lock, and keeps it.
   const bool was_put_off = put_off_.load(std::memory_order_relaxed);
-  if (was_put_off && MayLeaveToPolls()) return false;
+  if (was_put_off && MayLeaveToPolls()) {
+    next_prompt_visits_ = kFewestPromptVisits;
+    return false;
+  }
   bool moved = false;
   {
     BiasedGuard guard(lock_);
-    if (!was_put_off && MayLeaveToPolls()) {
+    if (prompt_visits_ > 0) {
+      if (polled_.exchange(false, std::memory_order_relaxed)) --prompt_visits_;
+    } else if (!was_put_off && MayLeaveToPolls()) {
       Step(&duty_, DutyEvent::kLeave);
       put_off_.store(duty_ == Duty::kPutOff, std::memory_order_relaxed);
       return false;
@@ -150,6 +155,10 @@ bool SoftQueuePair::Serve(Deferred* deferred) {
     for (int i = 0; i < kRoundsPerVisit && more; ++i) {
       more = Round(true);
       moved |= more;
+    }
+    if (was_put_off && moved) {
+      prompt_visits_ = next_prompt_visits_;
+      next_prompt_visits_ = std::min(2 * next_prompt_visits_, kMostPromptVisits);
     }
     Leave(deferred);
   }

@@ -30,7 +30,7 @@ class VisitTest : public ::testing::Test {
     doorbell_ = os::Duplicate(both.active.fds[1].get());
     ASSERT_TRUE(a_.qp->Attach(std::move(both.active)).ok());
     ASSERT_TRUE(b_.qp->Attach(std::move(both.passive)).ok());
-    for (int i = 0; i < 16; ++i) ASSERT_TRUE(a_.qp->Receive(nullptr, {}).ok());
+    for (int i = 0; i < 64; ++i) ASSERT_TRUE(a_.qp->Receive(nullptr, {}).ok());
   }
   void SendToA() { ASSERT_TRUE(b_.qp->Send(nullptr, {}, kOpSilentSuccess).ok()); }
   // Polls and checks the descriptor, as Poll does regularly.
@@ -73,6 +73,36 @@ TEST_F(VisitTest, PollThatTakesTheDoorbellDuringAVisitCausesAnotherVisit) {
   SendToA();
   EXPECT_TRUE(left.runnable || Readable(doorbell_.get()))
       << "the thread sleeps, and b does not ring any more";
+}
+
+// As a program that polls its queue for the end of its own Write, and then its memory for that of the peer.
+TEST_F(VisitTest, AfterDataThatNoPollFetchedTheNextIsFetchedAtOnce) {
+  const auto polled_and_sent = [&] {
+    PollWithALook();
+    SendToA();
+  };
+  Deferred none;
+  SendToA();
+  for (std::uint32_t prompt = 8; prompt <= 16; prompt *= 2) {
+    polled_and_sent();
+    ASSERT_FALSE(visited_.Serve(&none)) << "a polls";
+    ASSERT_TRUE(visited_.Serve(&none)) << "a did not poll since";
+    for (std::uint32_t i = 0; i < prompt; ++i) {
+      polled_and_sent();
+      ASSERT_TRUE(visited_.Serve(&none)) << i << " of " << prompt;
+    }
+  }
+  polled_and_sent();
+  ASSERT_FALSE(visited_.Serve(&none));
+  polled_and_sent();
+  ASSERT_FALSE(visited_.Serve(&none)) << "a still polls";
+  ASSERT_TRUE(visited_.Serve(&none));
+  for (int i = 0; i < 8; ++i) {
+    polled_and_sent();
+    ASSERT_TRUE(visited_.Serve(&none)) << i;
+  }
+  polled_and_sent();
+  EXPECT_FALSE(visited_.Serve(&none)) << "as few as at first";
 }
 
 TEST_F(VisitTest, EndOfASendThatIsNotReportedRingsForNobody) {
