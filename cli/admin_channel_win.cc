@@ -64,9 +64,11 @@ AdminChannel::AdminChannel(UniqueFd connection) {
   channel_ = ChannelOf(std::move(grpc));
 }
 
-// The channel and its thread go on until the process ends: threads that end together can wait for each other
-// (console.h).
+// The channel and its thread stay until the process ends: threads that end together can wait for each other
+// (console.h). Nothing is forwarded any more, because the Wine server keeps the socket of a process for ever
+// that ends in the middle of a poll, and takes all of a processor when bytes are unread (docs/windows.md).
 AdminChannel::~AdminChannel() {
+  if (forwarding_) forwarding_->relay.Stop();
   static_cast<void>(new std::shared_ptr<grpc::Channel>(std::move(channel_)));
   static_cast<void>(forwarding_.release());
 }

@@ -28,6 +28,11 @@ PipeRelay::PipeRelay(UniqueFd pipe, UniqueFd socket) {
   os::NameThread(thread_, "nd-relay");
 }
 
+void PipeRelay::Stop() {
+  stop_.Set();
+  closed_.get_future().wait();
+}
+
 PipeRelay::~PipeRelay() {
   stop_.Set();
   thread_.join();
@@ -87,6 +92,7 @@ void PipeRelay::Run() {
   }
   pipe_.fd.reset();
   socket_.fd.reset();
+  closed_.set_value();
 }
 
 }  // namespace nd::cli

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <future>
 #include <thread>
 #include <vector>
 
@@ -15,7 +16,8 @@ class PipeRelay {
  public:
   // Both descriptors are closed when one side has ended and the other one has its last bytes.
   PipeRelay(UniqueFd pipe, UniqueFd socket);
-  // Forwards nothing more.
+  // Forwards nothing more, and closes both. Any thread.
+  void Stop();
   ~PipeRelay();
   PipeRelay(const PipeRelay&) = delete;
   PipeRelay& operator=(const PipeRelay&) = delete;
@@ -35,6 +37,7 @@ class PipeRelay {
 
   Side pipe_, socket_;
   const os::WakeEvent stop_;
+  std::promise<void> closed_;
   std::thread thread_;
 };
 

@@ -2,18 +2,48 @@
 #include "base/os/wait.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <memory>
 #include <vector>
 
 #include "base/os/watch_port_win.h"
 
+extern "C" BOOLEAN NTAPI RtlDllShutdownInProgress();  // Of ntdll; winternl.h of mingw-w64 lacks it.
+
 namespace nd::os {
+namespace {
+
+using HeldPort = std::shared_ptr<WatchPort>;
+
+// The end of a thread, or of the process: then the other threads are gone, and so are those that held locks
+// of the port, and nothing is given back.
+void WINAPI GiveBack(void* port) {
+  if (::RtlDllShutdownInProgress() == 0) delete static_cast<HeldPort*>(port);
+}
+
+// Of this thread, because a completion port for each call would cost more than the wait; null: the system
+// refuses. Not thread_local: the library of mingw-w64 frees such variables before it destroys the objects in
+// them.
+WatchPort* OwnPort() {
+  static const DWORD slot = ::FlsAlloc(GiveBack);
+  auto* port = static_cast<HeldPort*>(::FlsGetValue(slot));
+  if (port == nullptr) {
+    port = new HeldPort(WatchPort::Make());
+    if (::FlsSetValue(slot, port) == 0) {
+      delete port;
+      errno = ENOMEM;
+      return nullptr;
+    }
+  }
+  return port->get();
+}
+
+}  // namespace
 
 int Wait(std::span<Watched> entries, Duration timeout) {
   for (Watched& entry : entries) entry.ready = 0;
-  // Kept, because a completion port for each call would cost more than the wait.
-  thread_local const std::shared_ptr<WatchPort> port = WatchPort::Make();
-  if (!port) return -1;
+  WatchPort* const port = OwnPort();
+  if (port == nullptr) return -1;
   std::vector<int> added;
   for (std::size_t i = 0; i < entries.size(); ++i) {
     if (entries[i].fd < 0) continue;

@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <thread>
+#include <vector>
 
 #include "tests/windows/nd_dll_win.h"
 
@@ -81,6 +83,41 @@ TEST(NdDll, ClassesAndInterfacesFollowCom) {
   EXPECT_EQ(factory->CreateInstance(nullptr, kIid<IND2Adapter>, &out), E_NOINTERFACE);
   EXPECT_EQ(factory.reset(), 0u);
   EXPECT_EQ(provider.reset(), 0u);
+}
+
+// The end of a process ends its other threads first, wherever they are, and then the DLL is told.
+TEST(NdDllDeathTest, ProcessEndsWhileOtherThreadsUseTheDll) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto open = [] {
+    Held<IND2Adapter> adapter;
+    return OpenAdapter(TheDll(), Own(0), &adapter);
+  };
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_EXIT(
+        {
+          for (int thread = 0; thread < 3; ++thread) {
+            std::thread([&] {
+              while (true) open();
+            }).detach();
+          }
+          for (int opened = 0; opened < 3; ++opened) EXPECT_EQ(open(), S_OK);
+          std::exit(7);
+        },
+        ::testing::ExitedWithCode(7), "");
+  }
+}
+
+TEST(NdDll, AdaptersAreOpenedByManyThreads) {
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([] {
+      for (int opened = 0; opened < 100; ++opened) {
+        Held<IND2Adapter> adapter;
+        EXPECT_EQ(OpenAdapter(TheDll(), Own(0), &adapter), S_OK);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
 }
 
 TEST_F(NdDllTest, AdaptersAreFoundByAddressAndNumber) {
