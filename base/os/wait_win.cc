@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <memory>
+#include <mutex>
+#include <utility>
 #include <vector>
 
 #include "base/os/watch_port_win.h"
@@ -13,36 +15,64 @@ extern "C" BOOLEAN NTAPI RtlDllShutdownInProgress();  // Of ntdll; winternl.h of
 namespace nd::os {
 namespace {
 
-using HeldPort = std::shared_ptr<WatchPort>;
+// A thread keeps its port, because one for each call would cost more than the wait. Not thread_local: the
+// library of mingw-w64 frees such variables before it destroys the objects in them.
+struct OwnPort {
+  const std::shared_ptr<WatchPort> port = WatchPort::Make();
+  OwnPort* next = nullptr;
+};
 
-// The end of a thread, or of the process: then the other threads are gone, and so are those that held locks
-// of the port, and nothing is given back.
-void WINAPI GiveBack(void* port) {
-  if (::RtlDllShutdownInProgress() == 0) delete static_cast<HeldPort*>(port);
+// The ports of threads that have ended, for new threads.
+struct FreePorts {
+  std::mutex mutex;
+  OwnPort* first = nullptr;
+};
+FreePorts& Free() {
+  static auto* const ports = new FreePorts;
+  return *ports;
 }
 
-// Of this thread, because a completion port for each call would cost more than the wait; null: the system
-// refuses. Not thread_local: the library of mingw-w64 frees such variables before it destroys the objects in
-// them.
-WatchPort* OwnPort() {
+// At the end of a thread, under a lock of the system; so nothing waits here. When the process ends, the other
+// threads are gone, and so are those that held the mutex.
+void WINAPI GiveBack(void* own) {
+  if (::RtlDllShutdownInProgress() != 0) return;
+  const std::lock_guard lock(Free().mutex);
+  auto* const port = static_cast<OwnPort*>(own);
+  port->next = std::exchange(Free().first, port);
+}
+
+OwnPort* TakeFree() {
+  const std::lock_guard lock(Free().mutex);
+  OwnPort* const port = Free().first;
+  if (port != nullptr) Free().first = port->next;
+  return port;
+}
+
+// Null: the system refuses.
+WatchPort* PortOfThisThread() {
   static const DWORD slot = ::FlsAlloc(GiveBack);
-  auto* port = static_cast<HeldPort*>(::FlsGetValue(slot));
-  if (port == nullptr) {
-    port = new HeldPort(WatchPort::Make());
-    if (::FlsSetValue(slot, port) == 0) {
-      delete port;
+  auto* own = static_cast<OwnPort*>(::FlsGetValue(slot));
+  if (own == nullptr) {
+    own = TakeFree();
+    if (own == nullptr) own = new OwnPort;
+    if (own->port == nullptr) {
+      delete own;
+      return nullptr;
+    }
+    if (::FlsSetValue(slot, own) == 0) {
+      GiveBack(own);
       errno = ENOMEM;
       return nullptr;
     }
   }
-  return port->get();
+  return own->port.get();
 }
 
 }  // namespace
 
 int Wait(std::span<Watched> entries, Duration timeout) {
   for (Watched& entry : entries) entry.ready = 0;
-  WatchPort* const port = OwnPort();
+  WatchPort* const port = PortOfThisThread();
   if (port == nullptr) return -1;
   std::vector<int> added;
   for (std::size_t i = 0; i < entries.size(); ++i) {
