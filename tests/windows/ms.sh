@@ -112,10 +112,10 @@ wanted() {
   [ $# -eq 0 ] || [[ " $* " == *" ${name%% *} "* ]]
 }
 log_of() { echo "$out/log/$(tr ' ' _ <<< "$1")-$2.log"; }
-# traffic NAME BROKER: the operations that the queue pairs of the server's broker have counted; of ndconn, the connections that it has accepted.
+# traffic NAME BROKER: the operations that the queue pairs of the broker have counted; of ndconn, its connects that are over.
 traffic() {
   local words='qp list' pattern='[tr]x_(sends|writes|reads)'
-  [ "$1" != ndconn ] || words=status pattern=accept
+  [ "$1" != ndconn ] || words=status pattern='connect(_failure)?'
   # shellcheck disable=SC2086 # The words are words.
   run_wine 20 "$build/bin/ndctl.exe" --address "C:\\broker-$2" -o json $words | grep -E "\"$pattern\""
 }
@@ -133,7 +133,7 @@ watch_traffic() {
   local _
   for _ in $(seq $(($4 > 60 ? $4 - 40 : $4 / 2))); do sleep 1; done
   traffic "$1" "$2" > "$3.before"
-  sleep 5
+  sleep 10
   traffic "$1" "$2" > "$3.after"
 }
 # measures NAME BROKERS SERVER: the program has printed the result of a size, or data still moved when its time was almost over.
@@ -193,7 +193,7 @@ pair() {
     NDBROKER_DIR="C:\\broker-$server_broker" run_wine "$seconds" "$out/$2.exe" $3 > "$log" 2>&1 &
     process=$!
     rm -f "$(log_of "$1" "$number-traffic")".*
-    watch_traffic "$1" "$server_broker" "$(log_of "$1" "$number-traffic")" "$seconds" &
+    watch_traffic "$1" "$client_broker" "$(log_of "$1" "$number-traffic")" "$seconds" &
     watcher=$!
     if [ "$2" = ndmpic ]; then sleep 2; else await_listener "$server_broker" "$process"; fi  # Each end of ndmpic listens and connects.
     # shellcheck disable=SC2086
