@@ -84,9 +84,9 @@ TEST(EventLoop, EventOfAClosedDescriptorDoesNotReachANewOneWithTheSameNumber) {
   loop.RunOnce(hours(1));
   EXPECT_EQ(calls, 1);
   EXPECT_EQ(calls_of_new, 0);
-  // The new descriptor receives its own events.
+  // The new descriptor receives its own events. On Windows a late packet of the closed one may end a round.
   ASSERT_EQ(os::Send(new_far.get(), "x", 1), 1);
-  loop.RunOnce(hours(1));
+  for (int round = 0; round < 3 && calls_of_new == 0; ++round) loop.RunOnce(std::chrono::seconds(10));
   EXPECT_EQ(calls_of_new, 1);
 }
 
