@@ -16,7 +16,7 @@ class PipeRelay {
  public:
   // Both descriptors are closed when one side has ended and the other one has its last bytes.
   PipeRelay(UniqueFd pipe, UniqueFd socket);
-  // Forwards nothing more, and closes both. Any thread.
+  // Forwards nothing more; both are closed when it returns. Once.
   void Stop();
   ~PipeRelay();
   PipeRelay(const PipeRelay&) = delete;

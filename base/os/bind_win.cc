@@ -27,8 +27,8 @@ Status BindFailure(int error, const Address& at, std::string_view place) {
       return {StatusCode::kAccessDenied, tcp + of_place + " may not be bound by this process",
               Detail::kTransport, error};
     default:
-      return {StatusCode::kInsufficientResources,
-              tcp + of_place + " cannot be bound: " + os::ErrorText(error), Detail::kTransport, error};
+      return {StatusCode::kInsufficientResources, tcp + of_place + " cannot be bound: " + ErrorText(error),
+              Detail::kTransport, error};
   }
 }
 

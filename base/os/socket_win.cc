@@ -179,7 +179,7 @@ Dialled ConnectTcp(const std::string& host, std::uint16_t port, Time deadline) {
     dialled.socket = ConnectBefore(to->ai_addr, static_cast<int>(to->ai_addrlen), deadline, Use::kNetwork);
     if (!dialled.socket) dialled.error = errno;
   }
-  if (!dialled.socket) dialled.reason = os::ErrorText(dialled.error);
+  if (!dialled.socket) dialled.reason = ErrorText(dialled.error);
   return dialled;
 }
 

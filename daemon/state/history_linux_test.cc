@@ -30,7 +30,7 @@ TEST_F(HistoryTest, LinkIsNotFollowed) {
   EXPECT_EQ(std::filesystem::file_size(directory_ + "/precious"), 8u);
 }
 
-// A file system of 200 KiB in a mount namespace of the test's own process.
+// A small file system in a mount namespace of the test's own process.
 TEST_F(HistoryTest, FullDiskBlocksNoCaller) {
   if (::geteuid() != 0) GTEST_SKIP() << "SKIPPED LOUDLY: needs root to mount a small file system";
   const pid_t child = ::fork();
