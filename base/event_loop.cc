@@ -116,6 +116,9 @@ class EventLoop::Impl {
 
   bool TurnIsOver() const { return !turns_.empty() && clock_.Now() - turn_began_ >= kTurn; }
 
+  std::uint64_t moment() const { return moment_; }
+  void NextMoment() { ++moment_; }
+
   void Stop() {
     stop_.store(true);
     wake_.Set();
@@ -175,6 +178,12 @@ class EventLoop::Impl {
     Callback posted;  // Null: the callback of the registration.
   };
 
+  template <typename Function, typename... Arguments>
+  void Call(const Function& callback, Arguments... arguments) {
+    NextMoment();
+    callback(arguments...);
+  }
+
   // How long a round waits for events.
   Duration Wait(Duration timeout) {
     if (!turns_.empty() || !pending_due_.empty() || !common_.empty()) return Duration::zero();
@@ -199,7 +208,7 @@ class EventLoop::Impl {
       auto [id, callback] = std::move(pending_due_.front());
       pending_due_.pop_front();
       if (timer_times_.erase(id) == 0) continue;  // Cancelled by an earlier callback.
-      callback();
+      Call(callback);
       look = clock_.Now() - now >= kLook;
     }
   }
@@ -221,7 +230,7 @@ class EventLoop::Impl {
   void RunFd(const Event& event) {
     if (TakeWake(event)) return;
     const std::shared_ptr<Watched> watched = Find(event.tag);  // It may remove itself.
-    if (watched) watched->callback(event.ready);
+    if (watched) Call(watched->callback, event.ready);
   }
 
   void QueueFd(const Event& event) {
@@ -234,11 +243,11 @@ class EventLoop::Impl {
   }
 
   void Run(const Work& work) {
-    if (work.posted) return work.posted();
+    if (work.posted) return Call(work.posted);
     const std::shared_ptr<Watched> watched = Find(work.registration);
     if (!watched) return;
     const std::uint32_t ready = std::exchange(watched->ready, 0) & watched->wanted;
-    if (ready != 0) watched->callback(ready);
+    if (ready != 0) Call(watched->callback, ready);
   }
 
   // Runs waiting work until there is none, or until it is time to ask the descriptors for other accounts.
@@ -265,7 +274,7 @@ class EventLoop::Impl {
       batch.swap(posted_);
       any_posted_.store(false, std::memory_order_relaxed);
     }
-    if (batch.size() == 1 && turns_.empty() && common_.empty()) return batch[0].callback();
+    if (batch.size() == 1 && turns_.empty() && common_.empty()) return Call(batch[0].callback);
     for (Posted& posted : batch) {
       if (posted.account == Account::kCommon) {
         common_.push_back(std::move(posted.callback));
@@ -282,7 +291,7 @@ class EventLoop::Impl {
     do {
       const Callback callback = std::move(common_.front());
       common_.pop_front();
-      callback();
+      Call(callback);
     } while (!common_.empty() && clock_.Now() - began < kLook);
   }
 
@@ -304,6 +313,7 @@ class EventLoop::Impl {
   std::deque<Callback> common_;  // Posted for nobody in particular; those of earlier rounds are in front.
   Turns<Work> turns_;            // The work that is ready and was not done yet.
   Time turn_began_{};
+  std::uint64_t moment_ = 0;
   std::atomic<std::thread::id> runner_{};  // The thread in RunOnce().
   std::atomic<bool> stop_{false};
   Duration longest_round_{};
@@ -327,6 +337,12 @@ bool EventLoop::Add(int fd, std::uint32_t wanted, FdCallback callback, Account a
 }
 bool EventLoop::TurnIsOver() const {
   return impl_->TurnIsOver();
+}
+std::uint64_t EventLoop::moment() const {
+  return impl_->moment();
+}
+void EventLoop::NextMoment() {
+  impl_->NextMoment();
 }
 void EventLoop::Modify(int fd, std::uint32_t wanted) {
   impl_->Modify(fd, wanted);

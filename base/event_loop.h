@@ -52,6 +52,11 @@ class EventLoop {
   // work to its next turn.
   bool TurnIsOver() const;
 
+  // Each callback begins a moment, and NextMoment() another one: a callback calls it when it has received
+  // further requests. A fact that was looked up in the present moment is as new as every request in hand.
+  std::uint64_t moment() const;
+  void NextMoment();
+
   // From any thread: runs `callback` on the loop thread, in order of posting.
   void Post(Callback callback);
   // The same as work of an account: in order among the posts of that account, in turn with other accounts.

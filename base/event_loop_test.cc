@@ -3,8 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdint>
+#include <functional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "base/fd_lane.h"
 #include "base/os/readiness.h"
@@ -177,6 +181,35 @@ TEST(EventLoop, PostedFunctionsDoNotFillARound) {
   loop.Post([&] { trace += "e"; });
   for (int round = 0; round < 3; ++round) loop.RunOnce(hours(1));
   EXPECT_EQ(trace, "adbce");
+}
+
+TEST(EventLoop, EachCallbackBeginsAMoment) {
+  SystemClock clock;
+  EventLoop loop(clock);
+  UniqueFd near[2], far[2];
+  std::vector<std::uint64_t> moments;
+  const auto note = [&] { moments.push_back(loop.moment()); };
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_TRUE(MakeSeqpacketPair(&near[i], &far[i]).ok());
+    ASSERT_TRUE(loop.Add(near[i].get(), os::kReadable, [&, i](std::uint32_t) {
+      loop.Remove(near[i].get());
+      note();
+    }));
+    ASSERT_EQ(os::Send(far[i].get(), "x", 1), 1);
+    loop.At(clock.Now(), note);
+    loop.Post(note);
+  }
+  loop.Post([&] {
+    note();
+    loop.NextMoment();
+    note();
+    note();
+  });
+  for (int i = 0; i < 10 && moments.size() < 9; ++i) loop.RunOnce(milliseconds(10));
+  ASSERT_EQ(moments.size(), 9u);
+  EXPECT_EQ(moments[7], moments[8]);
+  moments.pop_back();
+  EXPECT_TRUE(std::ranges::is_sorted(moments, std::ranges::less_equal())) << "two callbacks share a moment";
 }
 
 TEST(EventLoop, RoundsAreCountedByTheirDuration) {

@@ -25,8 +25,6 @@ namespace {
 
 // This many reading turns read everything that a socket can hold, if each datagram has one message.
 constexpr int kTurnsBeforeJudgement = 20;
-// The most datagrams of one system call. Another call would only tell that there are no more.
-constexpr std::size_t kAtOnce = 4;
 constexpr std::size_t kMemoryKept = 4096;  // The capacity kept for the next messages of each client.
 
 }  // namespace
@@ -315,13 +313,14 @@ void ClientLane::KeepAhead() {
 
 bool ClientLane::Receive(bool* all) {
   // No callback reads another lane, so this memory is of this lane until KeepAhead().
-  static thread_local std::array<std::array<std::byte, provider::kMaxClientDatagram>, kAtOnce> memory;
-  std::array<std::span<std::byte>, kAtOnce> buffers;
+  static thread_local std::array<std::array<std::byte, provider::kMaxClientDatagram>, kMostReceived> memory;
+  std::array<std::span<std::byte>, kMostReceived> buffers;
   std::copy(memory.begin(), memory.end(), buffers.begin());
-  std::array<os::ReceivedMessage, kAtOnce> got;
+  std::array<os::ReceivedMessage, kMostReceived> got;
   const std::size_t count = ReceiveInOrder(socket_.get(), buffers, got);
   const int error = count == 0 ? errno : 0;
-  *all = count < kAtOnce;
+  loop_.NextMoment();
+  *all = count < kMostReceived;
   for (std::size_t i = 0; i < count && got[i].size != 0; ++i) {
     const auto bytes = buffers[i].first(static_cast<std::size_t>(got[i].size));
     ahead_.Push({bytes, got[i].had_descriptors, got[i].too_long});
@@ -350,6 +349,7 @@ void ClientLane::ReadAheadLater() {
 bool ClientLane::ReceiveSockets(std::span<std::byte> buffer, FdMessage* message) {
   std::vector<UniqueFd> of_wrong;
   Result<FdMessage> got = ReceiveWithFds(socket_.get(), buffer, /*blocking=*/false, &of_wrong);
+  loop_.NextMoment();
   Discard(std::move(of_wrong));
   if (got.ok()) {
     *message = std::move(*got);

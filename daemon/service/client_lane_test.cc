@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
 #include <vector>
 
@@ -154,6 +155,33 @@ TEST_F(LaneTest, MessagesOfOneDatagramAreHandledOneByOne) {
   EXPECT_EQ(handled(message("a") + std::string("x")), "a;it sent a message without its length");
   EXPECT_EQ(handled(message("a") + message("b").substr(0, 4)),
             "a;it sent a message whose length field is wrong");
+}
+
+// One message is sent while the first of those that were received together is handled.
+TEST_F(LaneTest, MessageThatWasReceivedLaterIsOfALaterMoment) {
+  UniqueFd broker_end, client;
+  ASSERT_TRUE(MakeSeqpacketPair(&broker_end, &client).ok());
+  const auto send = [&client] {
+    struct {
+      provider::MessageRecord record;
+      std::uint32_t length = 0;
+    } datagram;
+    ASSERT_EQ(::send(client.get(), &datagram, sizeof datagram, 0), ssize_t(sizeof datagram));
+  };
+  std::vector<std::uint64_t> moments;
+  ClientLane::Callbacks callbacks{[] {}, [](const Status&) {}};
+  callbacks.message = [&](std::span<const std::byte>) {
+    moments.push_back(loop_.moment());
+    if (moments.size() == 1) send();
+  };
+  Peer peer;
+  peer.pid = static_cast<std::uint32_t>(::getpid());
+  ClientLane lane(loop_, std::move(broker_end), peer, std::move(callbacks));
+  ASSERT_TRUE(lane.Open());
+  for (std::size_t i = 0; i < kMostReceived; ++i) send();
+  ASSERT_TRUE(RunUntil([&] { return moments.size() == kMostReceived + 1; }));
+  EXPECT_EQ(moments[0], moments[kMostReceived - 1]);
+  EXPECT_LT(moments[kMostReceived - 1], moments[kMostReceived]);
 }
 
 // errno keeps the failure of another socket until the next call that fails.

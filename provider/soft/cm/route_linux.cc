@@ -9,6 +9,7 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <cstdint>
 #include <cstring>
 #include <map>
 #include <memory>
@@ -81,8 +82,10 @@ class RouteFinder::Kept {
         });
   }
 
-  // Forgets the answers if something has changed.
-  void LookForChanges() {
+  // Forgets the answers if something has changed. A change in the moment of the last call waits for the next.
+  void LookForChanges(std::uint64_t moment) {
+    if (looked_ == moment) return;
+    looked_ = moment;
     now_ = std::chrono::steady_clock::now();
     if (HasReport() || now_ >= use_until_) Forget();
     if (answers_.empty()) use_until_ = now_ + kLongestUse;
@@ -121,6 +124,7 @@ class RouteFinder::Kept {
   }
 
   UniqueFd reports_;
+  std::optional<std::uint64_t> looked_;  // In that moment.
   Time now_{}, use_until_{};
   std::map<std::pair<Address, Address>, Answer> answers_;
   decltype(answers_)::iterator latest_ = answers_.end();  // The answer that was given last, if it is kept.
@@ -147,12 +151,12 @@ std::optional<Address> RouteFinder::PreferredSource(const Address& remote) {
   return source;
 }
 
-Result<Address> RouteFinder::Find(const Adapter& adapter, const Address& remote) {
+Result<Address> RouteFinder::Find(const Adapter& adapter, const Address& remote, std::uint64_t moment) {
   if (!remote.well_formed()) return Status{StatusCode::kInvalidAddress, "the remote address is malformed"};
   if (remote.unspecified() || remote.multicast()) {
     return Status{StatusCode::kNetworkUnreachable, remote.IpToString() + " names no single host"};
   }
-  if (kept_) kept_->LookForChanges();
+  if (kept_) kept_->LookForChanges(moment);
   const auto find = [&](const Address& local, const auto& ask) -> Kept::Answer {
     if (kept_) return kept_->Find(remote, local, ask);
     const std::optional<Address> source = ask();

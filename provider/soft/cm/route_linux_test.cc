@@ -5,7 +5,9 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 
+#include <cstdint>
 #include <cstdlib>
+#include <optional>
 #include <string>
 
 namespace nd::provider::soft {
@@ -22,7 +24,7 @@ class RouteFinderTest : public ::testing::Test {
   static void Ip(const std::string& change) { ASSERT_EQ(std::system(("ip " + change).c_str()), 0) << change; }
   // The source address, or the reason why there is none.
   std::string Source(const std::string& remote) {
-    const Result<Address> source = finder_->Find(adapter_, *Address::Parse(remote));
+    const Result<Address> source = finder_->Find(adapter_, *Address::Parse(remote), moment_++);
     return source.ok() ? source->IpToString() : Name(source.code());
   }
   static std::string Name(StatusCode code) {
@@ -36,6 +38,7 @@ class RouteFinderTest : public ::testing::Test {
     return adapter;
   }();
   std::optional<RouteFinder> finder_;
+  std::uint64_t moment_ = 0;
 };
 
 // The second answer of each pair is a kept one.
@@ -51,6 +54,16 @@ TEST_F(RouteFinderTest, NoticesAChangeBeforeItsNextAnswer) {
     EXPECT_EQ(Source("10.9.0.1"), "10.1.0.2");
     Ip("route del 10.9.0.0/16");
   }
+}
+
+TEST_F(RouteFinderTest, LooksForChangesOnceInEachMoment) {
+  const auto source = [this](std::uint64_t moment) {
+    return finder_->Find(adapter_, *Address::Parse("10.9.0.1"), moment).ok();
+  };
+  EXPECT_FALSE(source(7));
+  Ip("route add 10.9.0.0/16 dev lo src 10.1.0.1");
+  EXPECT_FALSE(source(7));
+  EXPECT_TRUE(source(8));
 }
 
 TEST_F(RouteFinderTest, NoticesEachKindOfChange) {

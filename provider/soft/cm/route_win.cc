@@ -8,6 +8,7 @@
 #include <ws2tcpip.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <memory>
 #include <optional>
 
@@ -60,7 +61,7 @@ std::optional<Address> RouteFinder::PreferredSource(const Address& remote) {
   return SourceTowards(remote, nullptr);
 }
 
-Result<Address> RouteFinder::Find(const Adapter& adapter, const Address& remote) {
+Result<Address> RouteFinder::Find(const Adapter& adapter, const Address& remote, std::uint64_t /*moment*/) {
   if (!remote.well_formed()) return Status{StatusCode::kInvalidAddress, "the remote address is malformed"};
   if (remote.unspecified() || remote.multicast()) {
     return Status{StatusCode::kNetworkUnreachable, remote.IpToString() + " names no single host"};

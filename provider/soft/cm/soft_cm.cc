@@ -20,7 +20,8 @@ namespace {
 class SoftCm final : public ConnectionManager {
  public:
   SoftCm(const Options& options, AdapterSet adapters, EventLoop& loop, CmSink& sink, os::KeptSockets* kept)
-      : sink_(sink),
+      : loop_(loop),
+        sink_(sink),
         adapters_(std::move(adapters)),
         loop_cm_(sink, ids_),
         host_(loop, kept != nullptr ? *kept : nothing_kept_),
@@ -78,14 +79,15 @@ class SoftCm final : public ConnectionManager {
 
   Result<Address> Resolve(const std::string& adapter_name, const Address& remote) const override {
     if (const Adapter* adapter = adapters_.Find(adapter_name)) {
-      return adapter->network == 0 ? routes_.Find(*adapter, remote) : networks_.Resolve(*adapter, remote);
+      return adapter->network == 0 ? routes_.Find(*adapter, remote, loop_.moment())
+                                   : networks_.Resolve(*adapter, remote);
     }
     if (!adapter_name.empty()) {
       return Status{StatusCode::kInvalidAddress, "there is no adapter " + adapter_name};
     }
     Result<Address> last = Status{StatusCode::kNetworkUnreachable, "there is no adapter"};
     for (const Adapter& adapter : adapters_.adapters()) {
-      last = routes_.Find(adapter, remote);
+      last = routes_.Find(adapter, remote, loop_.moment());
       if (last.ok()) break;
     }
     return last;
@@ -118,6 +120,7 @@ class SoftCm final : public ConnectionManager {
     sink_.OnAdaptersChanged();
   }
 
+  EventLoop& loop_;
   CmSink& sink_;
   AdapterSet adapters_;
   InboundIds ids_;
