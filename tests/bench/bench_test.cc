@@ -136,7 +136,8 @@ TEST(Options, TheDefaultWindowStaysInTheCache) {
     return options.window;
   };
   EXPECT_EQ(64u, window("local", "8"));
-  EXPECT_EQ(4u, window("local", "65536"));
+  EXPECT_EQ(2u, window("local", "65536"));
+  EXPECT_EQ(4u, window("iwarp", "65536"));
   EXPECT_EQ(1u, window("local", "1048576"));
   EXPECT_EQ(2u, window("iwarp", "1048576"));
 }
