@@ -32,7 +32,7 @@ for argument in "$@"; do
   case $argument in -DCMAKE_TOOLCHAIN_FILE=*) toolchain=${argument#*=} ;; esac
 done
 while [ "$1" != -B ]; do shift; done
-mkdir -p "$2" "${2%/*}"/root/{lib,include}
+mkdir -p "$2" && (cd "${2%/*}" && mkdir -p root/lib root/include)
 [ -e "$2/toolchain" ] || echo "$toolchain" > "$2/toolchain"
 cat "$(cat "$2/toolchain")"
 END

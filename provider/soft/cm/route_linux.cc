@@ -86,9 +86,9 @@ class RouteFinder::Kept {
   void LookForChanges(std::uint64_t moment) {
     if (looked_ == moment) return;
     looked_ = moment;
-    now_ = std::chrono::steady_clock::now();
-    if (HasReport() || now_ >= use_until_) Forget();
-    if (answers_.empty()) use_until_ = now_ + kLongestUse;
+    const Time now = std::chrono::steady_clock::now();
+    if (HasReport() || now >= use_until_) Forget();
+    if (answers_.empty()) use_until_ = now + kLongestUse;
   }
 
   // Returns the answer for `remote` from a socket that is bound to `local`, if it is well-formed. `ask` gets
@@ -125,7 +125,7 @@ class RouteFinder::Kept {
 
   UniqueFd reports_;
   std::optional<std::uint64_t> looked_;  // In that moment.
-  Time now_{}, use_until_{};
+  Time use_until_{};
   std::map<std::pair<Address, Address>, Answer> answers_;
   decltype(answers_)::iterator latest_ = answers_.end();  // The answer that was given last, if it is kept.
 };

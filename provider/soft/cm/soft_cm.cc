@@ -120,7 +120,7 @@ class SoftCm final : public ConnectionManager {
     sink_.OnAdaptersChanged();
   }
 
-  EventLoop& loop_;
+  const EventLoop& loop_;
   CmSink& sink_;
   AdapterSet adapters_;
   InboundIds ids_;
