@@ -7,6 +7,7 @@
 
 #include <cstdio>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -16,18 +17,22 @@
 namespace nd::crash {
 namespace {
 
+constexpr int kLives = 5;
 constexpr char kOutOfMemory[] = "out of memory: the host or a limit";
 
-// Returns the number of the first call at each place, for the places that belong to this run.
-std::vector<int> Points(const std::vector<std::uint64_t>& sites) {
-  std::map<std::uint64_t, int> first;
-  for (std::size_t i = 0; i < sites.size(); ++i) first.try_emplace(sites[i], static_cast<int>(i) + 1);
-  std::vector<int> points;
+// Returns each place once, of those that belong to this run.
+std::vector<std::uint64_t> PlacesOfThisRun(const std::vector<std::uint64_t>& calls) {
+  std::vector<std::uint64_t> places;
   std::uint32_t number = 0;
-  for (const auto& [site, point] : first) {
-    if (number++ % GetSettings().parts == GetSettings().part % GetSettings().parts) points.push_back(point);
+  for (const std::uint64_t place : std::set(calls.begin(), calls.end())) {
+    if (number++ % GetSettings().parts == GetSettings().part % GetSettings().parts) places.push_back(place);
   }
-  return points;
+  return places;
+}
+std::string Hex(std::uint64_t place) {
+  char text[24];
+  std::snprintf(text, sizeof text, "%#llx", static_cast<unsigned long long>(place));
+  return text;
 }
 
 class Fail : public ::testing::TestWithParam<std::tuple<Mode, Victim>> {
@@ -48,25 +53,25 @@ class Fail : public ::testing::TestWithParam<std::tuple<Mode, Victim>> {
   bool Lives() {
     return IsBroker() ? stage_->broker(side()).running() : stage_->app(side()).process().running();
   }
-  // The calls of a life in which nothing fails.
-  std::vector<std::uint64_t> Sites(Point point) {
+  // The places of the calls of a life in which nothing fails.
+  std::vector<std::uint64_t> Calls(Point point) {
     for (const int each : {0, 1}) static_cast<void>(stage_->app(each).Scratch());
-    stage_->hold(who()).Arm(point, false, 1 << 30, Act::kFail);
+    stage_->hold(who()).ArmFailure(point, 0, Act::kFail);
     Life whole(*stage_);
     EXPECT_EQ(whole.Play(), "");
     EXPECT_EQ(whole.failed(), "");
-    std::vector<std::uint64_t> sites = stage_->hold(who()).sites();
+    std::vector<std::uint64_t> calls = stage_->hold(who()).places();
     stage_->hold(who()).Disarm();
     for (const std::string& fault : stage_->CloseAndCompare()) ADD_FAILURE() << fault;
-    return sites;
+    return calls;
   }
   // Plays a life with the failure. Returns the faults.
-  std::vector<std::string> Meet(Point point, int nth, Act act) {
+  std::vector<std::string> Meet(Point point, std::uint64_t place, Act act) {
     std::vector<std::string> faults;
     Hold& hold = stage_->hold(who());
     // The actor needs this memory of the test, so it is allocated before calls fail.
     for (const int each : {0, 1}) static_cast<void>(stage_->app(each).Scratch());
-    hold.Arm(point, false, nth, act);
+    hold.ArmFailure(point, place, act);
     // A broker that can never send or accept answers nobody. Its clients get their answers when the failures
     // end.
     const bool waits = IsBroker() && act == Act::kFailForEver;
@@ -94,14 +99,16 @@ class Fail : public ::testing::TestWithParam<std::tuple<Mode, Victim>> {
     return faults;
   }
   void FailAtEachPlace(Point point) {
-    const std::vector<std::uint64_t> sites = Sites(point);
-    const std::vector<int> points = Points(sites);
+    const std::vector<std::uint64_t> calls = Calls(point), places = PlacesOfThisRun(calls);
     std::map<std::string, int> met;
-    for (const int nth : points) {
+    for (const std::uint64_t place : places) {
       for (const Act act : {Act::kFail, Act::kFailForEver}) {
-        SCOPED_TRACE("call " + std::to_string(nth) +
+        SCOPED_TRACE("the call at " + Hex(place) +
                      (act == Act::kFail ? " fails" : " and all later ones of its name fail"));
-        const std::vector<std::string> faults = Meet(point, nth, act);
+        // Not each life comes to each place: some calls depend on the order of the processes.
+        std::vector<std::string> faults = Meet(point, place, act);
+        for (int life = 1; life < kLives && !reached_ && faults.empty(); ++life)
+          faults = Meet(point, place, act);
         for (const std::string& fault : faults) ADD_FAILURE() << fault;
         if (reached_) ++met[stage_->hold(who()).call()];
         if (!faults.empty()) Renew();
@@ -111,9 +118,9 @@ class Fail : public ::testing::TestWithParam<std::tuple<Mode, Victim>> {
     std::string list;
     for (const auto& [call, count] : met) list += " " + call + " " + std::to_string(count);
     std::printf("%s %s: %zu calls in a life, %zu places in this run; failed:%s\n",
-                std::get<0>(GetParam()).name().c_str(), std::get<1>(GetParam()).name, sites.size(),
-                points.size(), list.c_str());
-    EXPECT_FALSE(met.empty());
+                std::get<0>(GetParam()).name().c_str(), std::get<1>(GetParam()).name, calls.size(),
+                places.size(), list.c_str());
+    EXPECT_EQ(met.empty(), places.empty());
   }
 
   std::unique_ptr<Stage> stage_;
@@ -136,7 +143,7 @@ bool IsDocumented(const std::string& log) {
 // A call fails while the broker starts again. The broker serves, or it ends with a message and its successor
 // serves. The connection that existed stays.
 TEST_P(FailAtStart, SystemCalls) {
-  const auto round = [&](int nth, Act act) -> std::string {
+  const auto round = [&](std::uint64_t place) -> std::string {
     const Hold& hold = stage_->hold(who());
     Actor &a = stage_->app(0), &p = stage_->app(1);
     const std::uint16_t port = stage_->NewPort();
@@ -152,9 +159,9 @@ TEST_P(FailAtStart, SystemCalls) {
       return "no connection";
     stage_->Kill(who());
     const std::string before = stage_->broker(side()).log();
-    stage_->hold(who()).Arm(Point::kAnyCall, false, nth, act);
+    stage_->hold(who()).ArmFailure(Point::kAnyCall, place, Act::kFail);
     const bool serves = stage_->TryStart(side());
-    calls_ = hold.sites();
+    calls_ = hold.places();
     reached_ = hold.reached();
     stage_->hold(who()).Disarm();
     const std::string log = stage_->broker(side()).log().substr(before.size());
@@ -178,13 +185,12 @@ TEST_P(FailAtStart, SystemCalls) {
     for (const std::string& fault : stage_->CloseAndCompare()) traffic += fault + "; ";
     return traffic;
   };
-  ASSERT_EQ(round(1 << 30, Act::kFail), "");
-  const std::vector<std::uint64_t> sites = calls_;
-  const std::vector<int> points = Points(sites);
+  ASSERT_EQ(round(0), "");
+  const std::vector<std::uint64_t> calls = calls_, places = PlacesOfThisRun(calls);
   std::map<std::string, int> met;
-  for (const int nth : points) {
-    SCOPED_TRACE("call " + std::to_string(nth) + " fails");
-    const std::string fault = round(nth, Act::kFail);
+  for (const std::uint64_t place : places) {
+    SCOPED_TRACE("the call at " + Hex(place) + " fails");
+    const std::string fault = round(place);
     const std::string call = stage_->hold(who()).call();
     EXPECT_EQ(fault, "") << call;
     if (reached_) ++met[call];
@@ -194,9 +200,9 @@ TEST_P(FailAtStart, SystemCalls) {
   std::string list;
   for (const auto& [call, count] : met) list += " " + call + " " + std::to_string(count);
   std::printf("%s %s: %zu calls at the start, %zu places in this run; failed:%s\n",
-              std::get<0>(GetParam()).name().c_str(), std::get<1>(GetParam()).name, sites.size(),
-              points.size(), list.c_str());
-  EXPECT_FALSE(met.empty());
+              std::get<0>(GetParam()).name().c_str(), std::get<1>(GetParam()).name, calls.size(),
+              places.size(), list.c_str());
+  EXPECT_EQ(met.empty(), places.empty());
 }
 
 TEST_P(Fail, SystemCalls) {

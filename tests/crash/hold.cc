@@ -57,13 +57,18 @@ void Hold::Arm(Point point, bool after, int nth, Act act) {
   control_->call[0] = '\0';
   control_->armed.store(1, std::memory_order_release);
 }
+void Hold::ArmFailure(Point point, std::uint64_t place, Act act) {
+  Disarm();
+  control_->place = place;
+  Arm(point, false, 1, act);
+}
 void Hold::Disarm() {
   if (control_->armed.exchange(0) == 2) WaitReached(std::chrono::seconds(10));
 }
 
-std::vector<std::uint64_t> Hold::sites() const {
-  const std::size_t count = std::min<std::size_t>(counted(), std::size(control_->sites));
-  return {control_->sites, control_->sites + count};
+std::vector<std::uint64_t> Hold::places() const {
+  const std::size_t count = std::min<std::size_t>(counted(), std::size(control_->places));
+  return {control_->places, control_->places + count};
 }
 
 bool Hold::WaitReached(std::chrono::milliseconds patience) const {

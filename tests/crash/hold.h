@@ -30,6 +30,9 @@ class Hold {
 
   // Acts at the `nth` call of that kind from now on.
   void Arm(Point point, bool after, int nth = 1, Act act = Act::kStop);
+  // Lets the first call of that kind at this place of the program fail (0: none), and notes the places of
+  // all.
+  void ArmFailure(Point point, std::uint64_t place, Act act);
   void Disarm();
   bool reached() const { return control_->reached != 0; }
   bool WaitReached(std::chrono::milliseconds patience) const;
@@ -37,8 +40,8 @@ class Hold {
   std::string call() const { return control_->call; }
   // Shifts the wall clock that the process sees by `offset`.
   void JumpTo(std::chrono::seconds offset) { control_->wall_offset = offset.count(); }
-  // With kFail and kFailForEver: the place in the program of each counted call.
-  std::vector<std::uint64_t> sites() const;
+  // After ArmFailure(): the place of each counted call.
+  std::vector<std::uint64_t> places() const;
 
  private:
   std::string path_;

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Preloaded into a program under test: stops or kills it before or after the system call that the test names,
 // or lets that call or an allocation fail. The product contains no code for it. Other calls cost one load.
+#include <dlfcn.h>
 #include <fcntl.h>
+#include <link.h>
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -107,17 +109,28 @@ int ErrorOf(const char* call) {
 bool Fails() {
   return control->act == Act::kFail || control->act == Act::kFailForEver;
 }
+// Never 0. Allocates nothing.
+std::uint64_t PlaceOf(const void* site) {
+  dl_find_object object;
+  if (_dl_find_object(const_cast<void*>(site), &object) != 0) return reinterpret_cast<std::uint64_t>(site);
+  const char* path = object.dlfo_link_map->l_name;  // Empty for the program itself.
+  const char* slash = std::strrchr(path, '/');
+  std::uint32_t file = 2166136261;  // FNV-1a.
+  for (const char* c = slash == nullptr ? path : slash + 1; *c != '\0'; ++c)
+    file = (file ^ static_cast<unsigned char>(*c)) * 16777619;
+  const auto offset = static_cast<const char*>(site) - static_cast<const char*>(object.dlfo_map_start);
+  return std::uint64_t{file} << 32 | static_cast<std::uint32_t>(offset);
+}
 // Counts a call that may fail, and returns whether this one does.
 bool FailsNow(const char* call, const void* site) {
+  const std::uint64_t place = PlaceOf(site);
   const std::uint32_t number = control->counted.fetch_add(1);
-  if (number < std::size(control->sites)) control->sites[number] = reinterpret_cast<std::uint64_t>(site);
-  const std::int32_t left = control->countdown.fetch_sub(1);
-  if (left > 1 || (left < 1 && control->act == Act::kFail)) return false;
-  if (left < 1 && std::strncmp(control->call, call, sizeof(control->call)) != 0) return false;
-  if (left == 1) {
-    std::strncpy(control->call, call, sizeof(control->call) - 1);
-    control->reached = 1;
-  }
+  if (number < std::size(control->places)) control->places[number] = place;
+  if (control->reached != 0)
+    return control->act == Act::kFailForEver && std::strncmp(control->call, call, sizeof(control->call)) == 0;
+  if (place != control->place || control->countdown.fetch_sub(1) != 1) return false;
+  std::strncpy(control->call, call, sizeof(control->call) - 1);
+  control->reached = 1;
   return true;
 }
 bool IsWakeUp(int fd) {

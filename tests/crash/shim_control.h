@@ -24,8 +24,8 @@ enum class Point : std::uint32_t {
 enum class Act : std::uint32_t {
   kStop = 0,
   kKill,
-  kFail,         // This one call fails.
-  kFailForEver,  // This call and all later ones of its name fail until the hold point is disarmed.
+  kFail,         // The first call at `place` fails.
+  kFailForEver,  // That call and all later ones of its name fail until the hold point is disarmed.
 };
 
 struct ShimControl {
@@ -41,8 +41,11 @@ struct ShimControl {
   char call[32] = {};  // Its name, once reached.
   // Seconds that the process sees the wall clock ahead of the host's; also while nothing is armed.
   std::atomic<std::int64_t> wall_offset{0};
-  // Only with kFail and kFailForEver: the place in the program of each counted call, as far as there is room.
-  std::uint64_t sites[16384] = {};
+  // Only with kFail and kFailForEver. A place is a file of the program and an offset in it, because addresses
+  // change when a process starts again. Calls at a place are not numbered over the whole program: the order
+  // of calls varies from life to life.
+  std::uint64_t place = 0;           // 0: no call fails.
+  std::uint64_t places[16384] = {};  // That of each counted call, as far as there is room.
 };
 
 inline constexpr char kControlVariable[] = "NDBROKER_CRASH_CONTROL";
