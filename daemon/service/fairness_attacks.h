@@ -10,8 +10,5 @@ namespace nd::service {
 // Prints its line after `refusals` of its `count` connects were refused.
 int ConnectToMyself(const std::string& directory, int count, int refusals);
 int HoldConnectors(const std::string& directory, int count);
-// Sends operations on `lanes` lanes without a pause. SIGUSR1: begins to count the answers. SIGTERM: prints
-// their number and ends.
-int FloodLanes(const std::string& directory, int lanes);
 
 }  // namespace nd::service

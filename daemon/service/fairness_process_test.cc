@@ -3,14 +3,15 @@
 // service_fixture.h.
 #include <grp.h>
 #include <gtest/gtest.h>
-#include <poll.h>
+#include <linux/sockios.h>
 #include <signal.h>
-#include <sys/socket.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -33,64 +34,6 @@ void Tell(const char* line) {
   std::puts(line);
   std::fflush(stdout);
 }
-
-volatile sig_atomic_t begun = 0, over = 0;
-
-// Sends operations on lanes without a pause, with several under way on each lane.
-class FloodOfLanes {
- public:
-  FloodOfLanes(const std::string& directory, int lanes) {
-    for (int i = 0; i < lanes; ++i) lanes_.push_back({std::make_unique<LaneClient>(directory), 0});
-  }
-  // Sends and receives on each lane. Waits for an answer when no lane can do either.
-  void Pass() {
-    bool busy = false;
-    for (Lane& lane : lanes_) busy |= Pass(lane);
-    if (busy) return;
-    std::vector<pollfd> all;
-    for (const Lane& lane : lanes_) all.push_back({lane.client->lane.fd(), POLLIN, 0});
-    ::poll(all.data(), all.size(), 100);
-  }
-  std::uint64_t answers() const { return answers_; }
-  void Close() {
-    for (Lane& lane : lanes_) lane.client->lane.Close();
-  }
-
- private:
-  struct Lane {
-    std::unique_ptr<LaneClient> client;
-    int on_their_way;
-  };
-  bool Pass(Lane& lane) {
-    constexpr int kOnTheirWay = 64;
-    bool busy = false;
-    std::array<char, provider::kMaxServerDatagram> buffer;
-    for (ssize_t n; (n = ::recv(lane.client->lane.fd(), buffer.data(), buffer.size(), MSG_DONTWAIT)) > 0;) {
-      std::uint32_t length = 0;
-      for (std::size_t at = sizeof(provider::MessageRecord);
-           at + sizeof length <= static_cast<std::size_t>(n); at += sizeof length + length) {
-        std::memcpy(&length, buffer.data() + at, sizeof length);
-        --lane.on_their_way;
-        ++answers_;
-      }
-      busy = true;
-    }
-    // Refills in batches: a client that sends one operation at a time would wait most of the time.
-    if (lane.on_their_way > kOnTheirWay / 2) return busy;
-    pb::ClientMessage list;
-    list.mutable_list_adapters();
-    while (lane.on_their_way < kOnTheirWay) {
-      list.set_op_id(++lane.client->last_op);
-      if (!lane.client->lane.SendMessage(list, /*wait=*/false)) break;
-      ++lane.on_their_way;
-      busy = true;
-    }
-    return busy;
-  }
-
-  std::vector<Lane> lanes_;
-  std::uint64_t answers_ = 0;
-};
 
 pb::ClientMessage ListOp() {
   pb::ClientMessage message;
@@ -130,24 +73,6 @@ int HoldConnectors(const std::string& directory, int count) {
   for (int i = 0; i < count; ++i) me.Connector();
   Tell("HOLDS");
   for (;;) ::pause();
-}
-
-int FloodLanes(const std::string& directory, int lanes) {
-  BecomeGreedy();
-  ::signal(SIGUSR1, [](int) { begun = 1; });
-  ::signal(SIGTERM, [](int) { over = 1; });
-  FloodOfLanes flood(directory, lanes);
-  Tell("FLOODING");
-  std::uint64_t before = 0;
-  while (over == 0) {
-    flood.Pass();
-    if (begun == 1) {
-      before = flood.answers();
-      begun = 2;
-    }
-  }
-  Tell(std::to_string(flood.answers() - before).c_str());
-  return 0;
 }
 
 namespace {
@@ -231,31 +156,57 @@ TEST_F(FairnessTest, UsersTakeTurnsAtTheWire) {
   me.lane.Close();
 }
 
-// With a turn for each lane the honest user would have a hundredth of the answers.
+// Every lane has as many requests when the broker continues. With a turn for each lane the one of the honest
+// user would mostly be among the last.
 TEST_F(FairnessTest, UserWithManyLanesLeavesOthersTheirShare) {
   if (::getuid() != 0) GTEST_SKIP() << "needs two users";
+  constexpr int kLanes = 100, kRequests = 192, kRounds = 8;
   StartDaemon("");
-  UniqueFd said;
-  const pid_t greedy = Spawn({"--flood-lanes", directory_, "100"}, &said);
-  ASSERT_EQ(ReadLine(said), "FLOODING");
-  FloodOfLanes honest(directory_, 1);
-  const auto flood_for = [&](milliseconds duration) {
-    const std::uint64_t before = honest.answers();
-    const auto end = std::chrono::steady_clock::now() + duration;
-    while (std::chrono::steady_clock::now() < end) honest.Pass();
-    return honest.answers() - before;
+  ASSERT_EQ(::seteuid(kGreedy), 0);
+  std::vector<std::unique_ptr<LaneClient>> greedy;
+  for (int i = 0; i < kLanes; ++i) greedy.push_back(std::make_unique<LaneClient>(directory_));
+  ASSERT_EQ(::seteuid(0), 0);
+  LaneClient honest(directory_);
+  const auto pause = [&] {
+    ::kill(daemon_, SIGSTOP);
+    int status = 0;
+    ASSERT_EQ(::waitpid(daemon_, &status, WUNTRACED), daemon_);
+    ASSERT_TRUE(WIFSTOPPED(status));
   };
-  flood_for(milliseconds(300));
-  ::kill(greedy, SIGUSR1);
-  const auto ours = static_cast<double>(flood_for(milliseconds(2000)));
-  ::kill(greedy, SIGTERM);
-  const double theirs = std::stod(ReadLine(said));
-  ::waitpid(greedy, nullptr, 0);
-  const double share = ours / (ours + theirs);
-  std::printf("%.0f answers beside %.0f of a hundred lanes: %.0f %%\n", ours, theirs, 100 * share);
-  EXPECT_GT(theirs, 100);
-  EXPECT_GE(share, 0.05);
-  honest.Close();
+  const auto send = [](LaneClient& client) {
+    pb::ClientMessage list = ListOp();
+    for (int i = 0; i < kRequests; ++i) {
+      list.set_op_id(++client.last_op);
+      ASSERT_TRUE(client.lane.SendMessage(list, /*wait=*/false));
+    }
+  };
+  const auto receive = [](LaneClient& client) {
+    for (int i = 0; i < kRequests; ++i)
+      ASSERT_EQ(client.lane.ReceiveMessage().kind_case(), pb::ServerMessage::kCompletion) << i;
+  };
+  const auto waiting = [&] {  // The requests of the greedy user that the broker has not received, in bytes.
+    std::int64_t bytes = 0;
+    for (const auto& client : greedy) {
+      int own = 0;
+      EXPECT_EQ(::ioctl(client->lane.fd(), SIOCOUTQ, &own), 0);
+      bytes += own;
+    }
+    return static_cast<double>(bytes);
+  };
+  for (int round = 0; round < kRounds; ++round) {
+    ASSERT_NO_FATAL_FAILURE(pause());
+    for (const auto& client : greedy) ASSERT_NO_FATAL_FAILURE(send(*client));
+    ASSERT_NO_FATAL_FAILURE(send(honest));
+    const double all = waiting();
+    ::kill(daemon_, SIGCONT);
+    ASSERT_NO_FATAL_FAILURE(receive(honest));
+    ASSERT_NO_FATAL_FAILURE(pause());
+    EXPECT_GT(waiting() / all, 0.5) << "the greedy user's requests behind those of the honest one";
+    ::kill(daemon_, SIGCONT);
+    for (const auto& client : greedy) ASSERT_NO_FATAL_FAILURE(receive(*client));
+  }
+  honest.lane.Close();
+  greedy.clear();
 }
 
 TEST_F(FairnessTest, ListenerThatNeverAnswersEventsHasABacklog) {

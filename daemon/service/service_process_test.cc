@@ -462,7 +462,6 @@ int main(int argc, char** argv) {
   if (mode == "--hold") return nd::service::Hold(argv[2]);
   if (mode == "--hold-connectors" && argc > 3)
     return nd::service::HoldConnectors(argv[2], std::atoi(argv[3]));
-  if (mode == "--flood-lanes" && argc > 3) return nd::service::FloodLanes(argv[2], std::atoi(argv[3]));
   if (mode == "--connect-to-myself" && argc > 4) {
     return nd::service::ConnectToMyself(argv[2], std::atoi(argv[3]), std::atoi(argv[4]));
   }
