@@ -100,6 +100,7 @@ class Fail : public ::testing::TestWithParam<std::tuple<Mode, Victim>> {
   }
   void FailAtEachPlace(Point point) {
     const std::vector<std::uint64_t> calls = Calls(point), places = PlacesOfThisRun(calls);
+    ASSERT_FALSE(calls.empty());
     std::map<std::string, int> met;
     for (const std::uint64_t place : places) {
       for (const Act act : {Act::kFail, Act::kFailForEver}) {
@@ -187,6 +188,7 @@ TEST_P(FailAtStart, SystemCalls) {
   };
   ASSERT_EQ(round(0), "");
   const std::vector<std::uint64_t> calls = calls_, places = PlacesOfThisRun(calls);
+  ASSERT_FALSE(calls.empty());
   std::map<std::string, int> met;
   for (const std::uint64_t place : places) {
     SCOPED_TRACE("the call at " + Hex(place) + " fails");
