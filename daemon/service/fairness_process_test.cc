@@ -205,8 +205,6 @@ TEST_F(FairnessTest, UserWithManyLanesLeavesOthersTheirShare) {
     ::kill(daemon_, SIGCONT);
     for (const auto& client : greedy) ASSERT_NO_FATAL_FAILURE(receive(*client));
   }
-  honest.lane.Close();
-  greedy.clear();
 }
 
 TEST_F(FairnessTest, ListenerThatNeverAnswersEventsHasABacklog) {

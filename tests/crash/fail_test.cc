@@ -29,11 +29,6 @@ std::vector<std::uint64_t> PlacesOfThisRun(const std::vector<std::uint64_t>& cal
   }
   return places;
 }
-std::string Hex(std::uint64_t place) {
-  char text[24];
-  std::snprintf(text, sizeof text, "%#llx", static_cast<unsigned long long>(place));
-  return text;
-}
 
 class Fail : public ::testing::TestWithParam<std::tuple<Mode, Victim>> {
  protected:
@@ -104,8 +99,9 @@ class Fail : public ::testing::TestWithParam<std::tuple<Mode, Victim>> {
     std::map<std::string, int> met;
     for (const std::uint64_t place : places) {
       for (const Act act : {Act::kFail, Act::kFailForEver}) {
-        SCOPED_TRACE("the call at " + Hex(place) +
-                     (act == Act::kFail ? " fails" : " and all later ones of its name fail"));
+        SCOPED_TRACE(::testing::Message()
+                     << "the call at " << std::hex << place
+                     << (act == Act::kFail ? " fails" : " and all later ones of its name fail"));
         // Not each life comes to each place: some calls depend on the order of the processes.
         std::vector<std::string> faults = Meet(point, place, act);
         for (int life = 1; life < kLives && !reached_ && faults.empty(); ++life)
@@ -191,7 +187,7 @@ TEST_P(FailAtStart, SystemCalls) {
   ASSERT_FALSE(calls.empty());
   std::map<std::string, int> met;
   for (const std::uint64_t place : places) {
-    SCOPED_TRACE("the call at " + Hex(place) + " fails");
+    SCOPED_TRACE(::testing::Message() << "the call at " << std::hex << place << " fails");
     const std::string fault = round(place);
     const std::string call = stage_->hold(who()).call();
     EXPECT_EQ(fault, "") << call;

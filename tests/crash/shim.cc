@@ -20,8 +20,10 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <functional>
 #include <iterator>
 #include <new>
+#include <string_view>
 
 #include "tests/crash/shim_control.h"
 
@@ -113,13 +115,10 @@ bool Fails() {
 std::uint64_t PlaceOf(const void* site) {
   dl_find_object object;
   if (_dl_find_object(const_cast<void*>(site), &object) != 0) return reinterpret_cast<std::uint64_t>(site);
-  const char* path = object.dlfo_link_map->l_name;  // Empty for the program itself.
-  const char* slash = std::strrchr(path, '/');
-  std::uint32_t file = 2166136261;  // FNV-1a.
-  for (const char* c = slash == nullptr ? path : slash + 1; *c != '\0'; ++c)
-    file = (file ^ static_cast<unsigned char>(*c)) * 16777619;
+  // The name is empty for the program itself.
+  const std::uint64_t file = std::hash<std::string_view>()(basename(object.dlfo_link_map->l_name));
   const auto offset = static_cast<const char*>(site) - static_cast<const char*>(object.dlfo_map_start);
-  return std::uint64_t{file} << 32 | static_cast<std::uint32_t>(offset);
+  return file << 32 | static_cast<std::uint32_t>(offset);
 }
 // Counts a call that may fail, and returns whether this one does.
 bool FailsNow(const char* call, const void* site) {
